@@ -6,12 +6,15 @@ use crate::remember::{self, Remember};
 use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
+use rondo_core::ports::{CallQuestion, CallQuestionRequest};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_policy::MAY_LEAVE;
+use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::granting::{UserPolicy, approved_with};
 use rondo_runtime::parking;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
-use rondo_types::Grant;
+use rondo_types::{AnswerValue, Grant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -93,6 +96,7 @@ impl TerminalApprover {
                 id: request.call_id.clone(),
                 tool: request.tool.clone(),
                 arguments: request.arguments.clone(),
+                is_for_outside_text: request.prompt.contains(MAY_LEAVE),
             });
         }
         denied("it needs approval, and there is no terminal to ask on")
@@ -122,6 +126,57 @@ impl Approver for TerminalApprover {
             Err(err) => denied(&format!("the question could not be asked: {err}")),
         };
         approval.into()
+    }
+
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        let CallQuestion::Input { schema, .. } = &request.question else {
+            let _held = self.screen.hold().await;
+            return match self.ask(&request.as_approval()).await {
+                ApprovalReply::Now(Approval::Approved) => AnswerValue::Approve,
+                ApprovalReply::Now(Approval::Denied { reason }) => AnswerValue::Deny { reason },
+                _ => no_value("nobody can answer while the call runs"),
+            };
+        };
+        let Some(form) = Form::of(schema) else {
+            return no_value("it asks for too much at once");
+        };
+        let Some(terminal) = self.terminal.then(open).flatten() else {
+            return no_value("there is no terminal to ask on");
+        };
+        let words = request.as_approval().prompt;
+        let _held = self.screen.hold().await;
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let _abandon = Abandon(Arc::clone(&abandoned));
+        let asked = spawn_blocking(move || values(&terminal, &words, form, &abandoned)).await;
+        match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
+            Ok(answer) => answer,
+            Err(err) => no_value(&format!("the question could not be asked: {err}")),
+        }
+    }
+}
+
+fn no_value(reason: &str) -> AnswerValue {
+    AnswerValue::Deny {
+        reason: reason.to_owned(),
+    }
+}
+
+/// Asks for each field of a value, on a thread that may block.
+fn values(
+    mut terminal: &File,
+    words: &str,
+    mut form: Form,
+    abandoned: &AtomicBool,
+) -> io::Result<AnswerValue> {
+    write!(terminal, "\r\x1b[K{words}\n")?;
+    loop {
+        let line = typed(terminal, &form.prompt(), abandoned)?;
+        match form.answer(&line) {
+            FormStep::Next(None) => {}
+            FormStep::Next(Some(why)) => writeln!(terminal, "{why}")?,
+            FormStep::Done(value) => return Ok(AnswerValue::Value { value }),
+            FormStep::Declined(reason) => return Ok(no_value(reason)),
+        }
     }
 }
 
@@ -222,7 +277,13 @@ fn is_written(
 }
 
 /// Puts a question, and returns the answer in lower case.
-fn asked(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
+fn asked(terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
+    let answer = typed(terminal, question, abandoned)?;
+    Ok(answer.trim().to_ascii_lowercase())
+}
+
+/// Puts a question, and returns the line that answers it.
+fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
     // What was typed before the question could be read is no answer to it.
     tcflush(terminal, QueueSelector::IFlush)?;
     write!(terminal, "\r\x1b[K{question}")?;
@@ -231,7 +292,7 @@ fn asked(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Res
         // Ctrl-D ends an answer without ending its line.
         writeln!(terminal)?;
     }
-    Ok(answer.trim().to_ascii_lowercase())
+    Ok(answer)
 }
 
 /// Lays a question out anew each time: the terminal may have another size.
@@ -322,6 +383,7 @@ mod tests {
             id: request.call_id,
             tool: request.tool,
             arguments: request.arguments,
+            is_for_outside_text: false,
         };
         assert_eq!(approver.denied(), [call]);
     }

@@ -1,6 +1,7 @@
 //! Shares the terminal between the view of a turn and a question to the user, and holds the line that is typed
 //! below the view.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,6 +20,19 @@ pub(crate) struct Screen {
     aside: Arc<watch::Sender<bool>>,
     typed: Arc<watch::Sender<String>>,
     lines: Arc<Mutex<Vec<String>>>,
+    /// Questions that a running call asks: no event tells the view of them.
+    held: Arc<AtomicUsize>,
+}
+
+/// Keeps the view aside until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(Screen);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::Relaxed);
+        self.0.typed.send_modify(|_| ());
+    }
 }
 
 impl Screen {
@@ -28,12 +42,30 @@ impl Screen {
             aside: Arc::new(watch::Sender::new(false)),
             typed: Arc::new(watch::Sender::new(String::new())),
             lines: Arc::default(),
+            held: Arc::default(),
         }
     }
 
     /// Sets whether the view stands aside.
     pub(crate) fn set_aside(&self, aside: bool) {
         self.aside.send_replace(aside);
+    }
+
+    /// Has the view step aside for a question of which no event tells it, and waits for that, within a bound.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(crate) async fn hold(&self) -> Held {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        let held = Held(self.clone());
+        self.typed.send_modify(|_| ());
+        self.aside().await;
+        held
+    }
+
+    /// Returns whether the view is to stand aside.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
     }
 
     /// Sets the text of the line that is being typed.

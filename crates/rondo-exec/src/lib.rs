@@ -18,4 +18,4 @@ mod tool;
 pub use rondo_launch::{
     SupervisorCommand, hide_environment, move_environment, survive_large_files,
 };
-pub use tool::{ExecOptions, ExecTool};
+pub use tool::{ExecOptions, ExecTool, Reached};

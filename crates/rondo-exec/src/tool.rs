@@ -73,11 +73,34 @@ pub struct ExecOptions {
     pub pty: PtySize,
     /// What they may reach; everything where there is nothing.
     pub sandbox: Option<SandboxSpec>,
+    /// Counts what commands reach of other machines, where that is known: what is printed meanwhile is from outside.
+    pub reached: Option<Reached>,
     /// What those may reach that the gate allowed because they only look, where the system enforces it; the same as
     /// others where there is nothing.
     pub looking: Option<(LookingCalls, SandboxSpec)>,
     /// What is kept out of their output, live or kept, and out of what is kept of them.
     pub secrets: Secrets,
+}
+
+/// Counts what commands reach of other machines.
+#[derive(Clone)]
+pub struct Reached(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl Reached {
+    /// Wraps what returns the count so far.
+    pub fn new(count: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(count))
+    }
+
+    fn count(&self) -> u64 {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Reached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Reached").field(&self.count()).finish()
+    }
 }
 
 impl ExecOptions {
@@ -106,6 +129,7 @@ impl ExecOptions {
             environment: CommandEnvironment::default(),
             pty: PtySize::default(),
             sandbox: None,
+            reached: None,
             looking: None,
             secrets: Secrets::default(),
         }
@@ -428,7 +452,10 @@ impl Tool for ExecTool {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let reached = || self.options.reached.as_ref().map(Reached::count);
+        let before = reached();
         match self.run(&invocation).await {
+            Ok(status) if reached() != before => from_outside(outcome(status)),
             Ok(status) => marked(outcome(status), &invocation.arguments).await,
             Err(error) => ToolOutcome::Error(*error),
         }
@@ -459,13 +486,18 @@ impl Tool for ExecTool {
 }
 
 /// Marks the output of a command that brings text from another machine.
-async fn marked(mut outcome: ToolOutcome, arguments: &Value) -> ToolOutcome {
+async fn marked(outcome: ToolOutcome, arguments: &Value) -> ToolOutcome {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.unwrap_or_default().to_owned();
     let fetches = tokio::task::spawn_blocking(move || fetches(&command)).await;
-    if !fetches.unwrap_or(true) {
-        return outcome;
+    match fetches.unwrap_or(true) {
+        true => from_outside(outcome),
+        false => outcome,
     }
+}
+
+/// Marks an outcome as text from another machine.
+fn from_outside(mut outcome: ToolOutcome) -> ToolOutcome {
     match &mut outcome {
         ToolOutcome::Ok(output) => output.from_outside = true,
         ToolOutcome::Error(error) => {

@@ -89,6 +89,9 @@ pub struct BudgetClaim {
 }
 
 impl BudgetScope {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Session, Self::Day, Self::ProjectDay];
+
     fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -152,6 +155,50 @@ impl Store {
         settled.await.map_err(|it| it.failure.into())
     }
 
+    /// Returns whether it is known what was used in a scope before anything was held back there.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn is_counted(
+        &self,
+        scope: BudgetScope,
+        place: BudgetPlace,
+    ) -> Result<bool, StoreError> {
+        let store = self.clone();
+        let read = spawn_blocking(move || is_counted(&store.reader(), scope, &place));
+        read.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Counts what was used in a scope before anything was held back there; nothing where it is counted already.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: it may or may not be counted.
+    pub async fn count_before(
+        &self,
+        scope: BudgetScope,
+        place: BudgetPlace,
+        used: Amount,
+    ) -> io::Result<()> {
+        let counted = self.writer().write(1, None, move |connection| {
+            let (key, day) = scope.key(&place);
+            let (tokens, cost) = (to_i64(used.tokens), to_i64(cost_of(used)));
+            connection
+                .prepare_cached(
+                    "INSERT INTO budget_used (scope, key, day, tokens, cost)
+                     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (scope, key, day) DO NOTHING",
+                )?
+                .execute((scope.name(), key, day, tokens, cost))?;
+            Ok(())
+        });
+        counted.await.map_err(|it| it.failure.into())
+    }
+
     /// Returns what is used and held back in a scope.
     ///
     /// # Errors
@@ -168,6 +215,17 @@ impl Store {
         let read = spawn_blocking(move || committed(&store.reader(), scope, &place));
         read.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+fn is_counted(
+    connection: &Connection,
+    scope: BudgetScope,
+    place: &BudgetPlace,
+) -> Result<bool, StoreError> {
+    let (key, day) = scope.key(place);
+    let known = "SELECT 1 FROM budget_used WHERE scope = ?1 AND key = ?2 AND day = ?3";
+    let mut known = connection.prepare_cached(known)?;
+    Ok(known.exists((scope.name(), key, day))?)
 }
 
 fn hold(
@@ -232,11 +290,7 @@ fn settle(
     };
     let (tokens, cost) = (to_i64(used.tokens), to_i64(cost_of(used)));
     if (tokens, cost) != (0, 0) {
-        for scope in [
-            BudgetScope::Session,
-            BudgetScope::Day,
-            BudgetScope::ProjectDay,
-        ] {
+        for scope in BudgetScope::ALL {
             let (key, day) = scope.key(&place);
             connection
                 .prepare_cached(

@@ -28,8 +28,8 @@ const SANDBOX: &str = "sandbox";
 const GRANT: &str = "grant";
 /// The rule after text from outside.
 const OUTSIDE_TEXT: &str = "text-from-outside";
-/// Why it asks.
-const MAY_LEAVE: &str =
+/// Why it asks: the question about a call says so.
+pub const MAY_LEAVE: &str =
     "text from outside was read, and it may send data out or write outside the workspace";
 /// The rule where a plan is asked for.
 const LOOKS_ONLY: &str = "plan";
@@ -107,6 +107,8 @@ pub struct GateOptions {
 pub struct Confined {
     /// Whether the directories may be written.
     pub may_write: bool,
+    /// Whether commands in it reach hosts by name, so that they may send data out.
+    pub reaches_hosts: bool,
     /// Whether no question is asked about what it holds, but those of rules.
     pub is_enough: bool,
     /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
@@ -573,7 +575,10 @@ impl Judge {
         if self.yolo {
             return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
         }
-        let is_wary = is_wary && self.confined.is_none() && leaves(analysis, dirs, is_known);
+        let is_held = |it: &Confined| !it.reaches_hosts;
+        let is_wary = is_wary
+            && !self.confined.as_ref().is_some_and(is_held)
+            && leaves(analysis, dirs, is_known);
         let hash = || self.hash_of_command(tool, (command, arguments), analysis, dirs);
         let is_granted = is_known
             && [&self.grants, &self.granted].iter().any(|it| {

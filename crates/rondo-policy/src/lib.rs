@@ -31,7 +31,9 @@ mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
-pub use gate::{Confined, GateOptions, Judged, OUTSIDE_SANDBOX, PatternError, StandardGate};
+pub use gate::{
+    Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, PatternError, StandardGate,
+};
 pub use grants::Grants;
 pub use looking::LookingCalls;
 pub use workdir::{Variables, Workdir};

@@ -109,6 +109,23 @@ pub struct RuleSpec {
     pub not_match: Vec<String>,
 }
 
+/// Hosts that commands may reach by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosts {
+    allowed: Vec<String>,
+    /// Of rules that ask or deny: nobody can be asked while a command runs.
+    refused: Vec<String>,
+}
+
+impl Hosts {
+    /// Returns whether a host may be reached. Its name is in lower case, and no address.
+    #[must_use]
+    pub fn allow(&self, host: &str) -> bool {
+        let names = |patterns: &[String]| patterns.iter().any(|it| host::fits(it, host));
+        names(&self.allowed) && !names(&self.refused)
+    }
+}
+
 /// A rule that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rule {number}{}: {problem}", .id.as_ref().map_or(String::new(), |id| format!(" (`{id}`)")))]
@@ -324,6 +341,26 @@ impl Rules {
         let rulings = rules.filter_map(|rule| rule.strict(command, analysis, &place));
         let too_long = (command.len() > COMMAND_BYTES_MAX).then(too_long);
         rulings.chain(too_long).max_by_key(|ruling| ruling.decision)
+    }
+
+    /// Returns which hosts the commands of a tool may reach; nothing where no rule allows any. A rule that is for other
+    /// tools says nothing about them.
+    #[must_use]
+    pub fn hosts(&self, tool: &str) -> Option<Hosts> {
+        let is_meant = |rule: &&Rule| rule.spec.host.is_some() && rule.names(tool);
+        let (allowed, refused): (Vec<&Rule>, Vec<&Rule>) = self
+            .rules
+            .iter()
+            .filter(is_meant)
+            .partition(|rule| rule.decision() == Decision::Allow);
+        let patterns = |rules: Vec<&Rule>| {
+            let hosts = rules.into_iter().filter_map(|it| it.spec.host.as_ref());
+            hosts.flat_map(AnyOf::texts).cloned().collect::<Vec<_>>()
+        };
+        (!allowed.is_empty()).then(|| Hosts {
+            allowed: patterns(allowed),
+            refused: patterns(refused),
+        })
     }
 
     /// Returns the rule that allows a simple command, of which these words are known.

@@ -5,13 +5,15 @@ use crate::paths::repository_root;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
+use crate::usage::{UsageBy, UsageSum, of_one, usage};
 use async_trait::async_trait;
-use chrono::Datelike as _;
+use chrono::{Datelike as _, NaiveTime};
 use rondo_core::Budgets;
 use rondo_core::ports::{Amount, ReservationRequest, Reserved};
 use rondo_journal::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, Store};
-use rondo_types::{NanoUsd, SessionId};
+use rondo_types::{NanoUsd, SessionId, TimeMs};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// The first day of 1970, counted as `chrono` does.
 const EPOCH_DAY: i32 = 719_163;
@@ -101,6 +103,12 @@ impl Budgets for SharedBudget {
             project: self.project.clone(),
             day: today(),
         };
+        // What a request uses is counted in each scope, whichever has a limit.
+        for scope in BudgetScope::ALL {
+            if let Err(err) = self.count_before(scope, &place).await {
+                tracing::warn!(%err, "what was used before there was a budget is not counted");
+            }
+        }
         let claim = BudgetClaim {
             session: request.session.clone(),
             id: request.id.clone(),
@@ -124,6 +132,45 @@ impl Budgets for SharedBudget {
             tracing::warn!(%session, id, %err, "what a request used was not counted");
         }
     }
+}
+
+impl SharedBudget {
+    /// Counts what the records say was used before there was a budget: once for each session and day.
+    async fn count_before(&self, scope: BudgetScope, place: &BudgetPlace) -> Result<()> {
+        let counted = self.store.is_counted(scope, place.clone()).await;
+        if counted.map_err(sessions::failed)? {
+            return Ok(());
+        }
+        let (store, at) = (self.store.clone(), place.clone());
+        let used = spawn_blocking(move || recorded(&store, scope, &at)).await;
+        let used = used.map_err(|err| SetupError::caused(SetupErrorKind::Journal, err))??;
+        let amount = Amount {
+            tokens: used.usage.total(),
+            cost: Some(used.cost),
+        };
+        let counted = self.store.count_before(scope, place.clone(), amount).await;
+        counted.map_err(|err| SetupError::caused(SetupErrorKind::Journal, err))
+    }
+}
+
+/// Returns what the records say was used in a scope.
+fn recorded(store: &Store, scope: BudgetScope, place: &BudgetPlace) -> Result<UsageSum> {
+    let of_today = || usage(store, UsageBy::Project, midnight());
+    Ok(match scope {
+        BudgetScope::Session => of_one(store, &place.root)?,
+        BudgetScope::Day => of_today()?
+            .into_values()
+            .fold(UsageSum::default(), UsageSum::plus),
+        BudgetScope::ProjectDay => of_today()?.remove(&place.project).unwrap_or_default(),
+    })
+}
+
+/// Returns when the day began on this machine's clock and in its time zone.
+fn midnight() -> TimeMs {
+    let today = chrono::Local::now().date_naive().and_time(NaiveTime::MIN);
+    let begin = today.and_local_timezone(chrono::Local).earliest();
+    let millis = begin.map_or(0, |it| it.timestamp_millis());
+    TimeMs(u64::try_from(millis).unwrap_or_default())
 }
 
 /// Returns the session for which this one was started, or itself.

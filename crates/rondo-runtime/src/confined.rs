@@ -3,12 +3,22 @@
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
+use rondo_exec::ExecTool;
 use rondo_policy::Confined;
+use rondo_policy::rules::Hosts;
 use rondo_sandbox::{
     Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots,
     support,
 };
+#[cfg(all(feature = "web", target_os = "linux"))]
+use rondo_web::proxy::HostProxy;
 use std::path::{Path, PathBuf};
+#[cfg(all(feature = "web", target_os = "linux"))]
+use std::sync::Arc;
+#[cfg(all(feature = "web", target_os = "linux"))]
+use std::time::SystemTime;
+#[cfg(all(feature = "web", target_os = "linux"))]
+use tokio::runtime::Handle;
 
 /// What does not hold where there are no namespaces.
 const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
@@ -80,10 +90,40 @@ pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
     let mode = mode(settings).ok().flatten()?;
     Some(Confined {
         may_write: mode == SandboxMode::WorkspaceWrite,
+        reaches_hosts: hosts(settings).is_some(),
         is_enough: settings.values.approval == Some(ApprovalMode::Auto),
         protected: PROTECTED.map(str::to_owned).to_vec(),
         tools: Vec::new(),
     })
+}
+
+/// Returns the hosts that commands in the sandbox reach by name; nothing where no rule allows any, or the system has no
+/// network to put a proxy into.
+fn hosts(settings: &Settings) -> Option<Hosts> {
+    let has_proxy = cfg!(all(feature = "web", target_os = "linux"));
+    // The rules are looked at first: what the system can is tried with a process.
+    let hosts = ExecTool::NAMES
+        .iter()
+        .find_map(|it| settings.rules.hosts(it));
+    hosts.filter(|_| has_proxy && is_full())
+}
+
+/// Starts the proxy of commands in a sandbox, on the current Tokio runtime; nothing where they reach no host, or nothing
+/// runs here.
+///
+/// # Errors
+/// When its socket cannot be made.
+#[cfg(all(feature = "web", target_os = "linux"))]
+pub(crate) fn proxy(settings: &Settings) -> Result<Option<Arc<HostProxy>>> {
+    let Some(hosts) = hosts(settings).filter(|_| Handle::try_current().is_ok()) else {
+        return Ok(None);
+    };
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let name = format!("rondo-proxy-{}-{}", std::process::id(), since.as_nanos());
+    let directory = std::env::temp_dir().join(name);
+    let proxy = HostProxy::start(directory, Box::new(move |host| hosts.allow(host)));
+    let proxy = proxy.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
+    Ok(Some(Arc::new(proxy)))
 }
 
 /// Returns what commands may reach that work in these directories, and put their caches into `scratch`.

@@ -27,7 +27,7 @@
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`memory`]: where memories are, and what a session is shown of them when it begins.
 //! - [`compaction`]: turns that only sum up.
-//! - [`parking`]: questions that wait for an answer.
+//! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
@@ -50,6 +50,7 @@ pub mod error;
 pub mod extensions;
 pub mod fallbacks;
 pub mod files;
+pub mod form;
 pub mod granting;
 mod ids;
 pub mod mcp;

@@ -20,6 +20,7 @@ use rondo_memory::TOOL_NAMES;
 use rondo_policy::{
     AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, Workdir,
 };
+use rondo_sandbox::SandboxSpec;
 use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -152,7 +153,11 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
     let looking = confine_commands(&mut exec, &options, &workspace, &skills)?;
-    let sandbox = exec.sandbox.clone();
+    // Its processes live for a session, and the proxy for a turn.
+    let sandbox = exec
+        .sandbox
+        .clone()
+        .map(|it| SandboxSpec { proxy: None, ..it });
     let shortfall = confined::shortfall(sandbox.as_ref());
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
@@ -282,6 +287,14 @@ fn confine_commands(
         made.transpose()
     };
     exec.sandbox = confined::spec(settings, &own_directories(workspace, settings), scratch)?;
+    #[cfg(all(feature = "web", target_os = "linux"))]
+    if let Some(sandbox) = &mut exec.sandbox
+        && let Some(proxy) = confined::proxy(settings)?
+    {
+        sandbox.proxy = Some(proxy.socket().to_owned());
+        // It serves for as long as the tools are there.
+        exec.reached = Some(rondo_exec::Reached::new(move || proxy.reached()));
+    }
     if let Some(sandbox) = &mut exec.sandbox {
         // Those of the user are in the home directory, which is hidden otherwise.
         sandbox.readable.extend(skills.iter().map(SkillPlace::path));

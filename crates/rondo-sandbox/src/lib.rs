@@ -21,6 +21,8 @@ mod macos;
 #[cfg(target_os = "linux")]
 mod nested;
 #[cfg(target_os = "linux")]
+mod passing;
+#[cfg(target_os = "linux")]
 mod protection;
 mod roots;
 #[cfg(any(test, target_os = "macos"))]
@@ -102,7 +104,25 @@ pub struct SandboxSpec {
     /// What its sockets reach.
     #[serde(default)]
     pub network: NetworkAccess,
+    /// The socket of a proxy. With a loopback of its own and everything enforced, the command finds the proxy there, at
+    /// [`PROXY_PORT`], and variables of its environment lead to it. It is served until the [`Protection`] is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<PathBuf>,
 }
+
+/// Where a command finds its proxy on its own loopback.
+pub const PROXY_PORT: u16 = 3128;
+/// The variables in which programs look for a proxy.
+const PROXY_VARIABLES: [&str; 6] = [
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+];
+/// What is not asked of it: the command's own loopback.
+const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
 impl SandboxSpec {
     /// Returns the specification of a command that reaches these directories and nothing else, confined by everything.
@@ -116,7 +136,18 @@ impl SandboxSpec {
             home: None,
             scratch: None,
             network: NetworkAccess::Loopback,
+            proxy: None,
         }
+    }
+}
+
+impl SandboxSpec {
+    /// Returns whether the command has a proxy: there must be a network of its own that it can be put into.
+    fn has_proxy(&self) -> bool {
+        cfg!(target_os = "linux")
+            && self.proxy.is_some()
+            && self.enforcement == Enforcement::Full
+            && self.network == NetworkAccess::Loopback
     }
 }
 
@@ -148,6 +179,11 @@ pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protecti
             std::fs::create_dir_all(&directory)?;
             command.env(name, directory);
         }
+    }
+    if spec.has_proxy() {
+        let address = format!("http://127.0.0.1:{PROXY_PORT}");
+        command.envs(PROXY_VARIABLES.map(|name| (name, &address)));
+        command.envs(["no_proxy", "NO_PROXY"].map(|name| (name, NOT_PROXIED)));
     }
     system::confine(command, spec)
 }

@@ -9,12 +9,12 @@ use crate::filter::FilterOptions;
 use crate::nested::GIT;
 use crate::protection::Protected;
 use crate::worktree::Worktree;
-use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter};
+use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter, passing};
 use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,15 @@ pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<P
     let protected = Protected::find(spec.mode, &writable, &worktrees);
     let repositories = worktrees.iter().map(|it| it.common.clone());
     let writable: Vec<PathBuf> = writable.into_iter().chain(repositories).collect();
-    let entry = Entry::new(spec, &writable, &protected, command.get_current_dir())?;
-    let protection = Protection::new(spec, protected)?;
+    let mut entry = Entry::new(spec, &writable, &protected, command.get_current_dir())?;
+    let mut protection = Protection::new(spec, protected)?;
+    if let (Some(socket), Some(namespaces), true) =
+        (&spec.proxy, &mut entry.namespaces, spec.has_proxy())
+    {
+        let proxy = passing::connected(socket)?;
+        namespaces.proxy = Some(proxy.try_clone()?);
+        protection.serves_until_dropped(proxy);
+    }
     enter_before_exec(command, entry);
     Ok(protection)
 }
@@ -74,6 +81,8 @@ struct Namespaces {
     bound: Vec<(CString, bool)>,
     directory: Option<PathBuf>,
     has_loopback: bool,
+    /// Gets the listener of the command's proxy.
+    proxy: Option<OwnedFd>,
     uid_map: String,
     gid_map: String,
 }
@@ -155,6 +164,7 @@ impl Namespaces {
             kept,
             directory: directory.map(Path::to_owned),
             has_loopback: spec.network == NetworkAccess::Loopback,
+            proxy: None,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
         })
@@ -176,6 +186,9 @@ impl Namespaces {
         std::fs::write("/proc/self/gid_map", &self.gid_map)?;
         if self.has_loopback {
             start_loopback()?;
+        }
+        if let Some(proxy) = &self.proxy {
+            passing::pass_listener(proxy)?;
         }
         Ok(())
     }

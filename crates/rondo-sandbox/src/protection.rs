@@ -96,6 +96,8 @@ pub struct Protection {
     repositories: Vec<PathBuf>,
     before: Vec<(PathBuf, Before)>,
     nested: Nested,
+    /// While it is open, the command's proxy serves it.
+    proxy: Option<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,11 @@ enum Before {
 }
 
 impl Protection {
+    /// Keeps a connection to the command's proxy.
+    pub(crate) fn serves_until_dropped(&mut self, proxy: OwnedFd) {
+        self.proxy = Some(proxy);
+    }
+
     /// Remembers what is there now.
     ///
     /// # Errors
@@ -128,6 +135,7 @@ impl Protection {
             repositories: protected.repositories,
             before,
             nested: protected.nested,
+            proxy: None,
         })
     }
 

@@ -74,7 +74,7 @@ pub(crate) async fn dial(
 
 /// Returns the addresses of a target. One that is not public refuses them all: a name that has both is made to get
 /// past a check.
-async fn addresses(target: &Target, net: &dyn Net) -> Result<Vec<SocketAddr>, WebError> {
+pub(crate) async fn addresses(target: &Target, net: &dyn Net) -> Result<Vec<SocketAddr>, WebError> {
     let found = match target.literal {
         Some(address) => vec![SocketAddr::new(address, target.port)],
         None => net
@@ -93,7 +93,7 @@ async fn addresses(target: &Target, net: &dyn Net) -> Result<Vec<SocketAddr>, We
     }
 }
 
-async fn connect(
+pub(crate) async fn connect(
     target: &Target,
     addresses: &[SocketAddr],
     net: &dyn Net,

@@ -9,6 +9,7 @@
 //! - `target`, `reach`: which addresses may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
 //!   its redirects; `body`, `charset`, `content`: what came back; `calls`: one call of a tool.
 //! - [`reader`]: pages and PDFs as text, in a process of their own.
+//! - [`proxy`]: what commands in a sandbox reach by name; `unix`: a listener that another process passes on.
 //! - [`WebFetch`]: the tool `web_fetch`. [`search`]: the tool `web_search`.
 #![warn(missing_docs)]
 
@@ -21,10 +22,14 @@ mod egress;
 mod error;
 mod fetch;
 mod net;
+#[cfg(target_os = "linux")]
+pub mod proxy;
 mod reach;
 pub mod reader;
 pub mod search;
 mod target;
+#[cfg(target_os = "linux")]
+mod unix;
 
 pub use egress::{Ask, Egress, Fetched, Page, REDIRECTS_MAX, TIME_MAX};
 pub use error::WebError;

@@ -50,6 +50,8 @@ pub(crate) struct TextView {
     changes: Changes,
     /// A question stands on the terminal, and the cursor behind it.
     asking: bool,
+    /// It stood aside at the last tick for a question of which no event tells.
+    is_held: bool,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
     /// The model, as `provider/model`.
@@ -85,6 +87,7 @@ impl TextView {
             screen,
             changes,
             asking: false,
+            is_held: false,
             between_steps: false,
             model: String::new(),
             attempts_max: 0,
@@ -501,6 +504,14 @@ impl View for TextView {
     }
 
     fn tick(&mut self) {
+        if self.screen.is_held() {
+            self.clear_spinner();
+            self.is_held = true;
+            return self.screen.set_aside(true);
+        }
+        if std::mem::take(&mut self.is_held) {
+            self.screen.set_aside(self.asking);
+        }
         self.say();
         let typed = self.screen.typed().borrow().clone();
         if !typed.is_empty() && self.lively {

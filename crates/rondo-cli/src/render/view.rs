@@ -55,4 +55,7 @@ pub(crate) struct DeniedCall {
     pub(crate) tool: String,
     /// The arguments.
     pub(crate) arguments: Value,
+    /// Whether text from outside is why it needed approval, whatever allows it.
+    #[serde(skip)]
+    pub(crate) is_for_outside_text: bool,
 }

@@ -5,6 +5,7 @@ use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::ports::{BudgetQuestion, CallQuestion, CallQuestionRequest, Terms};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_runtime::form::Form;
 use rondo_runtime::granting::approved_with;
 use rondo_types::{AnswerValue, CallId, Grant, ToolKind};
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub(super) struct Question {
     pub(super) look: Look,
     /// Whether the call runs and asks: what is answered says nothing about other calls.
     pub(super) is_inside: bool,
+    /// What is asked for in place of a yes: its value is the answer, as arguments that were edited.
+    pub(super) form: Option<Form>,
     /// Takes the answer, and what is allowed with a yes from then on; closed once the turn no longer waits for it.
     pub(super) answer: oneshot::Sender<(Approval, Option<Grant>)>,
 }
@@ -59,7 +62,7 @@ pub(super) fn channel(
 impl Approver for PromptApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let look = self.changes.look(request).await;
-        match self.put(request.clone(), look, false).await {
+        match self.put(request.clone(), look, false, None).await {
             (Approval::Approved, Some(grant)) => approved_with(request, &self.user, grant),
             (approval, _) => approval.into(),
         }
@@ -78,20 +81,24 @@ impl Approver for PromptApprover {
             can_edit: false,
             terms: Terms::default(),
         };
-        self.put(request, None, true).await.0.into()
+        self.put(request, None, true, None).await.0.into()
     }
 
     async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        if let CallQuestion::Input { .. } = request.question {
-            let reason = "the prompt takes no values".to_owned();
-            return AnswerValue::Deny { reason };
-        }
-        match self.put(request.as_approval(), None, true).await.0 {
+        let form = match &request.question {
+            CallQuestion::Approval { .. } => None,
+            CallQuestion::Input { schema, .. } => match Form::of(schema) {
+                Some(form) => Some(form),
+                None => {
+                    let reason = "it asks for too much at once".to_owned();
+                    return AnswerValue::Deny { reason };
+                }
+            },
+        };
+        match self.put(request.as_approval(), None, true, form).await.0 {
             Approval::Approved => AnswerValue::Approve,
             Approval::Denied { reason } => AnswerValue::Deny { reason },
-            Approval::Edited { .. } => AnswerValue::Deny {
-                reason: "it was answered with a value".to_owned(),
-            },
+            Approval::Edited { arguments: value } => AnswerValue::Value { value },
         }
     }
 }
@@ -102,13 +109,19 @@ impl PromptApprover {
         request: ApprovalRequest,
         look: Look,
         is_inside: bool,
+        form: Option<Form>,
     ) -> (Approval, Option<Grant>) {
+        let _held = match is_inside {
+            true => Some(self.screen.hold().await),
+            false => None,
+        };
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
         let question = Question {
             request,
             look,
             is_inside,
+            form,
             answer,
         };
         let sent = self.questions.send(question).await;

@@ -1,6 +1,7 @@
 //! The modes of the prompt, and what a line means in each.
 
 use crate::cli::ModeName;
+use rondo_mcp::config::is_name;
 
 /// What a line without a mark is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,12 +134,18 @@ fn in_python<'a>(text: &'a str, trimmed: &'a str, is_slash: impl Fn(&str) -> boo
     Line::Python(text.trim_end_matches('\n'))
 }
 
-/// Splits a line of the prompt's own into its name and what follows. A path has a second slash.
+/// Splits a line of the prompt's own into its name and what follows: `/name`, or `/server:prompt`. A path has a second
+/// slash.
 fn slash(text: &str) -> Option<(&str, &str)> {
     let after = text.strip_prefix('/')?;
     let end = after.find(char::is_whitespace).unwrap_or(after.len());
     let (name, rest) = after.split_at(end);
-    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_own =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_prompt = |(server, prompt): (&str, &str)| {
+        is_name(server) && !prompt.is_empty() && !prompt.contains(['/', ':'])
+    };
+    let is_name = is_own(name) || name.split_once(':').is_some_and(is_prompt);
     is_name.then(|| (name, rest.trim()))
 }
 
@@ -171,6 +178,12 @@ mod tests {
         check(Mode::Agent, "!! ls", &run("ls", false));
         check(Mode::Agent, "> 1 + 1", &Line::Python("1 + 1"));
         check(Mode::Agent, "/clear now", &slash("clear", "now"));
+        check(
+            Mode::Agent,
+            "/my-server:greet Ada",
+            &slash("my-server:greet", "Ada"),
+        );
+        check(Mode::Agent, "/srv:x/y is?", &Line::Ask("/srv:x/y is?"));
         check(Mode::Agent, "/etc/hosts is?", &Line::Ask("/etc/hosts is?"));
         check(Mode::Agent, "!", &Line::Empty);
         check(Mode::Shell, "# why?", &Line::Ask("why?"));

@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::remember::{self, Remember};
 use crate::render::fitted;
 use rondo_core::Approval;
+use rondo_runtime::form::FormStep;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
 use rondo_types::Grant;
@@ -41,7 +42,10 @@ impl Asked {
                 false => question.request.terms.offers.clone(),
             },
             change: None,
-            draft: Draft::of(&question.request),
+            draft: match question.form {
+                Some(_) => None,
+                None => Draft::of(&question.request),
+            },
             question,
             is_editing: false,
             answer: String::new(),
@@ -57,6 +61,9 @@ impl Asked {
     }
 
     fn show_choice(&self, output: &Output) {
+        if let Some(form) = &self.question.form {
+            return output.stderr(&form.prompt());
+        }
         if self.change.is_some() {
             return output.stderr("Write this and run it? y/n, then Enter (Enter alone: no): ");
         }
@@ -92,6 +99,9 @@ impl Asked {
 
     fn choose(mut self, output: &Output, policy: &UserPolicy) -> Option<Self> {
         output.stderr("\n");
+        if self.question.form.is_some() {
+            return self.fill(output);
+        }
         let answer = std::mem::take(&mut self.answer).trim().to_ascii_lowercase();
         if let Some((change, grant)) = self.change.take() {
             return self.write(&answer, (change, grant), output);
@@ -121,6 +131,28 @@ impl Asked {
         };
         self.send(approval, None);
         None
+    }
+
+    /// Takes a line as the answer to the next field.
+    fn fill(mut self, output: &Output) -> Option<Self> {
+        let line = std::mem::take(&mut self.answer);
+        match self.question.form.as_mut()?.answer(&line) {
+            FormStep::Next(why) => {
+                if let Some(why) = why {
+                    output.stderr(&format!("{}\n", plain(&why)));
+                }
+                self.show_choice(output);
+                Some(self)
+            }
+            FormStep::Done(arguments) => {
+                self.send(Approval::Edited { arguments }, None);
+                None
+            }
+            FormStep::Declined(reason) => {
+                self.send(denied(reason), None);
+                None
+            }
+        }
     }
 
     fn show_change(mut self, grant: Grant, policy: &UserPolicy, output: &Output) -> Self {

@@ -27,6 +27,7 @@ mod line;
 mod local;
 mod mcp;
 mod mcp_login;
+mod mcp_terminal;
 mod memory;
 mod models;
 mod parking;

@@ -286,3 +286,28 @@ async fn where_there_are_no_namespaces_less_holds_and_it_is_said() {
     assert!(env.project().join("made.txt").exists() && !env.project().join(".envrc").exists());
     assert!(!outside.exists());
 }
+
+/// Asks the proxy that the command's environment names for a host, and prints what it says.
+const ASK_PROXY: &str = "python3 -c 'import urllib.request as r, urllib.error as e
+try: r.urlopen(\"http://other.example/\", timeout=20)
+except e.HTTPError as error: print(error.read().decode())
+except Exception as error: print(error)'";
+
+#[tokio::test]
+async fn hosts_that_a_rule_allows_are_reached_by_a_proxy_and_no_other() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let (_, without) = result_of(&env, &["--approval", "auto"], ASK_PROXY).await;
+    assert!(!without.contains("no rule lets"), "{without}");
+    env.user_policy("[[rule]]\nhost = \"docs.example\"\ndecision = \"allow\"\n");
+    let (code, result) = result_of(&env, &["--approval", "auto"], ASK_PROXY).await;
+    assert_eq!(code, Some(0), "{result}");
+    let refused = "rondo: no rule lets commands reach `other.example`";
+    assert!(result.contains(refused), "{result}");
+    // A rule for pages that the model reads is none for commands.
+    env.user_policy("[[rule]]\ntool = \"web_fetch\"\nhost = \"*.example\"\ndecision = \"allow\"\n");
+    let (_, result) = result_of(&env, &["--approval", "auto"], ASK_PROXY).await;
+    assert!(!result.contains("no rule lets"), "{result}");
+}

@@ -82,6 +82,7 @@ async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
         }
     };
     let confined = Confined {
+        reaches_hosts: false,
         may_write: true,
         is_enough: true,
         protected: Vec::new(),

@@ -504,6 +504,7 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
     let mut world = World::new();
     world.has_outside_text = true;
     world.options.confined = Some(rondo_policy::Confined {
+        reaches_hosts: false,
         may_write: true,
         is_enough: true,
         protected: Vec::new(),

@@ -8,5 +8,7 @@
 mod egress;
 mod fetch;
 mod names;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod reader;
 mod search;

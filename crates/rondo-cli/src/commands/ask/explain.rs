@@ -82,6 +82,12 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
         1 => " and another call".to_owned(),
         more => format!(" and {more} more calls"),
     };
+    if call.is_for_outside_text {
+        return format!(
+            "`{}`{more} needed approval, since text from outside was read before, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
+            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
+        );
+    }
     format!(
         "`{}`{more} needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`",
         tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)

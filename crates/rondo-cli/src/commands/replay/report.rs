@@ -190,6 +190,8 @@ fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
         id: it.call_id.clone(),
         tool: it.tool.clone(),
         arguments: it.arguments.clone(),
+        // Only the live hint says why.
+        is_for_outside_text: false,
     });
     denied.collect()
 }
