@@ -66,7 +66,7 @@ impl Parts {
         let blocks = [
             ("profile", self.profile),
             ("environment", environment),
-            ("skills", skills::render(&self.skills)),
+            ("skills", skills::render(&self.skills, "skill")),
             ("instructions", instructions),
             ("memories", memories),
             ("appended", self.appended),

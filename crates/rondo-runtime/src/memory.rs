@@ -10,18 +10,22 @@ use crate::transport;
 use async_trait::async_trait;
 use rondo_context::{MemoryFile, MemorySource};
 use rondo_core::Tool;
+use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Embedder, EmbeddingUse};
+use rondo_core::ports::{Embedder, EmbeddingUse, InterruptedCall, Reconciled};
 use rondo_core::redact::Secrets;
 use rondo_http::HttpEmbedder;
 use rondo_memory::{Author, NewMemory, Options, Origin, Outside, SaveMemory, SearchMemory};
 pub use rondo_memory::{Memories, Memory, MemoryError, Scope};
-use rondo_types::{ErrorClass, ModelError, SessionId, TimeMs};
+use rondo_types::{ErrorClass, ModelError, SessionId, TimeMs, ToolKind, ToolOutcome, ToolSpec};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// The directory of the index in the cache.
 const INDEX: &str = "memory/index.db";
+/// The index of a workspace's memories, in the workspace.
+const INDEX_OF_WORKSPACE: &str = "memory/.index.db";
 
 /// Returns the memories of the user, of the project that the working directory is in, and of a session's chat.
 ///
@@ -43,6 +47,75 @@ pub fn memories(
         secrets: secrets.clone(),
         embedder: embedder(settings)?,
     }))
+}
+
+/// The tool that saves memories of a workspace.
+pub(crate) const WRITE_MEMORY: &str = "write_memory";
+pub(crate) use rondo_memory::SEARCH_MEMORY;
+
+/// Returns the memories that are kept in a chat assistant's workspace, and of a session's chat.
+///
+/// # Errors
+/// When `embedding_model` names no known provider, or one of its own weights.
+pub fn of_workspace(
+    directory: &Path,
+    settings: &Settings,
+    secrets: &Secrets,
+    session: &SessionId,
+) -> Result<Memories> {
+    Ok(Memories::new(Options {
+        data: Some(directory.to_owned()),
+        project: None,
+        session: Some(session.clone()),
+        index: Some(directory.join(INDEX_OF_WORKSPACE)),
+        secrets: secrets.clone(),
+        embedder: embedder(settings)?,
+    }))
+}
+
+/// Returns what a session that began at a time is shown of the memories in a workspace.
+#[must_use]
+pub fn of_workspace_at_start(directory: &Path, began: TimeMs) -> Vec<MemoryFile> {
+    let memories = Memories::new(Options {
+        data: Some(directory.to_owned()),
+        ..Options::default()
+    });
+    let (files, problems) = at_start(&memories, began);
+    for problem in problems {
+        tracing::warn!(problem, "memories are left out");
+    }
+    files
+}
+
+/// Returns the tools over the memories of a workspace.
+pub(crate) fn tools_of_workspace(memories: &Memories, outside: Outside) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(SearchMemory::new(memories.clone())),
+        Arc::new(WriteMemory(SaveMemory::new(memories.clone(), outside))),
+    ]
+}
+
+/// The tool that saves memories, under the name that it has in a workspace.
+struct WriteMemory(SaveMemory);
+
+#[async_trait]
+impl Tool for WriteMemory {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: WRITE_MEMORY.to_owned(),
+            // Its file is no file of the turn's: the gate judges it by its name.
+            kind: ToolKind::Other,
+            ..self.0.spec()
+        }
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        self.0.call(invocation).await
+    }
+
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
+        self.0.reconcile(call).await
+    }
 }
 
 /// Returns whether memories are used at all.

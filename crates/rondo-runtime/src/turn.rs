@@ -30,6 +30,7 @@ use rondo_memory::{Memories, Outside};
 use rondo_policy::{GateOptions, Workdir};
 use rondo_types::{Message, SessionId, Transcript, TurnId};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// How a turn starts.
@@ -67,6 +68,8 @@ pub struct TurnHost<'a> {
     pub gate: MakeGate<'a>,
     /// The system prompt in place of the one of the settings; none where that counts.
     pub system: Option<Vec<String>>,
+    /// Where this person's memories are; none where they are the user's and the project's.
+    pub memory: Option<PathBuf>,
     /// Whether tools of servers are offered.
     pub has_servers: bool,
     /// Says what becomes durable together with the turn's records.
@@ -96,6 +99,7 @@ impl TurnHost<'_> {
             approver,
             gate: &tools::standard_gate,
             system: None,
+            memory: None,
             has_servers: true,
             commits: None,
             schema: None,
@@ -363,7 +367,14 @@ impl TurnContext<'_> {
         }
         let outside = outside_text.clone();
         let outside = Outside::new(move || outside.is_present());
-        live.extend(memory::tools(&self.memories(secrets)?, outside));
+        live.extend(match &host.memory {
+            Some(directory) => {
+                let session = &self.conversation.session;
+                let memories = memory::of_workspace(directory, self.settings, secrets, session)?;
+                memory::tools_of_workspace(&memories, outside)
+            }
+            None => memory::tools(&self.memories(secrets)?, outside).to_vec(),
+        });
         Ok(live)
     }
 

@@ -79,7 +79,7 @@ pub enum Audience {
 }
 
 /// The texts of a workspace. Absent and blank ones have no layer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextLayers {
     /// The text of `SOUL.md`: who the assistant is.
     pub soul: Option<String>,
@@ -95,8 +95,27 @@ pub struct ContextLayers {
     pub memories: Vec<MemoryFile>,
     /// The skills that may be used.
     pub skills: Vec<ListedSkill>,
+    /// The tool that reads a skill.
+    pub skill_tool: &'static str,
     /// The text of `TOOLS.md`.
     pub tools: Option<String>,
+}
+
+impl Default for ContextLayers {
+    /// Returns a workspace without files.
+    fn default() -> Self {
+        Self {
+            soul: None,
+            agents: None,
+            facts: None,
+            bootstrap: None,
+            user: None,
+            memories: Vec::new(),
+            skills: Vec::new(),
+            skill_tool: "read_skill",
+            tools: None,
+        }
+    }
 }
 
 impl ContextLayers {
@@ -124,7 +143,10 @@ impl ContextLayers {
                 joined([&self.facts, &self.bootstrap, &user.cloned()]),
             ),
             (LayerKind::Memory, memory.flatten()),
-            (LayerKind::Skills, skills::render(&self.skills)),
+            (
+                LayerKind::Skills,
+                skills::render(&self.skills, self.skill_tool),
+            ),
             (LayerKind::Tools, joined([&self.tools])),
         ];
         let present = texts

@@ -13,13 +13,13 @@ fn workspace() -> ContextLayers {
         facts: text("This chat is telegram."),
         bootstrap: text("Begin well."),
         user: text("The owner is Ada."),
-        memories: Vec::new(),
         skills: vec![ListedSkill {
             name: "pdf".to_owned(),
             description: "Fill in forms.".to_owned(),
             is_foreign: false,
         }],
         tools: text("`exec` has no network."),
+        ..ContextLayers::default()
     }
     .with_memory("MEMORY.md", text("- Likes tea."))
 }

@@ -444,6 +444,9 @@ impl Actor {
             observer = hosted.observer.take();
             is_stopped = hosted.is_stopped;
             plan.tool_names.retain(|it| hosted.tool_filter.allows(it));
+            hosted.name_tools(&mut plan.tool_names);
+            let compaction = &mut plan.profile.compaction;
+            compaction.keep_messages = hosted.keep_messages.or(compaction.keep_messages);
             self.turn(&plan, model, start, hosted)
         });
         let (turn, told) = match turn {
@@ -476,6 +479,7 @@ impl Actor {
             session: &self.entry.id,
             begins: asked.map(|(key, actor)| (key.as_str(), actor.as_str())),
             settings: &session.settings,
+            began: session.conversation().map_or(TimeMs(0), |it| it.began),
             history: session.conversation().map_or(&[], |it| &it.history),
         };
         self.entry.service.host.turn(&asked).await
@@ -496,6 +500,7 @@ impl Actor {
         host.live = hosted.tools;
         host.extensions = hosted.extensions;
         host.system = hosted.system;
+        host.memory = hosted.memory;
         host.commits = hosted.commits;
         host.has_servers = hosted.tool_filter.allows_servers();
         if let Some(lent) = self.entry.python() {

@@ -3,12 +3,14 @@
 use crate::commits::CommitSource;
 use crate::error::{Result, SetupError};
 use crate::extensions::Extensions;
+use crate::memory::{SEARCH_MEMORY, WRITE_MEMORY};
 use crate::parking;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use rondo_core::observe::Observer;
 use rondo_core::{Approver, Tool};
-use rondo_types::{Message, SessionId};
+use rondo_types::{Message, SessionId, TimeMs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A turn that is about to begin, or to go on.
@@ -20,6 +22,8 @@ pub struct AskedTurn<'a> {
     pub begins: Option<(&'a str, &'a str)>,
     /// What is in force in the session.
     pub settings: &'a Settings,
+    /// When the session began.
+    pub began: TimeMs,
     /// What was said before, in order.
     pub history: &'a [Arc<Message>],
 }
@@ -58,7 +62,7 @@ impl ToolFilter {
 pub struct HostTurn {
     /// Answers what the turn asks.
     pub approver: Arc<dyn Approver>,
-    /// Tools of the host.
+    /// Tools of the host: those that the turn may use, whether or not its profile names them.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Which of the settings' tools the turn may use.
     pub tool_filter: ToolFilter,
@@ -66,6 +70,12 @@ pub struct HostTurn {
     pub extensions: Extensions,
     /// The system prompt in place of the one of the settings.
     pub system: Option<Vec<String>>,
+    /// How many messages of the past stay once there are more than the profile's `compaction.max_messages`: fewer than
+    /// that, so that the beginning of requests stays equal for several turns. What the profile says where it is `None`.
+    pub keep_messages: Option<u32>,
+    /// Where the memories of this person are, in place of the user's of this machine and the project's. The tool that
+    /// saves them is `write_memory` then.
+    pub memory: Option<PathBuf>,
     /// Says what becomes durable together with the turn's records.
     pub commits: Option<Arc<dyn CommitSource>>,
     /// Sees what happens in the turn.
@@ -84,9 +94,25 @@ impl HostTurn {
             tool_filter: ToolFilter::All,
             extensions: Extensions::default(),
             system: None,
+            keep_messages: None,
+            memory: None,
             commits: None,
             observer: None,
             is_stopped: false,
+        }
+    }
+}
+
+impl HostTurn {
+    /// Adds the names of the host's tools to those that a turn uses, and has memories saved under their own name.
+    pub(crate) fn name_tools(&self, names: &mut Vec<String>) {
+        let own = self.tools.iter().map(|tool| tool.spec().name);
+        let of_memory = [WRITE_MEMORY, SEARCH_MEMORY].map(str::to_owned);
+        let of_memory = of_memory.into_iter().filter(|_| self.memory.is_some());
+        for name in own.chain(of_memory) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
     }
 }
