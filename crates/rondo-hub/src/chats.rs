@@ -122,6 +122,11 @@ impl Chat {
     }
 }
 
+/// Returns the row by which a session that is not the chat's own speaks in it: that of spawned work, or of the heartbeat.
+pub(crate) fn session_row(session: &SessionId, chat: &ChatKey) -> HostRow {
+    HostRow::set(SESSIONS, session.as_str(), chat.text())
+}
+
 /// What is known of all chats.
 #[derive(Clone)]
 pub struct Chats(Arc<dyn HostStore>);

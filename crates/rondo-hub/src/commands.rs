@@ -29,6 +29,8 @@ pub enum Command {
     Deny(Option<usize>, String),
     /// Says what was used.
     Usage,
+    /// Lists the skills, shows one, or switches one on.
+    Skills(String),
     /// Lists the commands.
     Help,
     /// One that there is not.
@@ -36,7 +38,7 @@ pub enum Command {
 }
 
 /// The commands, as channels may list them: the word, and what it does.
-pub const COMMANDS: [(&str, &str); 9] = [
+pub const COMMANDS: [(&str, &str); 10] = [
     ("new", "begin anew, with nothing of what was said"),
     ("reset", "the same as /new"),
     ("stop", "stop the turn that runs"),
@@ -51,6 +53,10 @@ pub const COMMANDS: [(&str, &str); 9] = [
         "do not let it run: /deny REASON or /deny NUMBER REASON",
     ),
     ("usage", "say what was used today"),
+    (
+        "skills",
+        "list the skills: /skills, /skills show NAME, /skills enable NAME HASH",
+    ),
     ("help", "list the commands"),
 ];
 
@@ -81,6 +87,7 @@ impl Command {
                 Self::Deny(number, reason.to_owned())
             }
             "usage" => Self::Usage,
+            "skills" => Self::Skills(rest.to_owned()),
             "help" | "start" => Self::Help,
             other => Self::Unknown(other.to_owned()),
         })
@@ -92,6 +99,7 @@ impl Command {
             Self::Stop => Action::Stop,
             Self::Approve(_) => Action::Approve,
             Self::Deny(..) => Action::Deny,
+            Self::Skills(_) => Action::Administer,
             Self::Status | Self::Usage | Self::Help | Self::Unknown(_) => Action::Look,
         }
     }
@@ -129,6 +137,7 @@ pub(crate) async fn run(
             answer(core, event, *number, &AnswerValue::Deny { reason }).await
         }
         Command::Usage => usage(core, event).await,
+        Command::Skills(rest) => skills(core, event, rest.clone()).await,
         Command::Help => core.tell(event, help()).await,
         Command::Unknown(word) => {
             let text = format!("There is no command /{word}.\n\n{}", help());
@@ -276,6 +285,14 @@ async fn usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
         ),
         Err(error) => format!("It is not known: {}.", error.line()),
     };
+    core.tell(event, text).await
+}
+
+async fn skills(core: &Core, event: &Event<'_>, rest: String) -> Result<Taken, MailboxError> {
+    let workspace = core.workspace();
+    let work = tokio::task::spawn_blocking(move || crate::tools::skills_command(&workspace, &rest));
+    let text = work.await;
+    let text = text.unwrap_or_else(|error| format!("It is not known: {error}."));
     core.tell(event, text).await
 }
 

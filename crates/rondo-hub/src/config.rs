@@ -1,5 +1,6 @@
 //! The table `[hub]` of the user's configuration file. That of a project never counts.
 
+use crate::cron::HeartbeatConfig;
 use crate::users::{Role, User};
 use rondo_runtime::Layer;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
@@ -27,6 +28,12 @@ pub struct HubConfig {
     pub strangers: Strangers,
     /// Whether a message that comes while a turn of the same sender runs joins that turn.
     pub steer: bool,
+    /// Tokens of a whole context: what precedes the history takes three quarters at the most.
+    pub context_tokens: Option<u64>,
+    /// Messages of the past that stay once there are more than the profile keeps: 25 of 50, so that prompt caches live.
+    pub keep_messages: Option<u32>,
+    /// The heartbeat; none where it is absent.
+    pub heartbeat: Option<HeartbeatConfig>,
     /// Users by name, beside those of `rondo users`.
     pub users: BTreeMap<String, ConfiguredUser>,
     /// Channels by name; each reads its own table.
@@ -85,6 +92,9 @@ impl HubConfig {
     }
 
     fn check(&self) -> Result<()> {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.check()?;
+        }
         for (name, user) in &self.users {
             for id in &user.ids {
                 if !is_identity(id) {

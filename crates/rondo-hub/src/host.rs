@@ -3,14 +3,21 @@
 
 use crate::channel::{ChatKey, ChatKind};
 use crate::chats::{self, Chat};
+use crate::context;
+use crate::cron::HeartbeatConfig;
+use crate::cron::heartbeat;
+use crate::cron::job::{self, RUNS, Runs};
 use crate::hub::Core;
 use crate::outgoing::{self, Details};
 use crate::questions::{self, Asked};
 use crate::recovery::{CRASHES, CRASHES_MAX};
+use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
+use rondo_context::Audience;
+use rondo_core::clock::Clock;
 use rondo_core::ports::{
-    HostCommit, HostRow, HostStore, MailboxError, OutboxKind, Record, RecordBody,
+    HostCommit, HostRow, HostStore, MailboxError, OutboxEntry, OutboxKind, Record, RecordBody,
 };
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_memory::TOOL_NAMES;
@@ -22,6 +29,7 @@ use rondo_types::{Commit, SessionId, StopReason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::future::pending;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The table of who began the turns that are not over, by session.
@@ -102,8 +110,20 @@ impl Core {
         self.retries.began(session);
         let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
         let approver = approver(&actor, &chat, owner_chat.is_some(), turn);
+        let system = self.system(&actor, &chat, turn.settings, turn.began).await;
+        let is_private = context::audience(&actor, &chat) == Audience::Owner;
+        let tools = tools::of(&Scope {
+            core: Arc::downgrade(self),
+            session: session.clone(),
+            chat: chat.clone(),
+            actor: actor.clone(),
+        });
         let source = self.source(session, &chat, asked, owner_chat).await?;
         Ok(HostTurn {
+            tools,
+            system: Some(system),
+            keep_messages: Some(self.keep_messages),
+            memory: is_private.then(|| self.workspace()),
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
@@ -125,10 +145,30 @@ impl Core {
             session: session.clone(),
             chat: chat.key.clone(),
             owner_chat,
+            timed: self.timed(begun.as_ref()).await.map_err(unreadable)?,
             begun,
             open: open.map_err(unreadable)?,
             failure: Mutex::default(),
+            tokens: AtomicU64::default(),
         }))
+    }
+
+    /// Returns the timed work that a turn is a run of.
+    async fn timed(&self, begun: Option<&Begun>) -> Result<Option<Timed>, MailboxError> {
+        let key = begun.map(|it| it.key.as_str()).unwrap_or_default();
+        if let Some(id) = job::job_of_key(key) {
+            // One that was removed meanwhile leaves nothing behind.
+            let runs = Runs::of(&*self.store, id).await?;
+            return Ok(runs.map(|runs| Timed::Job(id.to_owned(), runs)));
+        }
+        let Some(chat) = self.heartbeat.as_ref().and_then(HeartbeatConfig::chat) else {
+            return Ok(None);
+        };
+        if !heartbeat::is_heartbeat(key) {
+            return Ok(None);
+        }
+        let runs = chats::read(&*self.store, heartbeat::TABLE, &chat.text()).await?;
+        Ok(Some(Timed::Heartbeat(chat, runs.unwrap_or_default())))
     }
 
     /// Returns a private chat of an owner, where questions of others' turns are put, too.
@@ -259,6 +299,27 @@ struct TurnCommits {
     open: Vec<Asked>,
     /// Why the latest request failed.
     failure: Mutex<Option<String>>,
+    /// The timed work that it is a run of.
+    timed: Option<Timed>,
+    /// Tokens of its requests, as far as they were recorded here.
+    tokens: AtomicU64,
+}
+
+/// Timed work, and how it went until now.
+enum Timed {
+    Job(String, Runs),
+    Heartbeat(ChatKey, Runs),
+}
+
+impl Timed {
+    /// Returns the row that says how a run of it ended.
+    fn ended(&self, stop: StopReason, tokens: u64) -> HostRow {
+        let now = Clock::system().now();
+        match self {
+            Self::Job(id, runs) => runs.ended(stop, tokens, now).row(RUNS, id),
+            Self::Heartbeat(chat, runs) => heartbeat::ended(chat, &runs.ended(stop, tokens, now)),
+        }
+    }
 }
 
 #[async_trait]
@@ -299,6 +360,10 @@ impl TurnCommits {
                     .rows
                     .extend(questions::forget(&self.session, &self.open));
             }
+            RecordBody::ModelReplied { reply } => {
+                let tokens = reply.usage.map_or(0, |it| it.total());
+                self.tokens.fetch_add(tokens, Ordering::Relaxed);
+            }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());
             }
@@ -312,20 +377,32 @@ impl TurnCommits {
             RecordBody::Final {
                 stop_reason, text, ..
             } => {
-                let text = self.reply(*stop_reason, text);
-                let key = format!("final:{session}:{}", record.turn);
-                let details = Details {
-                    reply_to: self.begun.as_ref().and_then(Begun::reply_to),
-                    ..Details::default()
-                };
-                let entry = outgoing::entry(key, &self.chat, OutboxKind::Final, text, &details);
-                let entry = outgoing::of_turn(entry, &self.session, &record.turn);
-                commit.outbox.push(entry);
+                if let Some(timed) = &self.timed {
+                    let tokens = self.tokens.load(Ordering::Relaxed);
+                    commit.rows.push(timed.ended(*stop_reason, tokens));
+                }
+                commit.outbox.extend(self.last(record, *stop_reason, text));
                 commit.rows.push(HostRow::removed(TURNS, session));
                 commit.rows.push(HostRow::removed(CRASHES, session));
             }
             _ => {}
         }
+    }
+
+    /// Returns the message that the end of a turn is; none where a heartbeat found nothing to tell.
+    fn last(&self, record: &Record, stop: StopReason, text: &str) -> Option<OutboxEntry> {
+        let is_beat = matches!(self.timed, Some(Timed::Heartbeat(..)));
+        if is_beat && (heartbeat::is_nothing(text) || stop != StopReason::Complete) {
+            return None;
+        }
+        let text = self.reply(stop, text);
+        let key = format!("final:{}:{}", self.session, record.turn);
+        let details = Details {
+            reply_to: self.begun.as_ref().and_then(Begun::reply_to),
+            ..Details::default()
+        };
+        let entry = outgoing::entry(key, &self.chat, OutboxKind::Final, text, &details);
+        Some(outgoing::of_turn(entry, &self.session, &record.turn))
     }
 
     /// Returns what a person reads of the end of a turn, which is never nothing.

@@ -3,6 +3,8 @@
 use crate::channel::{Channel, ChannelError};
 use crate::chats::Chats;
 use crate::config::{HubConfig, Strangers};
+use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
+use crate::cron::HeartbeatConfig;
 use crate::delivery::Worker;
 use crate::host::HubHost;
 use crate::inbox::Inbox;
@@ -10,11 +12,11 @@ use crate::metrics::Metrics;
 use crate::progress::Shown;
 use crate::recovery::Retries;
 use crate::users::Users;
-use rondo_core::ports::{HostStore, Outbox};
+use rondo_core::ports::{HostStore, MailboxError, Outbox};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::{SessionHandle, SessionService};
 use rondo_runtime::{Runtime, SessionOptions};
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TimeMs};
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
@@ -32,6 +34,8 @@ const RESTART_MAX: Duration = Duration::from_mins(1);
 const STEADY: Duration = Duration::from_mins(5);
 /// How long the hub goes on sending after its turns have stopped.
 const FLUSH: Duration = Duration::from_secs(5);
+/// Messages of the past that stay once there are more than the profile keeps (50), where the configuration does not say.
+const KEEP_MESSAGES: u32 = 25;
 /// The directory of the chats' own directories.
 const CHATS_DIR: &str = "chats";
 
@@ -57,6 +61,9 @@ pub(crate) struct Core {
     pub(crate) drain: CancellationToken,
     /// The workspace and the chats' directories.
     pub(crate) directory: PathBuf,
+    pub(crate) context_tokens: u64,
+    pub(crate) keep_messages: u32,
+    pub(crate) heartbeat: Option<HeartbeatConfig>,
     drain_for: Duration,
     channels: HashMap<String, Arc<dyn Channel>>,
 }
@@ -74,7 +81,9 @@ impl Hub {
         let home = runtime.settings(PathBuf::from("/"))?;
         let directory = config.directory.clone();
         let directory = directory.unwrap_or_else(|| home.paths.data.join("hub"));
-        fs::create_dir_all(directory.join(CHATS_DIR)).map_err(|err| {
+        let made = fs::create_dir_all(directory.join(CHATS_DIR));
+        let made = made.and_then(|()| fs::create_dir_all(directory.join(WORKSPACE_DIR)));
+        made.map_err(|err| {
             let context = format!("failed to make `{}`", directory.display());
             SetupError::because(SetupErrorKind::Config, context, err)
         })?;
@@ -93,6 +102,9 @@ impl Hub {
             metrics: Arc::default(),
             retries: Retries::default(),
             drain: CancellationToken::new(),
+            context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
+            keep_messages: config.keep_messages.unwrap_or(KEEP_MESSAGES),
+            heartbeat: config.heartbeat.clone(),
             drain_for: config.drain(),
             directory,
             channels,
@@ -129,6 +141,10 @@ impl Hub {
             receivers.spawn(async move { core.keep_going(&receiving).await });
         }
         core.recover().await?;
+        {
+            let (core, receiving) = (Arc::clone(core), receiving.clone());
+            receivers.spawn(async move { core.keep_time(&receiving).await });
+        }
         for channel in core.channels.values() {
             let (channel, inbox) = (Arc::clone(channel), self.inbox());
             receivers.spawn(receive(channel, inbox, receiving.clone()));
@@ -205,6 +221,17 @@ impl Hub {
         &self.core.metrics
     }
 
+    /// Has timed work that is due at a time begin.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: each run is submitted once, whole.
+    pub async fn run_due(&self, now: TimeMs) -> std::result::Result<(), MailboxError> {
+        self.core.run_due(now).await
+    }
+
     /// Returns how many turns run.
     #[must_use]
     pub fn running(&self) -> usize {
@@ -233,7 +260,12 @@ impl Core {
 
     /// Returns the directory that a session works in.
     pub(crate) fn directory_of(&self, id: &SessionId) -> PathBuf {
-        self.directory.join(CHATS_DIR).join(id.as_str())
+        let mut own = id.clone();
+        // Spawned work is done where its conversation works.
+        while let Some(parent) = own.parent() {
+            own = parent;
+        }
+        self.directory.join(CHATS_DIR).join(own.as_str())
     }
 
     /// Has a session look at what waits.

@@ -13,6 +13,7 @@
 //! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
 //! - [`questions`]: what turns ask, and how an answer finds its question.
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
+//! - `context`: what a turn's model reads first, from the workspace; `tools`: what it may do besides; [`cron`]: timed work.
 //! - `recovery`: what happens after a crash or a failure. [`metrics`]: what is counted.
 
 pub mod authorise;
@@ -20,6 +21,8 @@ pub mod channel;
 pub mod chats;
 pub mod commands;
 pub mod config;
+mod context;
+pub mod cron;
 mod delivery;
 mod host;
 pub mod hub;
@@ -30,6 +33,7 @@ mod progress;
 pub mod questions;
 mod receive;
 mod recovery;
+mod tools;
 pub mod users;
 
 pub use config::HubConfig;

@@ -74,6 +74,15 @@ impl Shown {
         self.turns().contains_key(session)
     }
 
+    /// Returns how many turns run that a session's calls have started.
+    pub(crate) fn running_below(&self, session: &SessionId) -> usize {
+        let turns = self.turns();
+        let below = turns
+            .keys()
+            .filter(|it| it.parent().as_ref() == Some(session));
+        below.count()
+    }
+
     /// Returns what sees a turn of a chat, and has it shown until it is dropped.
     pub(crate) fn watch(&self, session: &SessionId, chat: &ChatKey) -> Arc<dyn Observer> {
         let mut turns = self.turns();

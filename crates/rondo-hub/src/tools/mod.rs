@@ -1,0 +1,87 @@
+//! The hub's own tools: they know the chat of their turn, and who speaks in it.
+//!
+//! Settings, users and policy are no tools: no turn can change what binds it.
+//!
+//! # Layout
+//! - [`message`]: sends something to a chat in the middle of a turn. [`spawn`]: has work done beside the conversation.
+//! - [`cron`]: timed work. [`skills`]: makes, lists, reads and deletes skills.
+
+mod cron;
+mod message;
+mod skills;
+mod spawn;
+
+pub(crate) use skills::skills_command;
+
+use crate::channel::ChatKind;
+use crate::chats::Chat;
+use crate::hub::Core;
+use crate::users::{Actor, Role};
+use rondo_core::Tool;
+use rondo_types::{SessionId, ToolErrorCode, ToolOutcome};
+use std::sync::{Arc, Weak};
+
+/// What the tools of a turn know.
+#[derive(Clone)]
+pub(crate) struct Scope {
+    pub(crate) core: Weak<Core>,
+    pub(crate) session: SessionId,
+    pub(crate) chat: Chat,
+    pub(crate) actor: Actor,
+}
+
+impl Scope {
+    fn core(&self) -> Result<Arc<Core>, Failure> {
+        let closed = || Failure(ToolErrorCode::Internal, "the hub is closed".to_owned());
+        self.core.upgrade().ok_or_else(closed)
+    }
+}
+
+/// Returns the tools that the sender of the message has in its chat. Guests have none, since what they ask for reaches
+/// nothing of this machine; members have those that stay in their chat.
+pub(crate) fn of(scope: &Scope) -> Vec<Arc<dyn Tool>> {
+    let is_spawned = scope.session.parent().is_some();
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    if scope.actor.role == Role::Guest {
+        return tools;
+    }
+    tools.push(Arc::new(message::SendMessage(scope.clone())));
+    tools.push(Arc::new(skills::ListSkills(scope.clone())));
+    tools.push(Arc::new(skills::ReadSkill(scope.clone())));
+    if !is_spawned {
+        tools.push(Arc::new(spawn::Spawn(scope.clone())));
+    }
+    // In a group others could have the owner's turn do it.
+    if scope.actor.role == Role::Owner && scope.chat.kind == ChatKind::Private {
+        tools.push(Arc::new(cron::Cron(scope.clone())));
+        tools.push(Arc::new(skills::CreateSkill(scope.clone())));
+        tools.push(Arc::new(skills::DeleteSkill(scope.clone())));
+    }
+    tools
+}
+
+/// Why a call failed.
+struct Failure(ToolErrorCode, String);
+
+impl From<Failure> for ToolOutcome {
+    fn from(Failure(code, why): Failure) -> Self {
+        Self::error(code, why)
+    }
+}
+
+fn outcome(result: Result<ToolOutcome, Failure>) -> ToolOutcome {
+    result.unwrap_or_else(ToolOutcome::from)
+}
+
+fn invalid(why: impl Into<String>) -> Failure {
+    Failure(ToolErrorCode::InvalidArgs, why.into())
+}
+
+fn failed(why: impl std::fmt::Display) -> Failure {
+    Failure(ToolErrorCode::Failed, why.to_string())
+}
+
+/// Reads arguments that fit the schema.
+fn arguments<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
+}
