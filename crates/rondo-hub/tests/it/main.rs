@@ -11,4 +11,6 @@ mod delivering;
 mod messenger;
 mod people;
 mod restarting;
+mod timed;
+mod workspace;
 mod world;
