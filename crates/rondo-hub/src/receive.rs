@@ -175,7 +175,8 @@ impl Core {
         let session = event.chat.session();
         let message = self.message(event, &session)?;
         let delivery = match self.steers {
-            true => self.delivery(event, &session).await?,
+            // A message joins the turn of its own sender alone: another one's tools are not theirs.
+            true => Delivery::SteerOwn,
             false => Delivery::Queue,
         };
         let mail = NewMail {
@@ -211,21 +212,6 @@ impl Core {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// A message joins the turn of its own sender alone: another one's tools are not theirs.
-    async fn delivery(
-        &self,
-        event: &Event<'_>,
-        session: &SessionId,
-    ) -> Result<Delivery, MailboxError> {
-        let begun = crate::host::begun(&*self.store, session).await?;
-        let is_own = begun.is_some_and(|it| it.actor == event.actor.id);
-        Ok(if is_own {
-            Delivery::Steer
-        } else {
-            Delivery::Queue
-        })
     }
 
     fn message(&self, event: &Event<'_>, session: &SessionId) -> Result<Message, MailboxError> {

@@ -23,6 +23,9 @@ pub enum Delivery {
     Queue,
     /// It joins the turn that runs, before that turn's next request. Where none runs it begins one.
     Steer,
+    /// As [`Delivery::Steer`], but it joins a turn only that the same actor began: what a turn may do follows from who
+    /// began it. While another one's runs, and while one runs that went on after a restart or an answer, it waits.
+    SteerOwn,
     /// It begins a turn that only sums up what was said, after those before it. It says what the summary is to
     /// look at; that may be nothing.
     Compact,

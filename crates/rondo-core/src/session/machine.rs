@@ -58,6 +58,8 @@ enum Turn {
     Over,
     Running {
         is_cancelled: bool,
+        /// Who began it; unknown of a turn that goes on after a restart or an answer.
+        actor: Option<String>,
     },
     CutOff(TurnId),
     Parked(Parked),
@@ -209,7 +211,7 @@ impl SessionMachine {
     }
 
     fn start(&mut self, message: QueuedMessage, out: &mut Vec<Action>) {
-        let run = self.begin_run();
+        let run = self.begin_run(Some(message.actor.clone()));
         let ticket = message.ticket.clone();
         out.push(Action::Start {
             run,
@@ -220,15 +222,16 @@ impl SessionMachine {
     }
 
     fn resume(&mut self, turn: TurnId, answers: Vec<Answer>, out: &mut Vec<Action>) {
-        let run = self.begin_run();
+        let run = self.begin_run(None);
         out.push(Action::Resume { run, turn, answers });
         self.cancel_if_asked(out);
     }
 
-    fn begin_run(&mut self) -> Run {
+    fn begin_run(&mut self, actor: Option<String>) -> Run {
         self.run.0 += 1;
         self.turn = Turn::Running {
             is_cancelled: false,
+            actor,
         };
         self.run
     }
@@ -253,7 +256,7 @@ impl SessionMachine {
             return out.push(Action::Refuse(Refusal::QueueFull { ticket, max }));
         }
         let waiting = self.arrived(message);
-        if self.takes_steering() && waiting.message.delivery == Delivery::Steer {
+        if self.takes_steering_by(&waiting.message) {
             return self.hand(waiting, out);
         }
         let ahead = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
@@ -274,14 +277,20 @@ impl SessionMachine {
         }
     }
 
-    /// Returns whether a turn runs that is not being stopped.
-    fn takes_steering(&self) -> bool {
-        matches!(
-            self.turn,
-            Turn::Running {
-                is_cancelled: false
-            }
-        )
+    /// Returns whether a message joins the turn that runs. It joins none that is being stopped.
+    fn takes_steering_by(&self, message: &QueuedMessage) -> bool {
+        let Turn::Running {
+            is_cancelled: false,
+            actor,
+        } = &self.turn
+        else {
+            return false;
+        };
+        match message.delivery {
+            Delivery::Steer => true,
+            Delivery::SteerOwn => actor.as_ref() == Some(&message.actor),
+            Delivery::Queue | Delivery::Compact => false,
+        }
     }
 
     fn hand(&mut self, waiting: Waiting, out: &mut Vec<Action>) {
@@ -380,7 +389,13 @@ impl SessionMachine {
         if !self.runs(run) {
             return;
         }
-        self.is_cancelled = matches!(self.turn, Turn::Running { is_cancelled: true });
+        self.is_cancelled = matches!(
+            self.turn,
+            Turn::Running {
+                is_cancelled: true,
+                ..
+            }
+        );
         self.take_back_steering();
         out.push(Action::Tell(SessionEvent::Parked {
             questions: questions.clone(),
@@ -426,7 +441,7 @@ impl SessionMachine {
             return out.push(Action::StopCell);
         }
         match &mut self.turn {
-            Turn::Running { is_cancelled } => {
+            Turn::Running { is_cancelled, .. } => {
                 if !std::mem::replace(is_cancelled, true) {
                     out.push(Action::CancelTurn { run: self.run });
                 }

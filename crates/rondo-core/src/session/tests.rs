@@ -96,6 +96,25 @@ fn start(run: u64, name: &str, delivery: Delivery) -> Action {
 }
 
 #[test]
+fn a_message_that_steers_its_own_turn_alone_waits_while_another_ones_runs() {
+    let own = |ticket: &str, actor: &str| {
+        Input::Submitted(QueuedMessage {
+            actor: actor.to_owned(),
+            ..message(ticket, Delivery::SteerOwn)
+        })
+    };
+    let mut machine = running();
+    let joined = done(&mut machine, own("a", "me"));
+    assert!(matches!(joined[..], [Action::Steer { .. }]), "{joined:?}");
+    assert_eq!(done(&mut machine, own("b", "someone else")), []);
+
+    let mut machine = SessionMachine::new();
+    machine.handle(NOW, queue("first"));
+    machine.handle(NOW, owned(Standing::CutOff { turn: turn() }, &[]));
+    assert_eq!(done(&mut machine, own("c", "me")), []);
+}
+
+#[test]
 fn a_message_takes_the_session_begins_a_turn_and_the_session_is_let_go_after_it() {
     let mut machine = SessionMachine::new();
     assert!(machine.is_at_rest());

@@ -212,7 +212,7 @@ impl App {
         let hidden = all.len().saturating_sub(WAITING_ROWS_MAX);
         for waiting in all.iter().skip(hidden) {
             let how = match waiting.delivery {
-                Delivery::Steer => "steers",
+                Delivery::Steer | Delivery::SteerOwn => "steers",
                 _ => "queued",
             };
             let text = clean::line(&waiting.text);
