@@ -6,7 +6,7 @@ use crate::commands::{editor, report::output_of};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput};
-use crate::user_input;
+use crate::{repl, user_input};
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::service::{NoHost, SessionService};
@@ -68,12 +68,21 @@ pub(crate) fn run(
         let error = anyhow::Error::new(err).context("failed to start the runtime");
         CliError::caused(Exit::Error, error)
     })?;
-    let ended = runtime.block_on(open(args, env, color, early));
+    let mut again = ReplArgs {
+        turn: args.turn.clone(),
+        ..ReplArgs::default()
+    };
+    again.turn.continue_latest = false;
+    let ended = runtime.block_on(open(args, env.clone(), color, early));
     // What still waits for the disk or the terminal must not keep the process.
     runtime.shutdown_background();
     match ended? {
-        Ended::Quit => Ok(Exit::Answer),
-        Ended::Terminated => Ok(Exit::Terminated),
+        (Ended::Quit, _) => Ok(Exit::Answer),
+        (Ended::Terminated, _) => Ok(Exit::Terminated),
+        (Ended::Inline, session) => {
+            again.turn.session = session;
+            repl::run(again, env, color, early)
+        }
     }
 }
 
@@ -82,7 +91,7 @@ async fn open(
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Ended> {
+) -> Result<(Ended, Option<String>)> {
     let first = args.prompt.join(" ");
     let args = asked(&args);
     let options = SessionOptions {
@@ -111,7 +120,11 @@ async fn open(
         notes,
         first: Some(first).filter(|it| !it.trim().is_empty()),
     };
-    Ok(rondo_tui::open(opening).await?)
+    let kept = opening.service.clone();
+    let (ended, session) = rondo_tui::open(opening).await?;
+    // Nothing is recorded of a session in which nothing was said.
+    let is_kept = kept.preview(&session, 0).await.is_ok();
+    Ok((ended, is_kept.then(|| session.to_string())))
 }
 
 fn screen_options(settings: &Settings, output: &Output) -> Options {

@@ -148,6 +148,11 @@ macro_rules! settings {
                 }
             }
 
+            /// Puts this layer over another one.
+            pub fn put_over(self, below: &mut Self) {
+                self.over(below);
+            }
+
             /// Puts this layer over those below it.
             pub(crate) fn over(self, below: &mut Self) {
                 $(

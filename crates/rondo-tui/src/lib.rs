@@ -7,13 +7,13 @@
 //! # Layout
 //! - `run`: the loop between terminal, session and [`App`](app::App).
 //! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
-//! - `prompt`: what is typed.
+//! - [`prompt`]: what is typed, shared with the line prompt.
 //! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
 
 mod app;
 mod markdown;
 pub mod options;
-mod prompt;
+pub mod prompt;
 mod run;
 mod terminal;
 mod text;

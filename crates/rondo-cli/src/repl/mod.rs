@@ -68,9 +68,6 @@ use tokio::task::spawn_blocking;
 use turn::TurnEnd;
 use unix::Terminal;
 
-/// The file of what was typed, in the state directory.
-const HISTORY: &str = "repl-history.jsonl";
-
 /// The note for users who typed no command, and so may not know where they are.
 const WHERE_YOU_ARE: &str =
     "Tab turns from agent to shell to Python; `/help` says what else there is; Ctrl-D leaves";
@@ -203,7 +200,7 @@ impl Repl {
         shared.set_directory(settings.directory.clone());
         let home = settings.env.text("HOME").map(PathBuf::from);
         let secrets = secrets::of_env(settings);
-        let history = settings.paths.state.join(HISTORY);
+        let history = settings.paths.state.join(rondo_tui::prompt::history::FILE);
         let kept = settings.values.ephemeral != Some(true);
         let editor = EditorSettings {
             keys: settings.values.edit_keys.unwrap_or(EditKeys::Emacs),

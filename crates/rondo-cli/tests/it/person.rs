@@ -158,6 +158,12 @@ impl Person {
         self.until(text, |it| it.screen().contains(text)).await;
     }
 
+    /// Waits until something stands on the screen so often.
+    pub(crate) async fn shows_times(&mut self, text: &str, times: usize) {
+        let is_there = |it: &mut Self| it.screen().matches(text).count() == times;
+        self.until(text, is_there).await;
+    }
+
     /// Waits until something stands on the screen no more.
     pub(crate) async fn shows_no_more(&mut self, text: &str) {
         self.until(text, |it| !it.screen().contains(text)).await;

@@ -303,3 +303,113 @@ async fn the_screen_follows_the_size_of_the_terminal_while_an_answer_comes() {
     );
     leave(person).await;
 }
+
+#[tokio::test]
+async fn commands_of_the_shell_are_cards_and_the_agent_reads_what_is_shared() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("!echo shared$((40+2))\r").await;
+    person.shows("│ shared42").await;
+    person.press("!!echo hidden$((40+2))\r").await;
+    person.shows("│ hidden42").await;
+    person.press("what did I run?\r").await;
+    person.shows("Seen.").await;
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(
+        sent.contains("shared42") && !sent.contains("hidden42"),
+        "{sent}"
+    );
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_is_queued_while_a_turn_runs_is_asked_after_it() {
+    let gate = Gate::new();
+    let first = openai::streamed(&says("First.")).before(Step::Gate(gate.clone()));
+    let server = Server::start(Script::from(vec![
+        first,
+        openai::streamed(&says("Second.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("one\r").await;
+    gate.reached().await;
+    person.press("two\t").await;
+    person.shows("queued: two").await;
+    gate.open();
+    person.shows("Second.").await;
+    assert!(!person.screen().contains("queued:"), "{}", person.screen());
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn sessions_are_found_by_what_was_said_and_gone_on_with() {
+    let server = serve(vec![
+        says("A pear."),
+        says("An apple."),
+        says("Still a pear."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    for question in ["name a green fruit", "name a red fruit"] {
+        assert_eq!(env.ask(&server, &[question]).await.code, Some(0));
+    }
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/sessions\r").await;
+    person.shows("name a red fruit").await;
+    person.press("pear").await;
+    person.shows_no_more("name a red fruit").await;
+    person.shows("A pear.").await;
+    person.press("\r").await;
+    person.shows("› name a green fruit").await;
+    person.press("which was it?\r").await;
+    person.shows("Still a pear.").await;
+    let sent = server.requests()[2].json()["messages"].to_string();
+    assert!(
+        sent.contains("A pear.") && !sent.contains("An apple."),
+        "{sent}"
+    );
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn undo_goes_back_before_the_last_turn_with_its_words_in_the_input() {
+    let server = serve(vec![says("One."), says("Two."), says("Three.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("first\r").await;
+    person.shows("One.").await;
+    person.press("second\r").await;
+    person.shows("Two.").await;
+    person.shows_times("1 step ·", 2).await;
+    person.press("/undo\r").await;
+    person.shows("│ second").await;
+    person.shows_no_more("Two.").await;
+    person.press(" try\r").await;
+    person.shows("Three.").await;
+    let sent = server.requests()[2].json()["messages"].to_string();
+    assert!(sent.contains("One.") && !sent.contains("Two."), "{sent}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_line_prompt_goes_on_with_the_session_and_with_what_was_typed() {
+    let server = serve(vec![says("One."), says("Two.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("first\r").await;
+    person.shows("1 step ·").await;
+    person.press("/screen\r").await;
+    person.prompt("agent").await;
+    person.press(crate::person::UP).await;
+    person.press(crate::person::UP).await;
+    person.types_behind("› first").await;
+    person.press(ENTER).await;
+    person.sees("Two.").await;
+    let sent = server.requests()[1].json()["messages"].to_string();
+    assert!(sent.contains("One."), "{sent}");
+    person.prompt("agent").await;
+    leave(person).await;
+}

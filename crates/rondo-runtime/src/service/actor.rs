@@ -745,9 +745,12 @@ fn take(entry: &Entry) -> Result<Session> {
     let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
     let model = named.clone();
     drop(named);
+    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+    let chosen = chosen.clone();
     match store.session(&entry.id) {
         Ok(info) => {
             let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
+            chosen.over(&mut found.settings.values);
             keeps(entry, &mut found.settings)?;
             match model {
                 Some(model) => found.settings.values.model = Some(model),
@@ -757,6 +760,7 @@ fn take(entry: &Entry) -> Result<Session> {
         }
         Err(StoreError::Unknown { .. }) => {
             let mut settings = runtime.settings(entry.options.directory.clone())?;
+            chosen.over(&mut settings.values);
             settings.values.model = model.or(settings.values.model);
             keeps(entry, &mut settings)?;
             let (id, store) = (entry.id.clone(), store.clone());

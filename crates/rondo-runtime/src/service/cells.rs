@@ -197,6 +197,8 @@ impl Loans {
 /// A cell that waits for its turn.
 pub(super) struct AskedCell {
     cell: Cell,
+    /// Whether what a command prints goes along with the next message.
+    is_shared: bool,
     actor: String,
     done: oneshot::Sender<Result<CellEnd>>,
 }
@@ -215,6 +217,7 @@ pub(super) struct RunningCell {
     done: oneshot::Sender<Result<CellEnd>>,
     /// The record of its beginning.
     started: Option<Seq>,
+    is_shared: bool,
 }
 
 /// Stops a cell: it is interrupted, and given up once it is to be stopped again some time after.
@@ -274,6 +277,21 @@ impl SessionHandle {
     /// # Cancel safety
     /// Dropping the future leaves the cell to run; [`cancel`](Self::cancel) stops it.
     pub async fn cell(&self, cell: Cell) -> Result<CellEnd> {
+        self.run_cell(cell, true).await
+    }
+
+    /// Does the same, and what a command prints is the person's alone: it goes along with no message.
+    ///
+    /// # Errors
+    /// As [`cell`](Self::cell).
+    ///
+    /// # Cancel safety
+    /// As [`cell`](Self::cell).
+    pub async fn private_cell(&self, cell: Cell) -> Result<CellEnd> {
+        self.run_cell(cell, false).await
+    }
+
+    async fn run_cell(&self, cell: Cell, is_shared: bool) -> Result<CellEnd> {
         let (Cell::Shell(code) | Cell::Python(code)) = &cell;
         if code.len() > CODE_BYTES_MAX {
             let message = format!("a cell has at most {CODE_BYTES_MAX} bytes");
@@ -283,6 +301,7 @@ impl SessionHandle {
         let (done, end) = oneshot::channel();
         let asked = AskedCell {
             cell,
+            is_shared,
             actor: self.user(),
             done,
         };
@@ -401,7 +420,12 @@ impl Actor {
         let Some(asked) = self.cells.pop_front() else {
             return self.inputs.push_back(Input::CellEnded);
         };
-        let AskedCell { cell, actor, done } = asked;
+        let AskedCell {
+            cell,
+            is_shared,
+            actor,
+            done,
+        } = asked;
         match self.begin_cell(cell, actor).await {
             Ok((work, stop, started)) => {
                 self.cell = Some(RunningCell {
@@ -409,6 +433,7 @@ impl Actor {
                     stop,
                     done,
                     started,
+                    is_shared,
                 });
             }
             Err(error) => {
@@ -467,12 +492,20 @@ impl Actor {
 
     /// Records how a cell ended, tells of it, and lets whoever asked know.
     pub(super) async fn cell_is_over(&mut self, finished: Finished) {
-        let Some(RunningCell { done, started, .. }) = self.cell.take() else {
+        let Some(RunningCell {
+            done,
+            started,
+            is_shared,
+            ..
+        }) = self.cell.take()
+        else {
             return;
         };
         let end = match finished {
             Finished::Shell(ended, shown) => ended.map(|(end, is_restarted)| {
-                self.entry.attached().add(shell_part(&shown, &end));
+                if is_shared {
+                    self.entry.attached().add(shell_part(&shown, &end));
+                }
                 of_command(end, is_restarted)
             }),
             Finished::Python(body) => self.python_is_over(*body, started).await,

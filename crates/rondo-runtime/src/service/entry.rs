@@ -8,6 +8,7 @@ use super::cursor::Place;
 use super::ring::Ring;
 use super::update::UpdateBody;
 use crate::session::SessionOptions;
+use crate::table::Layer;
 use rondo_core::ports::{MailId, Seq};
 use rondo_journal::Store;
 use rondo_types::{SessionId, TimeMs};
@@ -25,6 +26,8 @@ pub(super) struct Entry {
     pub(super) service: Arc<Shared>,
     /// The model that a host named for it.
     pub(super) model: Mutex<Option<String>>,
+    /// Other settings that a host chose for it.
+    pub(super) chosen: Mutex<Layer>,
     /// Messages that began a turn and are in the mailbox still. Held while one is edited or taken back.
     pub(super) begun: tokio::sync::Mutex<HashSet<String>>,
     work: Mutex<Work>,
@@ -81,6 +84,7 @@ impl Entry {
             store,
             service,
             model: Mutex::default(),
+            chosen: Mutex::default(),
             begun: tokio::sync::Mutex::default(),
             work: Mutex::default(),
             wake: Notify::new(),

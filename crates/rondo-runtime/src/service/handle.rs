@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::ids;
 use crate::parking::{self, unkept};
 use crate::sessions;
+use crate::table::Layer;
 use crate::usage::{self, UsageSum};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, Mailbox as _, MailboxError, NewMail, Pushed};
@@ -235,6 +236,17 @@ impl SessionHandle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *named = Some(model.to_owned());
+    }
+
+    /// Has the session's next turns use these settings over all others, such as another profile or what runs without
+    /// asking. What was chosen before and is not named now stays.
+    pub fn choose(&self, settings: Layer) {
+        let mut chosen = self
+            .entry
+            .chosen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        settings.over(&mut chosen);
     }
 
     /// Listens from a cursor on: [`Cursor::START`] is told everything that ever happened, what is in no record

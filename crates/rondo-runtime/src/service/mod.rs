@@ -11,6 +11,7 @@
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
+//! - [`kept`]: listing, naming, copying and removing sessions.
 //! - `watcher`: sees what other processes do.
 
 mod actor;
@@ -21,6 +22,7 @@ pub mod cursor;
 mod entry;
 pub mod handle;
 pub mod host;
+pub mod kept;
 mod records;
 mod ring;
 mod running;
@@ -32,6 +34,7 @@ pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent, LentPython};
 pub use cursor::{BadCursor, Cursor};
 pub use handle::{SessionHandle, Ticket};
 pub use host::{AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
+pub use kept::KeptSession;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
@@ -130,6 +133,19 @@ impl Shared {
             let gone = entry.ring().make_room(least);
             least = least.saturating_sub(gone);
         }
+    }
+
+    fn handle(self: &Arc<Self>, id: SessionId, options: SessionOptions) -> SessionHandle {
+        let mut entries = self.entries();
+        let known = entries.get(&id).and_then(Weak::upgrade);
+        let entry = known.unwrap_or_else(|| {
+            let store = self.store_of(&id);
+            let entry = Entry::new(Arc::clone(self), store, id.clone(), options);
+            let entry = Arc::new(entry);
+            entries.insert(id, Arc::downgrade(&entry));
+            entry
+        });
+        SessionHandle::new(entry)
     }
 
     /// Returns the sessions that are in use, and forgets the others.
@@ -268,16 +284,7 @@ impl SessionService {
     /// name a directory.
     #[must_use]
     pub fn session(&self, id: SessionId, options: SessionOptions) -> SessionHandle {
-        let mut entries = self.shared.entries();
-        let known = entries.get(&id).and_then(Weak::upgrade);
-        let entry = known.unwrap_or_else(|| {
-            let store = self.shared.store_of(&id);
-            let entry = Entry::new(Arc::clone(&self.shared), store, id.clone(), options);
-            let entry = Arc::new(entry);
-            entries.insert(id, Arc::downgrade(&entry));
-            entry
-        });
-        SessionHandle::new(entry)
+        self.shared.handle(id, options)
     }
 
     /// Finds a session by its id, a prefix of it, or `latest`.

@@ -19,7 +19,8 @@ impl App {
             Some(action) => self.act(action),
             None => {
                 self.edit(key);
-                Vec::new()
+                self.recalled = None;
+                self.complete()
             }
         }
     }
@@ -37,12 +38,23 @@ impl App {
 
     fn act(&mut self, action: Action) -> Vec<Effect> {
         match action {
+            Action::Send if self.menu.as_ref().is_some_and(|it| it.at > 0) => {
+                self.take_menu();
+            }
             Action::Send => return self.send(Delivery::Steer),
             Action::Newline => self.editor.insert("\n"),
+            Action::Queue if self.take_menu() => {}
             Action::Queue if self.story.is_in_turn && !self.editor.is_empty() => {
                 return self.send(Delivery::Queue);
             }
-            Action::Queue => {}
+            Action::Queue => return self.complete(),
+            Action::NextMode => return self.next_run_mode(),
+            Action::NextLanguage => return self.next_language(),
+            Action::SearchHistory => self.search_history(),
+            Action::Plan => self.layer = Layer::Todo,
+            Action::Model => self.editor.set("/model "),
+            Action::Sessions => return self.sessions(),
+            Action::Explain => return self.explain(),
             Action::Escape => return self.escape(),
             Action::Interrupt => return self.interrupt(),
             Action::EndOrDelete => match self.editor.is_empty() {
@@ -77,7 +89,6 @@ impl App {
             Action::Redraw => return vec![Effect::Redraw],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Help => self.layer = Layer::Help(0),
-            _ => {}
         }
         Vec::new()
     }
@@ -96,17 +107,26 @@ impl App {
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
+        self.menu = None;
         let text = self.editor.take();
-        self.viewport.follow();
-        vec![Effect::Submit { text, delivery }]
+        self.enter(&text, delivery)
     }
 
     fn escape(&mut self) -> Vec<Effect> {
         if self.selected.take().is_some() || self.dragged.take().is_some() {
             return Vec::new();
         }
-        if self.story.is_in_turn {
+        if self.menu.take().is_some() {
+            return Vec::new();
+        }
+        if self.story.is_in_turn || self.story.runs_cell() {
             return vec![Effect::Cancel];
+        }
+        if self.editor.is_empty() && !self.story.transcript.is_empty() {
+            if self.is_again(Action::Escape) {
+                return self.undo();
+            }
+            self.flash("Esc again goes back before the last turn");
         }
         Vec::new()
     }
@@ -120,7 +140,7 @@ impl App {
             self.editor.take();
             return Vec::new();
         }
-        if self.story.is_in_turn {
+        if self.story.is_in_turn || self.story.runs_cell() {
             return vec![Effect::Cancel];
         }
         if is_again {
@@ -139,11 +159,26 @@ impl App {
 
     fn previous(&mut self) -> Vec<Effect> {
         let width = self.draft_width();
-        if self.editor.up_or_down(true, width) || !self.editor.is_empty() {
+        if self.move_menu(true) {
+            return Vec::new();
+        }
+        if self.recalled.is_none() && self.editor.up_or_down(true, width) {
+            return Vec::new();
+        }
+        if self.is_off_and_empty() {
+            self.scroll(-1);
+            return Vec::new();
+        }
+        if self.recalled.is_none() && !self.editor.is_empty() {
             return Vec::new();
         }
         // A message that waits comes back into the input, and is sent anew.
-        let Some(waiting) = self.queue.take_last() else {
+        let waiting = match self.recalled {
+            Some(_) => None,
+            None => self.queue.take_last(),
+        };
+        let Some(waiting) = waiting else {
+            self.recall(true);
             return Vec::new();
         };
         self.editor.set(&waiting.text);
@@ -152,7 +187,19 @@ impl App {
 
     fn next(&mut self) {
         let width = self.draft_width();
-        self.editor.up_or_down(false, width);
+        if self.move_menu(false) {
+            return;
+        }
+        match self.recalled {
+            Some(_) => self.recall(false),
+            None if self.is_off_and_empty() => self.scroll(1),
+            None => drop(self.editor.up_or_down(false, width)),
+        }
+    }
+
+    /// Without the mouse, a terminal sends arrows for the wheel: where there is no draft to move in, they scroll.
+    fn is_off_and_empty(&self) -> bool {
+        self.options.mouse == crate::options::Mouse::Off && self.editor.is_empty()
     }
 
     /// Edits the draft, by the keys of Emacs.

@@ -108,6 +108,12 @@ impl App {
                 panel(buffer, area, &self.theme.focus, "keys · Esc closes", rows);
                 Some(None)
             }
+            Layer::Sessions(_) => Some(self.draw_sessions(buffer, area)),
+            Layer::Recall(_) => Some(self.draw_recall(buffer, area)),
+            Layer::Todo => {
+                self.draw_todo(buffer, area);
+                Some(None)
+            }
             Layer::Review(_) => Some(self.draw_review(buffer, area)),
         }
     }
@@ -193,6 +199,7 @@ impl App {
         if let Some(asks) = self.asks() {
             rows.push(Row::of(format!("▲ {asks}"), theme.warn));
         }
+        rows.extend(self.menu_rows(width));
         let caret = self.draft_rows(width, &mut rows);
         let caret = match self.find_line() {
             Some((line, x)) => {
@@ -263,7 +270,13 @@ struct Below {
 }
 
 /// Draws a panel at the foot of an area, as high as its rows need. Returns its first row.
-fn panel(buffer: &mut Buffer, area: Rect, style: &Style, title: &str, rows: &[Row]) -> u16 {
+pub(super) fn panel(
+    buffer: &mut Buffer,
+    area: Rect,
+    style: &Style,
+    title: &str,
+    rows: &[Row],
+) -> u16 {
     let needed = u16::try_from(rows.len())
         .unwrap_or(u16::MAX)
         .saturating_add(2);

@@ -1,29 +1,77 @@
 //! What the screen wants done: it does nothing itself.
 
+use super::language::RunMode;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_types::Answer;
+use rondo_runtime::service::Cell;
+use rondo_types::{Answer, SessionId};
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     /// Say something to the session.
-    Submit { text: String, delivery: Delivery },
+    Submit {
+        text: String,
+        delivery: Delivery,
+    },
     /// Take a message that waits back.
     Withdraw(TicketId),
     /// Stop what runs.
     Cancel,
     /// Answer a question.
     Answer(Answer),
+    /// Run a person's own cell; the agent reads what a command printed where it is shared.
+    Own {
+        cell: Cell,
+        is_shared: bool,
+    },
     /// Put a text on the clipboard.
     Copy(String),
     /// Show a text in the pager.
     Page(String),
     /// Edit the draft elsewhere.
     Edit(String),
+    /// Sum the conversation up, with an eye on something.
+    Compact(String),
+    /// Keep something in mind for all sessions.
+    Remember(String),
+    /// Ask another model from now on.
+    Model(String),
+    /// Use another profile from now on.
+    Profile(String),
+    /// Let calls run without asking.
+    Allow(String),
+    /// What runs without asking from now on.
+    RunMode(RunMode),
+    /// Begin a new session.
+    New,
+    /// Go on with another session.
+    Open(String),
+    /// Go on with a copy of the session, or of another.
+    Fork,
+    ForkOf(String),
+    /// Go back before the latest turn, whose words are these.
+    Undo(String),
+    /// Carry on a turn that was cut off.
+    Resume,
+    /// List the sessions that hold words.
+    List(String),
+    /// Show the last messages of a session.
+    Preview(SessionId),
+    /// Give a session another title.
+    Rename {
+        id: SessionId,
+        text: String,
+    },
+    /// Remove a session.
+    Remove(SessionId),
+    /// List the files that `@` may name.
+    Files,
     /// Stop the process.
     Suspend,
     /// Draw everything anew.
     Redraw,
+    /// Go on at the line prompt.
+    Inline,
     /// End.
     Quit,
 }

@@ -37,7 +37,6 @@ pub(crate) enum Action {
     Plan,
     Model,
     Sessions,
-    Pane,
     Unfold,
     Explain,
 }
@@ -145,11 +144,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(&["Alt-P"], Action::Model, "choose the model"),
     bind(&["Alt-S"], Action::Sessions, "sessions"),
     bind(
-        &["Ctrl-]"],
-        Action::Pane,
-        "the shell beside, and back from it",
-    ),
-    bind(
         &["Alt-V"],
         Action::Unfold,
         "put a paste's text in place of its chip",
@@ -223,11 +217,6 @@ pub(crate) fn spelled(key: &KeyEvent) -> Option<String> {
         KeyCode::F(number) => format!("F{number}"),
         _ => return None,
     };
-    // Legacy terminals send these bytes for Ctrl-5 to Ctrl-7.
-    let name = match (name.as_str(), modifiers.contains(KeyModifiers::CONTROL)) {
-        ("5", true) => "]".to_owned(),
-        _ => name,
-    };
     let mut spelled = String::new();
     for (modifier, prefix) in [
         (KeyModifiers::CONTROL, "Ctrl-"),
@@ -263,6 +252,5 @@ mod tests {
         assert_eq!(key(KeyCode::Char('Y'), KeyModifiers::SHIFT), "Y");
         assert_eq!(key(KeyCode::BackTab, KeyModifiers::NONE), "Shift-Tab");
         assert_eq!(key(KeyCode::Enter, alt), "Alt-Enter");
-        assert_eq!(key(KeyCode::Char('5'), ctrl), "Ctrl-]");
     }
 }

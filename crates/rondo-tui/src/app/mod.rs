@@ -3,35 +3,50 @@
 //! # Layout
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
 //! - `keys`: the table of keys; `act`: what they do; `effect`: what the screen wants done.
-//! - `draw`, `status`: the frame.
+//! - `draw`, `draw_panels`, `status`: the frame.
 //! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
+//! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
 //! - `select`: selecting and copying; `queue`: messages that wait.
 
 mod act;
 mod activity;
 mod draw;
+mod draw_panels;
 mod effect;
 mod find;
 mod help;
 mod keys;
+mod language;
+mod menu;
+mod panels;
 mod queue;
 mod review;
 mod select;
 mod status;
 mod story;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use effect::Effect;
+pub(crate) use language::RunMode;
+pub(crate) use panels::LISTED_MAX;
 pub(crate) use queue::Waiting;
 
 use crate::options::Options;
 use crate::prompt::editor::Editor;
+use crate::prompt::history::TypedLines;
+use crate::prompt::mode::Mode;
 use crate::theme::Theme;
 use crate::transcript::{Frame, Place, Tone, Viewport};
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use find::Find;
+use menu::{Files, Menu};
+use panels::{Recall, Sessions};
 use queue::Queue;
 use ratatui_core::layout::Rect;
 use review::Review;
+use rondo_core::redact::Secrets;
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::UpdateBody;
 use rondo_types::TimeMs;
@@ -53,6 +68,15 @@ pub(crate) struct App {
     viewport: Viewport,
     editor: Editor,
     queue: Queue,
+    /// What was typed before, and the line of it that is recalled.
+    history: TypedLines,
+    recalled: Option<usize>,
+    secrets: Secrets,
+    /// What is typed, and what runs without asking.
+    language: Mode,
+    run_mode: RunMode,
+    menu: Option<Menu>,
+    files: Files,
     layer: Layer,
     now: TimeMs,
     /// How often the spinner turned.
@@ -105,6 +129,12 @@ enum Layer {
     Help(usize),
     /// Words that are looked for.
     Find(Box<Find>),
+    /// Sessions.
+    Sessions(Box<Sessions>),
+    /// What was typed before.
+    Recall(Box<Recall>),
+    /// The agent's to-do list.
+    Todo,
     /// Questions that wait.
     Review(Box<Review>),
 }
@@ -118,6 +148,11 @@ pub(crate) struct Beginning {
     pub(crate) context_max: Option<u64>,
     /// Who answers questions here.
     pub(crate) actor: String,
+    /// What was typed before.
+    pub(crate) history: TypedLines,
+    /// What is kept out of it.
+    pub(crate) secrets: Secrets,
+    pub(crate) run_mode: RunMode,
     pub(crate) now: TimeMs,
 }
 
@@ -129,6 +164,9 @@ impl App {
             profile,
             context_max,
             actor,
+            history,
+            secrets,
+            run_mode,
             now,
         } = beginning;
         Self {
@@ -138,6 +176,13 @@ impl App {
             viewport: Viewport::default(),
             editor: Editor::default(),
             queue: Queue::default(),
+            history,
+            recalled: None,
+            secrets,
+            language: Mode::Agent,
+            run_mode,
+            menu: None,
+            files: Files::default(),
             layer: Layer::None,
             now,
             turn: 0,
@@ -153,6 +198,22 @@ impl App {
             wheel: (TimeMs(0), 0),
             drawn: Drawn::default(),
         }
+    }
+
+    /// Shows another session from its beginning on.
+    pub(crate) fn show_session(&mut self) {
+        self.story = Story::default();
+        self.viewport = Viewport::default();
+        self.queue = Queue::default();
+        (self.selected, self.dragged, self.pressed_at) = (None, None, None);
+        self.layer = Layer::None;
+    }
+
+    /// The session's next turns ask this model, under this profile.
+    pub(crate) fn set_answers(&mut self, model: String, profile: String, context: Option<u64>) {
+        self.answers = (model, profile);
+        (self.story.model, self.story.profile) = (None, None);
+        self.context_max = context;
     }
 
     /// Takes an update of the session.
@@ -196,8 +257,7 @@ impl App {
         let Some(first) = first else {
             return Vec::new();
         };
-        self.editor.insert(first);
-        self.send(Delivery::Queue)
+        self.enter(first, Delivery::Queue)
     }
 
     /// A message was submitted, and waits until it is delivered.
@@ -254,19 +314,37 @@ impl App {
             Layer::None => self.input_key(key),
             Layer::Help(_) => self.help_key(key),
             Layer::Find(_) => self.find_key(key),
+            Layer::Sessions(_) => self.sessions_key(key),
+            Layer::Recall(_) => self.recall_key(key),
+            Layer::Todo => {
+                self.layer = Layer::None;
+                Vec::new()
+            }
             Layer::Review(_) => self.review_key(key),
         }
     }
 
     fn paste(&mut self, text: &str) {
         match &mut self.layer {
-            Layer::None => self.editor.paste(text),
+            Layer::None => {
+                self.editor.paste(text);
+                self.menu = None;
+            }
+            Layer::Sessions(panel) => {
+                let line = text.replace('\n', " ");
+                panel
+                    .title
+                    .as_mut()
+                    .unwrap_or(&mut panel.words)
+                    .insert(&line);
+            }
+            Layer::Recall(panel) => panel.words.insert(&text.replace('\n', " ")),
             Layer::Review(review) => review.paste(text),
             Layer::Find(find) => {
                 find.words.insert(&text.replace('\n', " "));
                 self.find_anew();
             }
-            Layer::Help(_) => {}
+            Layer::Help(_) | Layer::Todo => {}
         }
     }
 

@@ -14,18 +14,24 @@ impl App {
         Some(format!("{line} · {stop} stops"))
     }
 
+    /// Returns who answers.
+    pub(super) fn model_name(&self) -> String {
+        clean::line(self.story.model.as_ref().unwrap_or(&self.answers.0))
+    }
+
+    pub(super) fn profile_name(&self) -> String {
+        clean::line(self.story.profile.as_ref().unwrap_or(&self.answers.1))
+    }
+
     pub(super) fn input_title(&self) -> String {
-        "agent".to_owned()
+        format!("{} · {}", self.language.name(), self.run_mode.name())
     }
 
     pub(super) fn status_row(&self, width: usize) -> Row {
         if let Some(flash) = &self.flash {
             return Row::of(cut(&format!(" {flash}"), width), self.theme.warn);
         }
-        let (model, profile) = &self.answers;
-        let model = self.story.model.as_ref().unwrap_or(model);
-        let profile = self.story.profile.as_ref().unwrap_or(profile);
-        let left = format!(" {} · {}", clean::line(model), clean::line(profile));
+        let left = format!(" {} · {}", self.model_name(), self.profile_name());
         let right = self.figures().join(" · ");
         let free = width.saturating_sub(columns(&left) + columns(&right) + 1);
         let whole = match free {

@@ -83,6 +83,11 @@ impl Story {
         self.profile.as_deref() == Some(REACT)
     }
 
+    /// Returns whether a person's own cell runs.
+    pub(crate) fn runs_cell(&self) -> bool {
+        self.cell.is_some()
+    }
+
     /// Says something.
     pub(crate) fn note(&mut self, tone: Tone, text: &str) {
         self.transcript.push(Entry::Note(tone, clean::text(text)));

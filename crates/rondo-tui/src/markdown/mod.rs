@@ -10,3 +10,19 @@ mod stream;
 mod table;
 
 pub(crate) use stream::Stream;
+
+/// Returns the blocks of code of a text, as they were written.
+pub(crate) fn code_blocks(source: &str) -> Vec<String> {
+    use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+    let mut found = Vec::new();
+    let mut open: Option<String> = None;
+    for event in Parser::new(source) {
+        match (event, &mut open) {
+            (Event::Start(Tag::CodeBlock(_)), _) => open = Some(String::new()),
+            (Event::Text(text), Some(code)) => code.push_str(&text),
+            (Event::End(TagEnd::CodeBlock), _) => found.extend(open.take()),
+            _ => {}
+        }
+    }
+    found
+}

@@ -79,6 +79,15 @@ impl Editor {
         self.column = None;
     }
 
+    /// Puts a text in place of what stands between a place and the caret.
+    pub(crate) fn replace_before(&mut self, from: usize, text: &str) {
+        self.keep_undo(false);
+        let from = self.text.floor_char_boundary(from.min(self.caret));
+        self.text.replace_range(from..self.caret, text);
+        self.caret = from + text.len();
+        self.column = None;
+    }
+
     fn keep_undo(&mut self, is_letter: bool) {
         if !(is_letter && self.was_letter) {
             if self.undo.len() >= UNDO_MAX {

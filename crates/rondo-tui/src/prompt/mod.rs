@@ -1,7 +1,10 @@
 //! What a person types: shared by the screen and the line prompt.
 //!
 //! # Layout
-//! - `editor`: the text that is typed, and its caret; `vi`: vi's keys over it.
-//! - `language`: what a line means; `slash`: the table of slash commands; `history`: what was typed before.
+//! - `editor`: the text that is typed, and its caret.
+//! - [`mode`]: what a line means; [`slash`]: the table of slash commands; [`history`]: what was typed before.
 
 pub(crate) mod editor;
+pub mod history;
+pub mod mode;
+pub mod slash;

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::Delivery;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::service::SessionHandle;
+use rondo_runtime::service::{KeptSession, SessionHandle};
+use rondo_types::{Message, SessionId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -19,6 +20,14 @@ const CLIPBOARD_BYTES_MAX: usize = 100_000;
 pub(super) enum Done {
     /// A message was submitted.
     Submitted(Waiting),
+    /// Sessions that hold words.
+    Found(String, Vec<KeptSession>),
+    /// The last messages of a session.
+    Preview(SessionId, Vec<Message>),
+    /// Files that `@` may name.
+    Files(Vec<String>),
+    /// Something was done, in words.
+    Note(String),
     /// Something failed.
     Failed(Box<SetupError>),
 }
@@ -48,7 +57,11 @@ impl Runner {
                 Effect::Quit => self.ended = Some(Ended::Quit),
                 Effect::Redraw => self.painter.lose(),
                 Effect::Copy(text) => self.copy(&text).await,
-                effect => self.do_beside(effect),
+                effect => {
+                    if !self.of_sessions(&effect).await {
+                        self.do_beside(effect);
+                    }
+                }
             }
         }
     }
@@ -66,12 +79,13 @@ impl Runner {
             Effect::Withdraw(ticket) => {
                 self.beside(async move { session.withdraw(&ticket).await.map(drop) });
             }
-            _ => {}
+            Effect::Resume => session.resume(),
+            effect => drop(self.of_lists(&effect)),
         }
     }
 
     /// Does something beside the loop, and says what failed.
-    fn beside(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
+    pub(super) fn beside(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
         let done = self.done.0.clone();
         tokio::spawn(async move {
             if let Err(error) = work.await {
@@ -106,6 +120,13 @@ impl Runner {
     pub(super) fn take(&mut self, done: Done) {
         match done {
             Done::Submitted(waiting) => self.app.waits(waiting),
+            Done::Found(words, found) => {
+                let effects = self.app.found(&words, found);
+                self.do_soon(effects);
+            }
+            Done::Preview(session, messages) => self.app.previews(session, &messages),
+            Done::Files(files) => self.app.knows_files(files),
+            Done::Note(text) => self.app.note(&text),
             Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
         }
         self.is_stale = true;
@@ -133,7 +154,7 @@ impl Runner {
 
 async fn said(
     session: &SessionHandle,
-    message: rondo_types::Message,
+    message: Message,
     text: String,
     delivery: Delivery,
 ) -> Result<Waiting> {

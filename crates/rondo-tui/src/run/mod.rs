@@ -5,17 +5,20 @@
 //!
 //! # Layout
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
+//! - `sessions`: other sessions, and how the one that is shown goes on.
 //! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
 
 mod effects;
 mod handover;
 mod notes;
 mod printed;
+mod sessions;
 
 pub use notes::Notes;
 
-use crate::app::{App, Beginning};
+use crate::app::{App, Beginning, Effect, RunMode};
 use crate::options::Options;
+use crate::prompt::history::{self, TypedLines};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
@@ -27,11 +30,13 @@ use futures_util::FutureExt as _;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::parking;
+use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Subscription, Update};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_types::{Message, TimeMs};
+use rondo_runtime::values::ApprovalMode;
+use rondo_runtime::{Layer, parking, secrets};
+use rondo_types::{Message, SessionId, TimeMs};
 use std::fs::File;
 use std::future::pending;
 use std::io;
@@ -96,20 +101,23 @@ pub struct Opening {
 pub enum Ended {
     /// By the user.
     Quit,
+    /// To go on with the session at the line prompt.
+    Inline,
     /// By `SIGTERM` or `SIGHUP`, or as the terminal was gone.
     Terminated,
 }
 
-/// Opens the screen, and returns when it was left. To be called within a runtime of tokio, with standard input and
+/// Opens the screen, and returns when it was left, with the session that was shown last. To be called within a runtime of tokio, with standard input and
 /// output at a terminal.
 ///
 /// # Errors
 /// When the terminal cannot be set.
-pub async fn open(opening: Opening) -> Result<Ended> {
-    let mut runner = Runner::start(opening)?;
+pub async fn open(opening: Opening) -> Result<(Ended, SessionId)> {
+    let (mut runner, first) = Runner::start(opening)?;
+    runner.act(first).await;
     let ended = runner.until_the_end().await;
     runner.close(ended).await;
-    Ok(ended)
+    Ok((ended, runner.session.id().clone()))
 }
 
 struct Runner {
@@ -134,6 +142,10 @@ struct Runner {
     last_frame: TimeMs,
     last_turn: TimeMs,
     ended: Option<Ended>,
+    /// What was chosen for the sessions of this screen.
+    chosen: Layer,
+    has_shell: bool,
+    has_python: bool,
 }
 
 /// What woke the loop.
@@ -148,7 +160,7 @@ enum Woken {
 }
 
 impl Runner {
-    fn start(opening: Opening) -> Result<Self> {
+    fn start(opening: Opening) -> Result<(Self, Vec<Effect>)> {
         let Opening {
             service,
             session,
@@ -176,12 +188,15 @@ impl Runner {
             profile: settings.profile_name().to_owned(),
             context_max,
             actor: parking::user(&settings.env),
+            history: typed_before(&settings),
+            secrets: secrets::of_env(&settings),
+            run_mode: run_mode(&settings),
             now,
         });
         let updates = session.subscribe(Cursor::START);
         let modes = Modes::open(mouse).map_err(no_terminal)?;
         let effects = app.begin(first.as_deref());
-        let mut runner = Self {
+        let runner = Self {
             app,
             service,
             session,
@@ -201,9 +216,11 @@ impl Runner {
             last_frame: TimeMs(0),
             last_turn: now,
             ended: None,
+            chosen: Layer::default(),
+            has_shell: false,
+            has_python: false,
         };
-        runner.do_soon(effects);
-        Ok(runner)
+        Ok((runner, effects))
     }
 
     async fn until_the_end(&mut self) -> Ended {
@@ -366,10 +383,24 @@ impl Runner {
             let _ = self.session.cancel().await;
         }
         let patience = match ended {
-            Ended::Quit => STOP,
+            Ended::Quit | Ended::Inline => STOP,
             Ended::Terminated => SETTLE,
         };
         let _ = tokio::time::timeout(patience, self.service.close()).await;
+    }
+}
+
+fn typed_before(settings: &Settings) -> TypedLines {
+    let file = settings.paths.state.join(history::FILE);
+    let is_kept = settings.values.ephemeral != Some(true);
+    TypedLines::read(is_kept.then_some(file), KeyNames::of(settings))
+}
+
+fn run_mode(settings: &Settings) -> RunMode {
+    match (settings.values.plan, settings.values.approval) {
+        (Some(true), _) => RunMode::Plan,
+        (_, Some(ApprovalMode::Auto)) => RunMode::Auto,
+        _ => RunMode::Ask,
     }
 }
 

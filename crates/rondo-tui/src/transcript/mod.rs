@@ -45,6 +45,10 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     fn len(&self) -> usize {
         self.items.len()
     }

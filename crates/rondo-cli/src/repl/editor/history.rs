@@ -1,114 +1,32 @@
-//! The history of typed lines, across sessions: one file with a JSON object on each line, shared by all modes.
-//! An entry of another mode is recalled as it would be typed in this one.
+//! The line editor's view of what was typed before.
 
 use super::shared::Shared;
-use crate::repl::mode::Mode;
 use reedline::{
     CommandLineSearch, History, HistoryItem, HistoryItemId, HistorySessionId, ReedlineError,
     ReedlineErrorVariants, Result, SearchDirection, SearchQuery,
 };
-use rondo_core::clock::Clock;
-use rondo_runtime::assignments::{is_export, mask};
 use rondo_runtime::secrets::KeyNames;
-use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use rondo_tui::prompt::history::TypedLines;
+use std::io;
+use std::path::PathBuf;
 
-/// The bound on entries that are kept.
-const ENTRIES_MAX: usize = 10_000;
-/// Bytes of the file that are read, from its end; beyond them it is written anew.
-const FILE_BYTES_MAX: u64 = 8 << 20;
-/// The bound on a line that is kept, in bytes; a longer one is recalled in this session alone.
-const LINE_BYTES_MAX: usize = 64 << 10;
-/// What was typed is the user's business alone.
-const PRIVATE: u32 = 0o600;
-
-/// The lines that were typed, the oldest first.
+/// The lines that were typed, as they would be typed in the mode of the prompt.
 pub(super) struct Lines {
-    entries: Vec<Entry>,
-    /// Nothing is written where there is none.
-    file: Option<PathBuf>,
+    typed: TypedLines,
     shared: Shared,
-    key_names: KeyNames,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
-    at_ms: u64,
-    mode: String,
-    line: String,
-}
-
-impl Entry {
-    fn mode(&self) -> Mode {
-        Mode::named(&self.mode).unwrap_or(Mode::Agent)
-    }
 }
 
 impl Lines {
-    /// Reads what is kept. A file that cannot be read is none: a prompt without a past is better than
-    /// no prompt.
+    /// Reads what is kept.
     pub(super) fn read(file: Option<PathBuf>, shared: Shared, key_names: KeyNames) -> Self {
-        let entries = match file.as_deref().map(read) {
-            Some(Ok(entries)) => entries,
-            Some(Err(err)) => {
-                tracing::info!(%err, "what was typed before cannot be read");
-                Vec::new()
-            }
-            None => Vec::new(),
-        };
         Self {
-            entries,
-            file,
+            typed: TypedLines::read(file, key_names),
             shared,
-            key_names,
-        }
-    }
-
-    fn push(&mut self, line: &str) {
-        let mode = self.shared.mode();
-        let entry = Entry {
-            at_ms: Clock::system().now().0,
-            mode: mode.name().to_owned(),
-            line: self
-                .shared
-                .secrets()
-                .text(self.without_keys(line.trim_end(), mode)),
-        };
-        let is_same = |last: &Entry| (&last.mode, &last.line) == (&entry.mode, &entry.line);
-        if entry.line.is_empty() || self.entries.last().is_some_and(is_same) {
-            return;
-        }
-        let is_kept = entry.line.len() <= LINE_BYTES_MAX;
-        if let Some(file) = self.file.as_deref().filter(|_| is_kept)
-            && let Err(err) = append(file, &entry)
-        {
-            tracing::info!(%err, "what is typed cannot be kept");
-            self.file = None;
-        }
-        self.entries.push(entry);
-    }
-
-    /// Takes out of a line for the shell the keys that are not known before it has run.
-    fn without_keys(&self, line: &str, mode: Mode) -> String {
-        let begin = line.trim_start();
-        let is_for_shell = match mode {
-            Mode::Shell => !begin.starts_with('#'),
-            Mode::Agent | Mode::Python => {
-                begin.starts_with('!') || is_export(line, &self.key_names)
-            }
-        };
-        match is_for_shell {
-            true => mask(line, &self.key_names).line,
-            false => line.to_owned(),
         }
     }
 
     fn item(&self, at: usize) -> Option<HistoryItem> {
-        let entry = self.entries.get(at)?;
-        let line = self.shared.mode().spelled(entry.mode(), &entry.line);
+        let line = self.typed.spelled(at, self.shared.mode())?;
         let id = i64::try_from(at).ok()?;
         Some(HistoryItem {
             id: Some(HistoryItemId::new(id)),
@@ -120,7 +38,7 @@ impl Lines {
     fn places(&self, query: &SearchQuery) -> Vec<usize> {
         let place = |id: HistoryItemId| usize::try_from(id.0).ok();
         let (start, end) = (query.start_id.and_then(place), query.end_id.and_then(place));
-        let all = 0..self.entries.len();
+        let all = 0..self.typed.len();
         match query.direction {
             SearchDirection::Forward => all
                 .filter(|at| start.is_none_or(|start| *at > start))
@@ -137,8 +55,9 @@ impl Lines {
 
 impl History for Lines {
     fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
-        self.push(&item.command_line);
-        let last = self.entries.len().saturating_sub(1);
+        let (mode, secrets) = (self.shared.mode(), self.shared.secrets());
+        self.typed.push(&item.command_line, mode, &secrets);
+        let last = self.typed.len().saturating_sub(1);
         Ok(self.item(last).unwrap_or(item))
     }
 
@@ -177,7 +96,7 @@ impl History for Lines {
     }
 
     fn clear(&mut self) -> Result<()> {
-        self.entries.clear();
+        self.typed.clear();
         Ok(())
     }
 
@@ -202,60 +121,6 @@ const UNSUPPORTED: ReedlineError =
         history: "rondo",
         feature: "changing an entry",
     });
-
-fn read(path: &Path) -> io::Result<Vec<Entry>> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(err) => return Err(err),
-    };
-    let length = file.metadata()?.len();
-    let from = length.saturating_sub(FILE_BYTES_MAX);
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
-    // A line that a crash or the bound cut off is left out.
-    let lines = bytes.split(|byte| *byte == b'\n');
-    let mut entries: Vec<Entry> = lines
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .collect();
-    let surplus = entries.len().saturating_sub(ENTRIES_MAX);
-    entries.drain(..surplus);
-    if from > 0 || surplus > ENTRIES_MAX {
-        rewrite(path, &entries)?;
-    }
-    Ok(entries)
-}
-
-/// Several prompts write to one file; a line that is written at once stays whole.
-fn append(path: &Path, entry: &Entry) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut options = OpenOptions::new();
-    let options = options.append(true).create(true).mode(PRIVATE);
-    options.open(path)?.write_all(&line_of(entry))
-}
-
-fn rewrite(path: &Path, entries: &[Entry]) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut options = OpenOptions::new();
-    let options = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(PRIVATE);
-    let mut file = options.open(&beside)?;
-    let lines: Vec<u8> = entries.iter().flat_map(line_of).collect();
-    file.write_all(&lines)?;
-    std::fs::rename(beside, path)
-}
-
-fn line_of(entry: &Entry) -> Vec<u8> {
-    let mut line = serde_json::to_vec(entry).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,16 @@
 //! Slash commands: lines of the prompt that begin with `/`.
 //!
-//! A new command is a variant and a row in `table`, which `/help` and completion show, and an arm in
+//! A new command is a variant and a row in the table of `rondo-tui`, which `/help` and completion show, and an arm in
 //! [`Repl::slash`].
 //!
 //! # Layout
-//! - `table`: names, arguments and help texts, in the order of `/help`.
 //! - `session`, `turns`, `choose`: what the commands do, by subject.
 
 mod choose;
 mod session;
-mod table;
 mod turns;
 
-pub(super) use table::{is_name, names};
+pub(super) use rondo_tui::prompt::slash::{is_name, names};
 pub(super) use turns::turns;
 
 use super::shell::Sharing;
@@ -20,7 +18,7 @@ use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::shown;
-use table::Command;
+use rondo_tui::prompt::slash::{self as table, Command};
 
 impl Repl {
     /// Runs a slash command.
@@ -62,6 +60,8 @@ impl Repl {
             Command::Restore => self.restore(rest).await,
             Command::Fork => self.fork(rest).await,
             Command::Undo => self.undo().await,
+            // The table finds neither for this prompt.
+            Command::Copy | Command::Screen => Err(unknown(name)),
         }?;
         Ok(After::Prompt)
     }

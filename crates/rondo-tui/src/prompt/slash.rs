@@ -2,44 +2,79 @@
 
 use std::fmt::Write as _;
 
-/// A slash command. What it does is in `Repl::slash`.
+/// A slash command. What it does is up to the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
+pub enum Command {
+    /// `/help`: show this help.
     Help,
+    /// `/mode`: switch to agent, shell or python, or to the next mode.
     Mode,
+    /// `/model`: show or change the model.
     Model,
+    /// `/profile`: show or change the profile: limits, tools and prompt.
     Profile,
+    /// `/memory`: whether a question includes the conversation before it.
     Memory,
+    /// `/remember`: remember something in all later sessions.
     Remember,
+    /// `/approve`: show or extend the list of what runs without asking.
     Approve,
+    /// `/include`: attach a file to the next question.
     Include,
+    /// `/skill`: list skills, or attach one to the next question.
     Skill,
+    /// `/run`: enter the lines of a file at the prompt.
     Run,
+    /// `/inspect`: inspect a Python value.
     Inspect,
+    /// `/last_error`: show the last Python exception.
     LastError,
+    /// `/explain`: ask the agent about the last failed cell (or press Alt-A).
     Explain,
+    /// `/clear`: start a new conversation.
     Clear,
+    /// `/compact`: replace the conversation with a summary of it.
     Compact,
+    /// `/undo`: undo the last turn; files are not changed.
     Undo,
+    /// `/fork`: continue in a copy of the session.
     Fork,
+    /// `/sessions`: list recorded sessions.
     Sessions,
+    /// `/resume`: resume an interrupted turn, or continue another session.
     Resume,
+    /// `/restore`: run the session's Python cells again to restore its variables.
     Restore,
+    /// `/steps`: show the steps of the last turn.
     Steps,
+    /// `/todo`: show the agent's to-do list.
     Todo,
+    /// `/trace`: show the last turn in full.
     Trace,
+    /// `/cost`: show tokens and cost.
     Cost,
+    /// `/ps`: list the shell's jobs.
     Ps,
+    /// `/stop`: stop a job of the shell, or the running turn.
     Stop,
+    /// `/copy`: copy an answer or a code block; of the full screen.
+    Copy,
+    /// `/screen`: go on at the line prompt; of the full screen.
+    Screen,
+    /// `/quit`: quit (or press Ctrl-D).
     Quit,
 }
 
 /// A row of the table.
-struct Entry {
-    command: Command,
-    name: &'static str,
-    arguments: &'static str,
-    does: &'static str,
+pub struct Entry {
+    /// The command.
+    pub command: Command,
+    /// Its name, without the slash.
+    pub name: &'static str,
+    /// Its arguments, for the help.
+    pub arguments: &'static str,
+    /// What it does.
+    pub does: &'static str,
 }
 
 const fn entry(
@@ -57,7 +92,7 @@ const fn entry(
 }
 
 /// All commands, in display order.
-const TABLE: &[Entry] = &[
+pub const TABLE: &[Entry] = &[
     entry(Command::Help, "help", "", "show this help"),
     entry(
         Command::Mode,
@@ -182,6 +217,29 @@ const TABLE: &[Entry] = &[
     entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
 ];
 
+/// Commands that only the full screen has.
+pub const OF_SCREEN: &[Entry] = &[
+    entry(
+        Command::Copy,
+        "copy",
+        "[NUMBER]",
+        "copy the last answer, or a code block of it by its number",
+    ),
+    entry(
+        Command::Screen,
+        "screen",
+        "",
+        "go on with the session at the line prompt",
+    ),
+];
+
+/// Returns the command of the full screen of that name.
+#[must_use]
+pub fn find_on_screen(name: &str) -> Option<Command> {
+    let own = OF_SCREEN.iter().find(|entry| entry.name == name);
+    own.map(|entry| entry.command).or_else(|| find(name))
+}
+
 const KEYS: &str = "
 Tab on an empty line, or Shift-Tab, switches between agent, shell and python.
 `/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.
@@ -190,24 +248,27 @@ While a turn runs, a line that you enter is delivered before its next step.
 ";
 
 /// Returns every name.
-pub(in crate::repl) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
 /// Returns the command of that name. `exit` is `quit`, and not listed.
-pub(super) fn find(name: &str) -> Option<Command> {
+#[must_use]
+pub fn find(name: &str) -> Option<Command> {
     let listed = TABLE.iter().find(|entry| entry.name == name);
     let unlisted = (name == "exit").then_some(Command::Quit);
     listed.map(|entry| entry.command).or(unlisted)
 }
 
 /// Returns whether a listed command has that name.
-pub(in crate::repl) fn is_name(name: &str) -> bool {
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
 /// Returns the text of `/help`.
-pub(super) fn help() -> String {
+#[must_use]
+pub fn help() -> String {
     let spelled = |entry: &Entry| format!("/{} {}", entry.name, entry.arguments);
     let widths = TABLE.iter().map(|entry| spelled(entry).len());
     let width = widths.max().unwrap_or_default();

@@ -1,0 +1,156 @@
+//! Draws panels of lists over the conversation, and completions above the input.
+
+use super::draw::panel;
+use super::menu::SHOWN_MAX;
+use super::{App, Layer};
+use crate::text::{Piece, Row, clean, columns};
+use crate::transcript::cut;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Position, Rect};
+use rondo_types::TodoStatus;
+
+/// Rows of a list that are shown at most.
+const LIST_ROWS_MAX: usize = 12;
+
+impl App {
+    /// Returns the completions of the input, where there are any.
+    pub(super) fn menu_rows(&self, width: usize) -> Vec<Row> {
+        let Some(menu) = &self.menu else {
+            return Vec::new();
+        };
+        let shown = menu.items.iter().take(SHOWN_MAX);
+        let wide = shown.clone().map(|it| columns(&it.0)).max().unwrap_or(0);
+        let row = |(at, (text, does)): (usize, &(String, String))| {
+            let style = match at == menu.at {
+                true => self.theme.selected,
+                false => self.theme.dim,
+            };
+            let mark = if at == menu.at { "▸ " } else { "  " };
+            let line = format!("{:wide$} {does}", clean::line(text));
+            Row {
+                gutter: vec![Piece::new(mark, self.theme.accent)],
+                ..Row::of(cut(&line, width.saturating_sub(2)), style)
+            }
+        };
+        shown.enumerate().map(row).collect()
+    }
+
+    pub(super) fn draw_sessions(&self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+        let Layer::Sessions(list) = &self.layer else {
+            return None;
+        };
+        let theme = self.theme;
+        let inner = usize::from(area.width).saturating_sub(4);
+        let (label, typed) = match &list.title {
+            Some(title) => ("title: ", title),
+            None => ("find: ", &list.words),
+        };
+        let mut rows = vec![Row {
+            gutter: vec![Piece::new(label, theme.accent)],
+            ..Row::of(typed.text(), theme.text)
+        }];
+        let caret = columns(label) + columns(typed.before()) + 2;
+        let from = (list.at + 1).saturating_sub(LIST_ROWS_MAX);
+        for (at, it) in list.found.iter().enumerate().skip(from).take(LIST_ROWS_MAX) {
+            let is_gone = list.removed.contains(&it.info.id);
+            let mark = match (at == list.at, is_gone) {
+                (_, true) => "✗ ",
+                (true, _) => "▸ ",
+                _ => "  ",
+            };
+            let title = match it.info.title.is_empty() {
+                true => "(no title)".to_owned(),
+                false => clean::line(&it.info.title),
+            };
+            let turns = it.info.turns;
+            let excerpt = it.excerpt.as_deref().map(clean::line);
+            let beside = excerpt.unwrap_or_else(|| clean::line(&it.info.directory));
+            let line = format!("{title} · {turns} turns · {beside}");
+            let style = if at == list.at {
+                theme.selected
+            } else {
+                theme.text
+            };
+            rows.push(Row {
+                gutter: vec![Piece::new(mark, theme.accent)],
+                ..Row::of(cut(&line, inner.saturating_sub(2)), style)
+            });
+        }
+        if list.found.is_empty() {
+            rows.push(Row::of("nothing was found", theme.dim));
+        }
+        if let Some((_, lines)) = list
+            .preview
+            .as_ref()
+            .filter(|(id, _)| list.chosen().is_some_and(|it| it.info.id == *id))
+        {
+            rows.push(Row::of("─".repeat(inner), theme.frame));
+            let lines = lines.iter().map(|it| Row::of(cut(it, inner), theme.dim));
+            rows.extend(lines);
+        }
+        let hints =
+            "Enter goes on · Ctrl-B copies · F2 title · Ctrl-D removes, or takes that back · Esc";
+        rows.push(Row::of(cut(hints, inner), theme.accent));
+        let top = panel(buffer, area, &theme.focus, "sessions", &rows);
+        let x = u16::try_from(caret)
+            .unwrap_or(0)
+            .min(area.width.saturating_sub(2));
+        Some(Position::new(x, top + 1))
+    }
+
+    pub(super) fn draw_recall(&self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+        let Layer::Recall(list) = &self.layer else {
+            return None;
+        };
+        let theme = self.theme;
+        let inner = usize::from(area.width).saturating_sub(6);
+        let mut rows = vec![Row {
+            gutter: vec![Piece::new("find: ", theme.accent)],
+            ..Row::of(list.words.text(), theme.text)
+        }];
+        let from = (list.at + 1).saturating_sub(LIST_ROWS_MAX);
+        for (at, line) in list.found.iter().enumerate().skip(from).take(LIST_ROWS_MAX) {
+            let style = if at == list.at {
+                theme.selected
+            } else {
+                theme.text
+            };
+            let mark = if at == list.at { "▸ " } else { "  " };
+            rows.push(Row {
+                gutter: vec![Piece::new(mark, theme.accent)],
+                ..Row::of(cut(&clean::line(line), inner), style)
+            });
+        }
+        let title = "typed before · Enter takes it · Esc";
+        let top = panel(buffer, area, &theme.focus, title, &rows);
+        let x = columns("find: ") + columns(list.words.before()) + 2;
+        let x = u16::try_from(x)
+            .unwrap_or(0)
+            .min(area.width.saturating_sub(2));
+        Some(Position::new(x, top + 1))
+    }
+
+    pub(super) fn draw_todo(&self, buffer: &mut Buffer, area: Rect) {
+        let theme = self.theme;
+        let mut rows: Vec<Row> = self
+            .story
+            .todo
+            .iter()
+            .map(|item| {
+                let (mark, style) = match item.status {
+                    TodoStatus::Done => ("✓ ", theme.dim),
+                    TodoStatus::InProgress => ("● ", theme.accent),
+                    _ => ("○ ", theme.text),
+                };
+                Row {
+                    gutter: vec![Piece::new(mark, style)],
+                    ..Row::of(clean::line(&item.text), style)
+                }
+            })
+            .collect();
+        if rows.is_empty() {
+            rows.push(Row::of("nothing is on it", theme.dim));
+        }
+        panel(buffer, area, &theme.focus, "to do · any key closes", &rows);
+    }
+}

@@ -1,0 +1,221 @@
+//! What is typed: whom it is for, and what becomes of it.
+
+use super::{App, Effect, Layer};
+use crate::prompt::mode::Line;
+use crate::prompt::slash::{self, Command, Entry};
+use crate::transcript::{Entry as Told, Tone};
+use rondo_core::session::Delivery;
+use rondo_runtime::service::Cell;
+
+/// What runs without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RunMode {
+    /// What only looks; the rest is asked about.
+    #[default]
+    Ask,
+    /// What stays within the sandbox.
+    Auto,
+    /// Nothing that changes anything: the answer is a plan.
+    Plan,
+}
+
+impl RunMode {
+    fn next(self) -> Self {
+        match self {
+            Self::Ask => Self::Auto,
+            Self::Auto => Self::Plan,
+            Self::Plan => Self::Ask,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::Plan => "plan",
+        }
+    }
+}
+
+impl App {
+    pub(super) fn next_run_mode(&mut self) -> Vec<Effect> {
+        self.run_mode = self.run_mode.next();
+        self.flash(match self.run_mode {
+            RunMode::Ask => "ask: what changes something is asked about, from the next turn on",
+            RunMode::Auto => "auto: what stays within the sandbox runs, from the next turn on",
+            RunMode::Plan => {
+                "plan: nothing is changed, the answer is a plan, from the next turn on"
+            }
+        });
+        vec![Effect::RunMode(self.run_mode)]
+    }
+
+    /// Does what a line says that was entered.
+    pub(super) fn enter(&mut self, text: &str, delivery: Delivery) -> Vec<Effect> {
+        let language = self.language;
+        self.history.push(text, language, &self.secrets);
+        self.recalled = None;
+        self.viewport.follow();
+        let is_slash = |name: &str| slash::find_on_screen(name).is_some();
+        match language.parse_line(text, is_slash) {
+            Line::Empty => Vec::new(),
+            Line::Ask(text) => vec![Effect::Submit {
+                text: text.to_owned(),
+                delivery,
+            }],
+            Line::Run { command, shared } => vec![Effect::Own {
+                cell: Cell::Shell(command.to_owned()),
+                is_shared: shared,
+            }],
+            Line::Python(code) => vec![Effect::Own {
+                cell: Cell::Python(code.to_owned()),
+                is_shared: true,
+            }],
+            Line::Slash { name, rest } => self.slash(name, rest),
+        }
+    }
+
+    fn slash(&mut self, name: &str, rest: &str) -> Vec<Effect> {
+        let Some(command) = slash::find_on_screen(name) else {
+            self.error(&format!("there is no `/{name}`"), Some("`/help` shows all"));
+            return Vec::new();
+        };
+        match command {
+            Command::Help => self.show_commands(),
+            Command::Quit => return vec![Effect::Quit],
+            Command::Screen => return vec![Effect::Inline],
+            Command::Copy => return self.copy_part(rest),
+            Command::Clear => return vec![Effect::New],
+            Command::Compact => return vec![Effect::Compact(rest.to_owned())],
+            Command::Fork => return vec![Effect::Fork],
+            Command::Undo => return self.undo(),
+            Command::Sessions => return self.sessions(),
+            Command::Resume if rest.is_empty() => return vec![Effect::Resume],
+            Command::Resume => return vec![Effect::Open(rest.to_owned())],
+            Command::Stop => return vec![Effect::Cancel],
+            Command::Remember if !rest.is_empty() => {
+                return vec![Effect::Remember(rest.to_owned())];
+            }
+            Command::Model if !rest.is_empty() => return vec![Effect::Model(rest.to_owned())],
+            Command::Profile if !rest.is_empty() => {
+                return vec![Effect::Profile(rest.to_owned())];
+            }
+            Command::Approve if !rest.is_empty() => {
+                return vec![Effect::Allow(rest.to_owned())];
+            }
+            Command::Include if !rest.is_empty() => {
+                self.editor.set(&format!("@{rest} "));
+            }
+            Command::Model => self.note(&self.model_name()),
+            Command::Profile => self.note(&self.profile_name()),
+            Command::Todo => self.layer = Layer::Todo,
+            Command::Cost => {
+                let cost = self.story.meter.total_cost;
+                self.note(&format!("{cost:.4} USD since this screen was opened"));
+            }
+            Command::Explain => return self.explain(),
+            Command::Ps => {
+                return vec![Effect::Own {
+                    cell: Cell::Shell("jobs -l".to_owned()),
+                    is_shared: false,
+                }];
+            }
+            Command::Mode => drop(self.next_language()),
+            Command::Steps | Command::Trace => {
+                return vec![Effect::Page(self.story.transcript.text())];
+            }
+            _ => self.error(
+                &format!("`/{name} {rest}` is for the line prompt").replace(" `", "`"),
+                Some("`/screen` goes there with this session"),
+            ),
+        }
+        Vec::new()
+    }
+
+    fn show_commands(&mut self) {
+        let all = slash::OF_SCREEN.iter().chain(slash::TABLE);
+        let spelled = |it: &Entry| format!("/{} {}", it.name, it.arguments);
+        let lines = all.map(|it| format!("{:24} {}", spelled(it), it.does));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        self.note(&format!("{text}\nkeys: `?` on an empty input"));
+    }
+
+    pub(super) fn next_language(&mut self) -> Vec<Effect> {
+        self.language = self.language.next();
+        Vec::new()
+    }
+
+    /// Goes back before the latest turn, with its words in the input.
+    pub(super) fn undo(&mut self) -> Vec<Effect> {
+        if self.story.is_in_turn {
+            self.flash("a turn runs: Esc stops it");
+            return Vec::new();
+        }
+        let asked = self.story.transcript.latest().find_map(|it| match it.1 {
+            Told::Asked(text) => Some(text.clone()),
+            _ => None,
+        });
+        vec![Effect::Undo(asked.unwrap_or_default())]
+    }
+
+    pub(super) fn explain(&mut self) -> Vec<Effect> {
+        let failed = self.story.transcript.latest().find_map(|it| match it.1 {
+            Told::Card(card) if card.end.as_ref().is_some_and(|end| !end.is_ok) => {
+                Some(card.line())
+            }
+            _ => None,
+        });
+        match failed {
+            Some(line) => vec![Effect::Submit {
+                text: format!("Why did `{line}` fail, and what would mend it?"),
+                delivery: Delivery::Steer,
+            }],
+            None => {
+                self.flash("nothing failed here");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Copies the last answer, or a block of code in it.
+    fn copy_part(&mut self, number: &str) -> Vec<Effect> {
+        let answer = self.story.transcript.latest().find_map(|it| match it.1 {
+            Told::Answer(answer) => Some(answer.source().to_owned()),
+            _ => None,
+        });
+        let Some(answer) = answer else {
+            self.flash("there is nothing to copy");
+            return Vec::new();
+        };
+        let blocks = crate::markdown::code_blocks(&answer);
+        let block = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|it| it.checked_sub(1));
+        match (number, block.and_then(|it| blocks.get(it))) {
+            ("", _) => vec![Effect::Copy(answer)],
+            (_, Some(code)) => vec![Effect::Copy(code.clone())],
+            _ => {
+                let text = format!("the last answer has {} blocks of code", blocks.len());
+                self.story.note(Tone::Bad, &text);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Recalls what was typed before, or after that.
+    pub(super) fn recall(&mut self, goes_back: bool) {
+        let all = self.history.len();
+        let at = self.recalled.unwrap_or(all);
+        let to = match goes_back {
+            true => at.checked_sub(1),
+            false => Some(at + 1).filter(|it| *it <= all),
+        };
+        let Some(to) = to else {
+            return;
+        };
+        let line = self.history.spelled(to, self.language).unwrap_or_default();
+        self.editor.set(&line);
+        self.recalled = Some(to).filter(|it| *it < all);
+    }
+}

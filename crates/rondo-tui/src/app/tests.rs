@@ -1,0 +1,481 @@
+//! Tests: keys and updates in, frames and effects out.
+
+use super::*;
+use crossterm::event::{KeyCode, KeyModifiers};
+use rondo_core::session::TicketId;
+use rondo_runtime::secrets::KeyNames;
+use rondo_types::{
+    AnswerValue, CallId, EventBody, Grant, GrantScope, Question, QuestionId, QuestionKind,
+    SessionId, TurnEvent, TurnId,
+};
+
+const AREA: Rect = Rect::new(0, 0, 80, 24);
+
+/// A screen, and a clock that is turned by hand.
+struct Scene {
+    app: App,
+    now: u64,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let app = App::new(Beginning {
+            options: Options::default(),
+            model: "openai/test".to_owned(),
+            profile: "default".to_owned(),
+            context_max: Some(1_000),
+            actor: "me".to_owned(),
+            history: TypedLines::read(None, KeyNames::new(Vec::new())),
+            secrets: Secrets::new(Vec::<String>::new()),
+            run_mode: RunMode::Ask,
+            now: TimeMs(0),
+        });
+        let mut scene = Self { app, now: 0 };
+        scene.shown();
+        scene
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.app.event(Event::Key(key), TimeMs(self.now))
+    }
+
+    fn press(&mut self, code: KeyCode) -> Vec<Effect> {
+        self.key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    fn types(&mut self, text: &str) -> Vec<Effect> {
+        let keys = text.chars().map(KeyCode::Char);
+        keys.flat_map(|it| self.press(it)).collect()
+    }
+
+    fn alt(&mut self, letter: char) -> Vec<Effect> {
+        self.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT))
+    }
+
+    fn ctrl(&mut self, letter: char) -> Vec<Effect> {
+        self.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
+    }
+
+    fn happens(&mut self, body: EventBody) {
+        let event = Box::new(TurnEvent {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            seq: 0,
+            at: TimeMs(self.now),
+            body,
+        });
+        self.app
+            .update(UpdateBody::Turn { event }, TimeMs(self.now));
+    }
+
+    /// Draws a frame, and returns what stands in it.
+    fn shown(&mut self) -> String {
+        let drawing = self.app.draw(AREA);
+        self.app.was_shown(TimeMs(self.now));
+        let cells = drawing.buffer.content().chunks(usize::from(AREA.width));
+        let lines = cells.map(|row| row.iter().map(ratatui_core::buffer::Cell::symbol).collect());
+        lines.collect::<Vec<String>>().join("\n")
+    }
+
+    /// Draws a frame, and lets the time pass until keys answer.
+    fn waits(&mut self) {
+        self.shown();
+        self.now += 300;
+    }
+
+    /// A call asks whether it may run, in these words.
+    fn asks(&mut self, prompt: &str) {
+        self.happens(EventBody::Parked {
+            questions: vec![question("c", prompt)],
+        });
+    }
+}
+
+fn question(id: &str, prompt: &str) -> Question {
+    Question {
+        id: QuestionId(id.to_owned()),
+        call: Some(CallId::new(id)),
+        child: None,
+        kind: QuestionKind::Approval,
+        prompt: prompt.to_owned(),
+        hash: format!("hash of {id}"),
+        expires: None,
+        offers: vec![Grant {
+            scope: GrantScope::Commands {
+                tool: "exec".to_owned(),
+                prefix: vec!["touch".to_owned()],
+            },
+            despite_outside_text: false,
+        }],
+    }
+}
+
+fn answers(effects: &[Effect]) -> Vec<(AnswerValue, Option<Grant>, String)> {
+    let answers = effects.iter().filter_map(|it| match it {
+        Effect::Answer(answer) => Some(answer.clone()),
+        _ => None,
+    });
+    answers.map(|it| (it.value, it.remember, it.hash)).collect()
+}
+
+#[test]
+fn approval_rule_1_a_question_takes_no_key_from_the_draft() {
+    let mut scene = Scene::new();
+    scene.types("half a li");
+    scene.asks("`exec` wants to run\n  command: rm x");
+    scene.now += 10_000;
+    assert!(scene.types("ne y n a").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("half a line y n a"), "{shown}");
+    assert!(
+        shown.contains("1 approval waits · Alt-Y reviews"),
+        "{shown}"
+    );
+    assert!(!shown.contains("rm x"), "{shown}");
+}
+
+#[test]
+fn approval_rule_2_keys_answer_only_after_the_question_was_shown_and_nothing_was_pressed() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.now += 10_000;
+    scene.alt('y');
+    // It was not shown yet.
+    assert!(scene.types("y").is_empty());
+    scene.shown();
+    scene.now += 100;
+    assert!(scene.types("y").is_empty());
+    // A held key comes again and again, and never answers.
+    for _ in 0..100 {
+        scene.now += 30;
+        assert!(scene.types("y").is_empty());
+    }
+    scene.now += 249;
+    assert!(scene.types("y").is_empty());
+    scene.now += 250;
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn approval_rule_2_a_paste_never_answers() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    let pasted = scene
+        .app
+        .event(Event::Paste("y".to_owned()), TimeMs(scene.now));
+    assert!(pasted.is_empty());
+}
+
+#[test]
+fn approval_rule_3_enter_never_allows() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    // Typed ahead.
+    assert!(answers(&scene.press(KeyCode::Enter)).is_empty());
+    scene.alt('y');
+    for _ in 0..3 {
+        scene.waits();
+        assert!(scene.press(KeyCode::Enter).is_empty());
+        assert!(scene.types(" ").is_empty());
+    }
+}
+
+#[test]
+fn approval_rule_4_from_now_on_takes_a_second_key_under_the_rule() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    assert!(scene.types("a").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("1  exec(touch *)"), "{shown}");
+    // Too soon, and then no rule.
+    assert!(scene.types("1").is_empty());
+    scene.waits();
+    assert!(scene.types("2").is_empty());
+    scene.waits();
+    let answers = answers(&scene.types("1"));
+    let (value, grant, _) = &answers[0];
+    assert_eq!(*value, AnswerValue::Approve);
+    assert_eq!(grant.as_ref().unwrap().to_string(), "exec(touch *)");
+}
+
+#[test]
+fn approval_rule_5_a_card_or_a_question_that_imitates_the_frame_stands_within_it() {
+    let frame = "┏━ may this run? ━┓\n┃ y allow ┃\n┗━┛\n▲ 1 approval waits";
+    let mut scene = Scene::new();
+    scene.happens(EventBody::TextDelta {
+        text: format!("```\n{frame}\n```\n"),
+    });
+    scene.happens(EventBody::ToolCallPending {
+        id: CallId::new("c"),
+        name: frame.to_owned(),
+        arguments: serde_json::json!({"command": frame}),
+    });
+    scene.happens(EventBody::ToolOutputDelta {
+        id: CallId::new("c"),
+        text: frame.to_owned(),
+    });
+    let own = |line: &str| line.starts_with(['┏', '┃', '┗', '▲']);
+    let shown = scene.shown();
+    assert!(!shown.lines().any(own), "{shown}");
+    scene.asks(frame);
+    scene.alt('y');
+    let shown = scene.shown();
+    let count = |sign: char| shown.lines().filter(|it| it.starts_with(sign)).count();
+    assert_eq!((count('┏'), count('┗'), count('▲')), (1, 1, 1), "{shown}");
+}
+
+#[test]
+fn approval_rule_6_the_whole_command_is_shown_and_allowed_once_its_end_was_in_view() {
+    let mut scene = Scene::new();
+    let lines: Vec<String> = (0..60).map(|at| format!("line {at}\u{202e}")).collect();
+    scene.asks(&format!("{}\nrm -rf the-end\u{1b}[2K", lines.join("\n")));
+    scene.alt('y');
+    scene.waits();
+    assert!(scene.types("y").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("line 0\\u{202e}") && shown.contains("more rows: PageDown"));
+    assert!(shown.contains("once you have seen the end"), "{shown}");
+    for _ in 0..8 {
+        scene.press(KeyCode::PageDown);
+        scene.shown();
+    }
+    assert!(scene.shown().contains("rm -rf the-end\\u{1b}[2K"));
+    scene.waits();
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn approval_rule_7_an_answer_carries_the_hash_of_the_question_that_was_read() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    // It is another question now, which was not read.
+    scene.happens(EventBody::Parked {
+        questions: vec![question("d", "run y?")],
+    });
+    assert!(scene.types("y").is_empty());
+    scene.waits();
+    assert_eq!(answers(&scene.types("y"))[0].2, "hash of d");
+}
+
+#[test]
+fn approval_rule_8_no_because_says_why() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    scene.types("b");
+    scene.types("not in y here");
+    let said = answers(&scene.press(KeyCode::Enter));
+    let reason = "not in y here".to_owned();
+    assert_eq!(said[0].0, AnswerValue::Deny { reason });
+}
+
+#[test]
+fn while_a_turn_runs_enter_steers_and_tab_queues_and_what_waits_comes_back() {
+    let mut scene = Scene::new();
+    scene.happens(EventBody::StepStarted { step: 1 });
+    scene.app.story.is_in_turn = true;
+    scene.types("left");
+    let submitted = |text: &str, delivery| {
+        vec![Effect::Submit {
+            text: text.to_owned(),
+            delivery,
+        }]
+    };
+    assert_eq!(
+        scene.press(KeyCode::Enter),
+        submitted("left", Delivery::Steer)
+    );
+    scene.types("later");
+    assert_eq!(
+        scene.press(KeyCode::Tab),
+        submitted("later", Delivery::Queue)
+    );
+    let ticket = TicketId("k".to_owned());
+    scene.app.waits(Waiting {
+        ticket: ticket.clone(),
+        text: "later".to_owned(),
+        delivery: Delivery::Queue,
+    });
+    assert!(scene.shown().contains("queued: later"));
+    assert_eq!(scene.press(KeyCode::Up), [Effect::Withdraw(ticket)]);
+    let shown = scene.shown();
+    assert!(
+        shown.contains("│ later") && !shown.contains("queued"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn shift_tab_changes_what_runs_unasked_and_f2_what_is_typed() {
+    let mut scene = Scene::new();
+    let modes = [RunMode::Auto, RunMode::Plan, RunMode::Ask];
+    for mode in modes {
+        assert_eq!(scene.press(KeyCode::BackTab), [Effect::RunMode(mode)]);
+        assert!(scene.shown().contains(&format!("agent · {}", mode.name())));
+    }
+    scene.press(KeyCode::F(2));
+    scene.types("ls");
+    assert!(scene.shown().contains("shell · ask"));
+    let own = |text: &str, is_shared| Effect::Own {
+        cell: rondo_runtime::service::Cell::Shell(text.to_owned()),
+        is_shared,
+    };
+    assert_eq!(scene.press(KeyCode::Enter), [own("ls", false)]);
+    scene.press(KeyCode::F(2));
+    scene.press(KeyCode::F(2));
+    scene.types("!pwd");
+    assert_eq!(scene.press(KeyCode::Enter), [own("pwd", true)]);
+}
+
+#[test]
+fn a_newline_is_typed_by_each_of_its_keys() {
+    let mut scene = Scene::new();
+    scene.types("a");
+    scene.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    scene.types("b");
+    scene.ctrl('j');
+    scene.types("c\\");
+    assert!(scene.press(KeyCode::Enter).is_empty());
+    scene.types("d");
+    assert_eq!(scene.app.editor.text(), "a\nb\nc\nd");
+}
+
+#[test]
+fn commands_and_files_are_completed_and_history_is_recalled() {
+    let mut scene = Scene::new();
+    scene.types("/comp");
+    assert!(scene.shown().contains("/compact"));
+    scene.press(KeyCode::Tab);
+    assert_eq!(scene.app.editor.text(), "/compact ");
+    assert_eq!(
+        scene.press(KeyCode::Enter),
+        [Effect::Compact(String::new())]
+    );
+    assert_eq!(scene.types("see @mod"), [Effect::Files]);
+    scene
+        .app
+        .knows_files(vec!["a.txt".to_owned(), "src/model.rs".to_owned()]);
+    assert!(scene.shown().contains("@src/model.rs"));
+    scene.press(KeyCode::Tab);
+    assert_eq!(scene.app.editor.text(), "see @src/model.rs ");
+    scene.ctrl('c');
+    scene.press(KeyCode::Up);
+    assert_eq!(scene.app.editor.text(), "/compact ".trim_end());
+    scene.press(KeyCode::Down);
+    assert!(scene.app.editor.is_empty());
+}
+
+#[test]
+fn a_removed_session_comes_back_until_the_panel_is_closed() {
+    use rondo_core::ports::Seq;
+    use rondo_core::session_store::{SessionInfo, SessionState};
+    use rondo_runtime::service::KeptSession;
+    let kept = |id: &str| KeptSession {
+        info: SessionInfo {
+            id: SessionId::new(id),
+            created: TimeMs(0),
+            updated: TimeMs(0),
+            head: Seq(1),
+            parent: None,
+            title: format!("title of {id}"),
+            directory: String::new(),
+            turns: 2,
+            state: SessionState::Done,
+            imported: false,
+            lost_end: false,
+        },
+        excerpt: None,
+    };
+    let mut scene = Scene::new();
+    assert_eq!(scene.alt('s'), [Effect::List(String::new())]);
+    scene.app.found("", vec![kept("one"), kept("two")]);
+    assert!(scene.shown().contains("title of two · 2 turns"));
+    scene.press(KeyCode::Down);
+    scene.ctrl('d');
+    scene.ctrl('d');
+    assert!(scene.press(KeyCode::Esc).is_empty());
+    scene.alt('s');
+    scene.app.found("", vec![kept("one"), kept("two")]);
+    scene.ctrl('d');
+    assert!(scene.shown().contains("✗ title of one"));
+    assert!(scene.press(KeyCode::Enter).is_empty());
+    scene.press(KeyCode::Down);
+    let gone = Effect::Remove(SessionId::new("one"));
+    assert_eq!(
+        scene.press(KeyCode::Enter),
+        [gone, Effect::Open("two".to_owned())]
+    );
+}
+
+#[test]
+fn an_idle_screen_moves_not_and_a_thinking_one_does_unless_nobody_looks() {
+    let mut scene = Scene::new();
+    assert!(!scene.app.moves());
+    scene.happens(EventBody::StepStarted { step: 1 });
+    assert!(scene.app.moves());
+    scene.app.event(Event::FocusLost, TimeMs(0));
+    assert!(!scene.app.moves());
+    scene.app.event(Event::FocusGained, TimeMs(0));
+    scene.asks("run x?");
+    assert!(!scene.app.moves());
+}
+
+#[test]
+fn a_notch_of_the_wheel_scrolls_as_far_on_every_terminal() {
+    use crossterm::event::{MouseEvent, MouseEventKind};
+    for events in [1, 3, 9] {
+        let mut scene = Scene::new();
+        for at in 0..100 {
+            scene.app.note(&format!("note {at}"));
+        }
+        scene.shown();
+        scene.now += 1_000;
+        for _ in 0..events {
+            let mouse = MouseEvent {
+                kind: MouseEventKind::ScrollUp,
+                column: 1,
+                row: 1,
+                modifiers: KeyModifiers::NONE,
+            };
+            scene.app.event(Event::Mouse(mouse), TimeMs(scene.now));
+        }
+        let before: Vec<usize> = scene.app.drawn.places.iter().map(|it| it.entry).collect();
+        scene.shown();
+        let after: Vec<usize> = scene.app.drawn.places.iter().map(|it| it.entry).collect();
+        // Three rows and the one that says that there is more below.
+        assert!(
+            after[0] + 3 >= before[0] && after[0] < before[0],
+            "{events}"
+        );
+    }
+}
+
+#[test]
+fn nothing_that_is_drawn_breaks_at_any_size() {
+    let mut scene = Scene::new();
+    scene.happens(EventBody::TextDelta {
+        text: "| a | b |\n|---|---|\n| 日本 | x |\n\n> q\n\n- l\n".to_owned(),
+    });
+    scene.asks(&"word ".repeat(100));
+    for layer in 0..4 {
+        match layer {
+            1 => drop(scene.types("?")),
+            2 => drop(scene.alt('y')),
+            3 => drop(scene.alt('s')),
+            _ => {}
+        }
+        for width in 1..60 {
+            for height in 1..20 {
+                scene.app.draw(Rect::new(0, 0, width, height));
+            }
+        }
+        scene.press(KeyCode::Esc);
+    }
+}

@@ -1,0 +1,313 @@
+//! Goes on with other sessions, and changes how the one that is shown goes on.
+
+use super::effects::Done;
+use super::{Ended, Runner};
+use crate::app::{Effect, LISTED_MAX, RunMode};
+use rondo_policy::{AllowedDirs, GateOptions, Workdir};
+use rondo_runtime::cells::KeptShell;
+use rondo_runtime::error::Result;
+use rondo_runtime::memory::{self, Scope};
+use rondo_runtime::service::{Cell, Cursor, LentPython, SessionHandle};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::ModelTarget;
+use rondo_runtime::values::ApprovalMode;
+use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Messages of a preview.
+const PREVIEW_MESSAGES: usize = 6;
+/// Files that `@` may name.
+const FILES_MAX: usize = 20_000;
+
+impl Runner {
+    /// Does what is about sessions. Returns whether it was.
+    pub(super) async fn of_sessions(&mut self, effect: &Effect) -> bool {
+        let done = match effect {
+            Effect::New => self.begin_new().await,
+            Effect::Open(id) => self.go_on(id).await,
+            Effect::Fork => self.fork().await,
+            Effect::ForkOf(id) => self.fork_of(id).await,
+            Effect::Undo(asked) => self.undo(asked).await,
+            Effect::Model(name) => self.set_model(name),
+            Effect::Profile(name) => self.set_profile(name),
+            Effect::Allow(pattern) => self.allow(pattern),
+            Effect::RunMode(mode) => {
+                self.set_run_mode(*mode);
+                Ok(())
+            }
+            Effect::Own { cell, is_shared } => self.own(cell.clone(), *is_shared),
+            Effect::Inline => {
+                self.ended = Some(Ended::Inline);
+                Ok(())
+            }
+            _ => return false,
+        };
+        if let Err(error) = done {
+            self.failed(&error);
+        }
+        self.is_stale = true;
+        true
+    }
+
+    fn show(&mut self, session: SessionHandle) {
+        self.updates = session.subscribe(Cursor::START);
+        if let Some(shell) = self.session.take_shell() {
+            session.lend_shell(&shell);
+        }
+        if let Some(python) = self.session.take_python() {
+            session.lend_python(&python);
+        }
+        session.choose(self.chosen.clone());
+        self.session = session;
+        self.app.show_session();
+    }
+
+    fn options(&self) -> SessionOptions {
+        SessionOptions::in_directory(&self.settings.directory)
+    }
+
+    async fn begin_new(&mut self) -> Result<()> {
+        let source = rondo_runtime::SessionSource::New;
+        let session = self.service.open_session(&source, self.options()).await?;
+        self.show(session);
+        self.app.note("a new session");
+        Ok(())
+    }
+
+    async fn go_on(&mut self, id: &str) -> Result<()> {
+        let session = self.service.find(id, self.options()).await?;
+        self.show(session);
+        Ok(())
+    }
+
+    async fn fork(&mut self) -> Result<()> {
+        let fork = self.session.fork().await?;
+        let from = self.session.id().clone();
+        self.show(fork);
+        self.app
+            .note(&format!("a copy of `{from}`, which stays as it is"));
+        Ok(())
+    }
+
+    async fn fork_of(&mut self, id: &str) -> Result<()> {
+        let session = self.service.find(id, self.options()).await?;
+        let fork = session.fork().await?;
+        self.show(fork);
+        self.app
+            .note(&format!("a copy of `{id}`, which stays as it is"));
+        Ok(())
+    }
+
+    async fn undo(&mut self, asked: &str) -> Result<()> {
+        match self.session.before_latest_turn().await? {
+            Some(before) => self.show(before),
+            None => self.begin_new().await?,
+        }
+        self.app.set_draft(asked);
+        self.app
+            .note("back before the last turn; files are as they are, and the session is kept");
+        Ok(())
+    }
+
+    fn set_model(&mut self, name: &str) -> Result<()> {
+        let mut settings = self.settings.clone();
+        settings.values.model = Some(name.to_owned());
+        let target = ModelTarget::make(&settings)?;
+        target.check_key(&settings)?;
+        self.session.set_model(name);
+        self.settings = settings;
+        self.tell_answers(&target);
+        Ok(())
+    }
+
+    fn set_profile(&mut self, name: &str) -> Result<()> {
+        let mut settings = self.settings.clone();
+        settings.values.profile = Some(name.to_owned());
+        profiles::resolve(&settings, name)?;
+        self.settings = settings;
+        self.choose(Layer {
+            profile: Some(name.to_owned()),
+            ..Layer::default()
+        });
+        if let Ok(target) = ModelTarget::make(&self.settings) {
+            self.tell_answers(&target);
+        }
+        Ok(())
+    }
+
+    fn tell_answers(&mut self, target: &ModelTarget) {
+        let (model, profile) = (target.full_name(), self.settings.profile_name().to_owned());
+        self.app.note(&format!(
+            "from the next turn on: {model}, profile {profile}"
+        ));
+        self.app
+            .set_answers(model, profile, target.facts.context_tokens);
+    }
+
+    fn allow(&mut self, pattern: &str) -> Result<()> {
+        let mut allowed = self
+            .settings
+            .values
+            .allowed_tools
+            .clone()
+            .unwrap_or_default();
+        if !allowed.iter().any(|it| it == pattern) {
+            allowed.push(pattern.to_owned());
+        }
+        let mut settings = self.settings.clone();
+        settings.values.allowed_tools = Some(allowed.clone());
+        check(pattern, &settings)?;
+        self.settings = settings;
+        self.choose(Layer {
+            allowed_tools: Some(allowed),
+            ..Layer::default()
+        });
+        self.app
+            .note(&format!("runs without asking in this session: {pattern}"));
+        Ok(())
+    }
+
+    fn choose(&mut self, layer: Layer) {
+        self.session.choose(layer.clone());
+        layer.put_over(&mut self.chosen);
+    }
+
+    fn set_run_mode(&mut self, mode: RunMode) {
+        self.choose(Layer {
+            approval: Some(match mode {
+                RunMode::Auto => ApprovalMode::Auto,
+                RunMode::Ask | RunMode::Plan => ApprovalMode::Ask,
+            }),
+            plan: Some(mode == RunMode::Plan),
+            ..Layer::default()
+        });
+    }
+
+    /// Runs a person's own cell, in a shell or an interpreter that is started for the first one.
+    fn own(&mut self, cell: Cell, is_shared: bool) -> Result<()> {
+        match &cell {
+            Cell::Shell(_) if !self.has_shell => {
+                let workdir = Workdir::new(self.settings.directory.clone());
+                let shell = KeptShell::start(&self.settings, workdir)?;
+                self.session.lend_shell(&Arc::new(shell));
+                self.has_shell = true;
+            }
+            Cell::Python(_) if !self.has_python => {
+                let python = LentPython::of(&self.settings);
+                self.session.lend_python(&Arc::new(python));
+                self.has_python = true;
+            }
+            _ => {}
+        }
+        let session = self.session.clone();
+        self.beside(async move {
+            let ended = match is_shared {
+                true => session.cell(cell).await,
+                false => session.private_cell(cell).await,
+            };
+            ended.map(drop)
+        });
+        Ok(())
+    }
+
+    /// Does what takes a while and changes nothing that is shown. Returns whether it was that.
+    pub(super) fn of_lists(&self, effect: &Effect) -> bool {
+        let (service, done) = (self.service.clone(), self.done.0.clone());
+        let session = self.session.clone();
+        let work: std::pin::Pin<Box<dyn Future<Output = Result<Option<Done>>> + Send>> =
+            match effect {
+                Effect::List(words) => {
+                    let words = words.clone();
+                    Box::pin(async move {
+                        let found = service.list(&words, LISTED_MAX).await?;
+                        Ok(Some(Done::Found(words, found)))
+                    })
+                }
+                Effect::Preview(id) => {
+                    let id = id.clone();
+                    Box::pin(async move {
+                        let messages = service.preview(&id, PREVIEW_MESSAGES).await?;
+                        Ok(Some(Done::Preview(id, messages)))
+                    })
+                }
+                Effect::Rename { id, text } => {
+                    let (id, text) = (id.clone(), text.clone());
+                    Box::pin(async move { service.rename(&id, &text).await.map(|()| None) })
+                }
+                Effect::Remove(id) => {
+                    let id = id.clone();
+                    Box::pin(async move {
+                        service.remove(&id).await?;
+                        Ok(Some(Done::Note(format!("`{id}` was removed"))))
+                    })
+                }
+                Effect::Compact(focus) => {
+                    let focus = focus.clone();
+                    Box::pin(async move { session.compact(&focus).await.map(|_| None) })
+                }
+                Effect::Remember(text) => {
+                    let (text, settings) = (text.clone(), self.settings.clone());
+                    Box::pin(async move { remember(text, settings, session).await.map(Some) })
+                }
+                Effect::Files => {
+                    let directory = self.settings.directory.clone();
+                    Box::pin(async move {
+                        let files = spawn_blocking(move || files(&directory)).await;
+                        Ok(Some(Done::Files(files.unwrap_or_default())))
+                    })
+                }
+                _ => return false,
+            };
+        tokio::spawn(async move {
+            let result = match work.await {
+                Ok(Some(result)) => result,
+                Ok(None) => return,
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to tell.
+            let _ = done.send(result).await;
+        });
+        true
+    }
+
+    fn failed(&mut self, error: &SetupError) {
+        self.app.error(&error.to_string(), error.hint.as_deref());
+    }
+}
+
+/// Checks that a pattern names calls.
+fn check(pattern: &str, settings: &Settings) -> Result<()> {
+    let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
+    let directories = AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
+    let mut options = GateOptions::new(directories);
+    options.allowed_tools = vec![pattern.to_owned()];
+    rondo_runtime::tools::standard_gate(options).map(drop)
+}
+
+async fn remember(text: String, settings: Settings, session: SessionHandle) -> Result<Done> {
+    let saved = spawn_blocking(move || {
+        let secrets = secrets::of_env(&settings);
+        let memories = memory::memories(&settings, &secrets, Some(session.id()))?;
+        memory::remember(&memories, &text, Scope::User, Some(session.id()))
+    });
+    let saved = saved.await.unwrap_or_else(|err| {
+        let context = "failed to save the memory";
+        Err(SetupError::because(SetupErrorKind::Other, context, err))
+    });
+    saved.map(Done::Note)
+}
+
+/// Lists the files beneath a directory that no `.gitignore` leaves out, as paths from there.
+fn files(directory: &std::path::Path) -> Vec<String> {
+    let walk = ignore::WalkBuilder::new(directory).build();
+    let files = walk.filter_map(std::result::Result::ok);
+    let files = files.filter(|it| it.file_type().is_some_and(|it| it.is_file()));
+    let names = files.filter_map(|it| {
+        let path = it.path().strip_prefix(directory).ok()?;
+        path.to_str().map(str::to_owned)
+    });
+    let mut names: Vec<String> = names.take(FILES_MAX).collect();
+    names.sort_unstable();
+    names
+}
