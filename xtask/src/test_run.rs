@@ -12,11 +12,13 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("bash", "bash"),
     ("git", "git"),
+    ("go", "golang-go"),
     ("less", "less"),
     ("npm", "npm"),
+    ("pytest-3", "python3-pytest"),
     ("python3", "python3"),
     ("top", "procps"),
     ("vim", "vim"),

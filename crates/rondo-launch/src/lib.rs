@@ -33,6 +33,7 @@ mod role;
 mod role_process;
 mod serve;
 mod serve_process;
+mod simple;
 mod start;
 mod start_error;
 mod status;

@@ -12,6 +12,7 @@ use super::handed::value_of;
 use super::process::ProcessSpec;
 use super::protocol::CallSpec;
 use super::pty_size::PtySize;
+use super::simple::Simple;
 use rondo_sandbox::Protection;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
@@ -103,6 +104,13 @@ pub(crate) fn spawn_shell(
     pty: &Pty,
     mark: &str,
 ) -> io::Result<(Pid, Protection)> {
+    if let Some(simple) = Simple::of(&spec.command, variables, &spec.directory) {
+        let command = simple.command(variables, &spec.directory);
+        // What cannot be executed, such as a script without a first line that says by what, is left to the shell.
+        if let Ok(started) = spawn_on_terminal(command, spec, variables, pty, mark) {
+            return Ok(started);
+        }
+    }
     let bash = BASH_PATHS
         .iter()
         .find(|path| Path::new(path).exists())
@@ -111,9 +119,21 @@ pub(crate) fn spawn_shell(
     shell
         .arg("-c")
         .arg(&spec.command)
-        .current_dir(&spec.directory)
         .env_clear()
-        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    spawn_on_terminal(shell, spec, variables, pty, mark)
+}
+
+/// Starts what runs a command in its own session, on the terminal.
+fn spawn_on_terminal(
+    mut shell: Command,
+    spec: &CallSpec,
+    variables: &[(OsString, OsString)],
+    pty: &Pty,
+    mark: &str,
+) -> io::Result<(Pid, Protection)> {
+    shell
+        .current_dir(&spec.directory)
         .env(MARK_VARIABLE, marks(variables, mark))
         .stdin(Stdio::null())
         .stdout(pty.slave.try_clone()?)

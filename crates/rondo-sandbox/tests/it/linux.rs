@@ -353,6 +353,17 @@ fn work_goes_on_inside() {
 }
 
 #[test]
+fn tests_of_python_and_builds_of_go_work_inside() {
+    if !is_enforced() {
+        return;
+    }
+    let place = Place::at(TempDir::new().unwrap(), SandboxMode::WorkspaceWrite);
+    // The system's own Python, which has the package of the system.
+    place.works("printf 'def test_a(tmp_path):\\n    (tmp_path / \"a\").write_text(\"b\")\\n' > test_b.py && /usr/bin/python3 -m pytest -q test_b.py && test -d .pytest_cache");
+    place.works("mkdir g && cd g && printf 'module g\\n' > go.mod && printf 'package main\\nimport \"fmt\"\\nfunc main() { fmt.Println(1) }\\n' > main.go && go build -o g . && ./g && go vet ./...");
+}
+
+#[test]
 fn there_are_no_sockets_where_none_are_needed() {
     if !is_enforced() {
         return;
