@@ -162,6 +162,9 @@ impl Core {
         if let Err(denied) = authorise(&event.actor, Action::Speak, event.chat.kind) {
             return self.tell(event, format!("Not done: {denied}.")).await;
         }
+        if let Some(notes) = notes_alone(&event.inbound.body) {
+            return self.tell(event, notes).await;
+        }
         let chat = &event.inbound.chat;
         if self
             .outbox
@@ -279,7 +282,7 @@ impl Core {
             AnswerValue::Approve | AnswerValue::Value { .. } => Action::Approve,
         };
         if let Err(denied) = authorise(&event.actor, action, event.chat.kind) {
-            return self.tell(event, format!("Not done: {denied}.")).await;
+            return self.denied(event, format!("Not done: {denied}.")).await;
         }
         let found = questions::of_token(&*self.store, token).await?;
         let Some((session, asked)) = found else {
@@ -289,10 +292,15 @@ impl Core {
         // Others may refuse what is asked in their own chat alone.
         if event.actor.role < Role::Owner && session != event.chat.session() {
             return self
-                .tell(event, "Not done: it was asked elsewhere.".to_owned())
+                .denied(event, "Not done: it was asked elsewhere.".to_owned())
                 .await;
         }
         self.answer(event, &session, &[asked], value).await
+    }
+
+    /// Says that an answer does not count. Its question stays open, and its channel is told so.
+    async fn denied(&self, event: &Event<'_>, text: String) -> Result<Taken, MailboxError> {
+        self.tell(event, text).await.map(|_| Taken::Dropped)
     }
 
     /// Answers questions of a session.
@@ -325,6 +333,21 @@ impl Event<'_> {
             rows.push(HostRow::set(OWNER_CHATS, &self.actor.user, key));
         }
         rows
+    }
+}
+
+/// Returns what the sender is told of a message in which nothing is said, such as one of a kind that is not understood.
+fn notes_alone(body: &InboundBody) -> Option<String> {
+    match body {
+        InboundBody::Message {
+            text,
+            images,
+            files,
+            notes,
+        } if text.trim().is_empty() && images.is_empty() && files.is_empty() => {
+            Some(notes.join("\n")).filter(|it| !it.is_empty())
+        }
+        _ => None,
     }
 }
 

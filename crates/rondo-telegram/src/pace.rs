@@ -14,6 +14,8 @@ const CHAT_MAX: usize = 1;
 const GROUP_MAX: usize = 20;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
+/// Shown actions, such as that something is being written, of all chats together in a second.
+const ACTIONS_MAX: usize = 10;
 /// Chats that are remembered; those to which nothing was written for a minute are forgotten first.
 const CHATS_MAX: usize = 10_000;
 
@@ -21,6 +23,7 @@ const CHATS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Pace {
     all: VecDeque<Instant>,
+    actions: VecDeque<Instant>,
     chats: HashMap<i64, Chat>,
 }
 
@@ -39,11 +42,22 @@ impl Pace {
         at.duration_since(now)
     }
 
-    /// Counts a message to a chat as sent now, if that may be. For what can be left out.
+    /// Counts a message to a chat as sent now, if that may be and half of what may be sent is left for what must be. For
+    /// what can be left out.
     pub fn try_now(&mut self, chat_id: i64, now: Instant) -> bool {
-        let may = self.earliest(chat_id, now) <= now;
+        let may = self.earliest_of(chat_id, now, 2) <= now;
         if may {
             self.count(chat_id, now, now);
+        }
+        may
+    }
+
+    /// Counts an action as shown in a chat now, if that may be. Actions are no messages, but are counted all the same.
+    pub fn try_action(&mut self, chat_id: i64, now: Instant) -> bool {
+        let may = after(&self.actions, ACTIONS_MAX, SECOND, now) <= now
+            && self.earliest(chat_id, now) <= now;
+        if may {
+            remember(&mut self.actions, ACTIONS_MAX, now);
         }
         may
     }
@@ -61,12 +75,17 @@ impl Pace {
     }
 
     fn earliest(&self, chat_id: i64, now: Instant) -> Instant {
-        let mut at = after(&self.all, ALL_MAX, SECOND, now);
+        self.earliest_of(chat_id, now, 1)
+    }
+
+    /// Returns when a message may be sent where only that part of the limits may be used up.
+    fn earliest_of(&self, chat_id: i64, now: Instant, part: usize) -> Instant {
+        let mut at = after(&self.all, ALL_MAX / part, SECOND, now);
         if let Some(chat) = self.chats.get(&chat_id) {
             at = at.max(after(&chat.sent, CHAT_MAX, SECOND, now));
             // Groups have negative ids.
             if chat_id < 0 {
-                at = at.max(after(&chat.sent, GROUP_MAX, MINUTE, now));
+                at = at.max(after(&chat.sent, GROUP_MAX / part, MINUTE, now));
             }
             at = at.max(chat.held_until.unwrap_or(now));
         }
@@ -139,6 +158,17 @@ mod tests {
         assert!(!pace.try_now(7, now));
         assert_eq!(pace.wait(7, now), SECOND);
         assert!(pace.try_now(7, now + SECOND));
+    }
+
+    #[tokio::test]
+    async fn what_can_be_left_out_leaves_room_for_what_must_be_said() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let at = |second: u64| now + Duration::from_secs(second);
+        let drafts = (0..50).filter(|it| pace.try_now(-7, at(*it)));
+        assert_eq!(drafts.count(), 10);
+        assert_eq!(pace.reserve(-7, at(50)), Duration::ZERO);
+        let actions = (1..=40).filter(|it| pace.try_action(*it, at(50)));
+        assert_eq!(actions.count(), 10);
     }
 
     #[tokio::test]

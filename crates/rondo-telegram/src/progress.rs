@@ -49,7 +49,7 @@ impl Telegram {
                 None
             }
             Progress::Typing => {
-                if !self.pace().wait(place.chat_id, clock::now()).is_zero() {
+                if !self.pace().try_action(place.chat_id, clock::now()) {
                     return None;
                 }
                 let parameters = SendChatActionParams::builder()

@@ -65,7 +65,7 @@ async fn introduced(telegram: &Telegram) -> Result<Me, ChannelError> {
     let me: User = loop {
         match telegram.api.call("getMe", &json!({})).await {
             Ok(me) => break me,
-            Err(error) => pause.after(&error).await?,
+            Err(error) => tokio::time::sleep(pause.after(&error)?).await,
         }
     };
     let commands: Vec<BotCommand> = telegram
@@ -114,17 +114,30 @@ async fn receive(telegram: &Telegram, inbox: &Inbox, me: &Me) -> Result<(), Chan
                 polled = &mut polling => break polled,
             }
         };
-        match polled {
+        let is_well = polled.is_ok();
+        let rest = match polled {
             Ok(updates) => {
                 pause = Pause::default();
                 intake.polled(offset, updates, clock::now());
+                let is_busy = intake.has_work() && !intake.has_ready(clock::now());
+                is_busy.then_some(BUSY_PAUSE)
             }
-            Err(error) => pause.after(&error).await?,
-        }
-        if intake.has_work() && !intake.has_ready(clock::now()) {
+            Err(error) => Some(pause.after(&error)?),
+        };
+        let Some(rest) = rest else {
+            continue;
+        };
+        let over = tokio::time::sleep(rest);
+        tokio::pin!(over);
+        loop {
             tokio::select! {
-                Some(taken) = running.next(), if !running.is_empty() => intake.finish(taken, clock::now()),
-                () = tokio::time::sleep(BUSY_PAUSE) => {}
+                Some(taken) = running.next(), if !running.is_empty() => {
+                    intake.finish(taken, clock::now());
+                    if is_well && !intake.has_work() {
+                        break;
+                    }
+                }
+                () = &mut over => break,
             }
         }
     }
@@ -159,8 +172,8 @@ struct Pause {
 }
 
 impl Pause {
-    /// Waits, unless it is of no use.
-    async fn after(&mut self, error: &ApiError) -> Result<(), ChannelError> {
+    /// Returns how long to wait, unless that is of no use.
+    fn after(&mut self, error: &ApiError) -> Result<Duration, ChannelError> {
         if let Some(message) = hopeless(error) {
             return Err(ChannelError::Setup { message });
         }
@@ -170,8 +183,7 @@ impl Pause {
         self.failures = self.failures.saturating_add(1);
         let pause = error.retry_after().unwrap_or_default().max(grown);
         tracing::warn!(%error, "receives nothing from Telegram for {} s: {}", pause.as_secs(), advice(error));
-        tokio::time::sleep(pause).await;
-        Ok(())
+        Ok(pause)
     }
 }
 
@@ -185,7 +197,7 @@ fn hopeless(error: &ApiError) -> Option<String> {
 
 fn advice(error: &ApiError) -> &'static str {
     if error.says(409, "webhook") {
-        "a webhook is set for this bot, which takes its updates: `rondo doctor` says how to delete it"
+        "a webhook is set for this bot, which takes its updates: `rondo doctor --probe` says how to delete it"
     } else if error.code() == Some(409) {
         "another program receives with the same token: stop it, or make a new bot with @BotFather"
     } else {

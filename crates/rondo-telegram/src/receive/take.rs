@@ -128,10 +128,10 @@ async fn take_message(
         message_id: Some(message.message_id.to_string()),
         at_ms: message.date.saturating_mul(1000),
     };
-    if !inbox.admits(&event).await {
-        return Ok(());
+    // A stranger's is handed in as well: the hub tells them who they are.
+    if !attachments.is_empty() && inbox.admits(&event).await {
+        fetch::into_body(telegram, attachments, &mut event.body).await;
     }
-    fetch::into_body(telegram, attachments, &mut event.body).await;
     match inbox.push(event).await {
         Ok(_) => Ok(()),
         Err(error) => refused(telegram, place, &error).await,

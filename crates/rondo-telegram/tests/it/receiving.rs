@@ -134,8 +134,13 @@ async fn nothing_is_fetched_for_strangers() {
         json!({ "document": { "file_id": "f", "file_unique_id": "f", "file_name": "a.txt" } });
     server.write(Place::Private(8), 8, &document);
     server.write(Place::Private(7), 7, &document);
-    let events = hub.events(1).await;
-    assert_eq!(events[0].sender.id, "7");
+    let events = hub.events(2).await;
+    for event in events {
+        let InboundBody::Message { files, .. } = event.body else {
+            panic!("{event:?}");
+        };
+        assert_eq!(files.len(), usize::from(event.sender.id == "7"));
+    }
     server.until(|it| it.unconfirmed() == 0).await;
     running.stopped().await;
     let fetched = server.requests();

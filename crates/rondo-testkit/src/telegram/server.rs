@@ -158,6 +158,12 @@ impl BotServer {
         seen.cloned().collect()
     }
 
+    /// Returns the messages of the bot in all chats, in the order in which they came.
+    #[must_use]
+    pub fn all_seen(&self) -> Vec<SeenMessage> {
+        self.shared.state().seen.clone()
+    }
+
     /// Returns the texts of [`BotServer::seen`].
     #[must_use]
     pub fn texts(&self, chat_id: i64) -> Vec<String> {

@@ -1,0 +1,221 @@
+//! From what a person writes to what they see: the hub, its sessions and a model behind the channel.
+
+use crate::support::{bot, telegram};
+use rondo_hub::{Hub, HubConfig, config};
+use rondo_runtime::{Env, Layer, NoNotices, Runtime};
+use rondo_telegram::Api;
+use rondo_testkit::telegram::{BOT_NAME, BotServer, Fault, Place};
+use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+const USERS: &str = "
+    [users.ann]
+    role = 'owner'
+    ids = ['telegram:7']
+    [users.bob]
+    role = 'member'
+    ids = ['telegram:8']
+";
+
+/// What outlives a hub.
+struct World {
+    home: tempfile::TempDir,
+    model: Server,
+    server: BotServer,
+    api: Api,
+}
+
+struct RunningHub {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    async fn new(replies: impl Into<Script>) -> Self {
+        let (server, api) = bot().await;
+        Self {
+            home: tempfile::tempdir().unwrap(),
+            model: Server::start(replies).await,
+            server,
+            api,
+        }
+    }
+
+    fn start(&self) -> RunningHub {
+        let env = Env::of(&[
+            ("RONDO_HOME", self.home.path().to_str().unwrap()),
+            ("RONDO_MODEL", "local/any"),
+            ("RONDO_BASE_URL", &self.model.url("/v1")),
+        ]);
+        let plain = Runtime::new(env.clone(), Layer::default(), Arc::new(NoNotices));
+        let flags = config::flags(Layer::default(), &plain.settings("/".into()).unwrap());
+        let runtime = Runtime::new(env, flags, Arc::new(NoNotices));
+        let users: HubConfig = toml::from_str(USERS).unwrap();
+        let hub = Hub::open(runtime, &users, vec![telegram(&self.api)]).unwrap();
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        let task = tokio::spawn(async move { hub.run(token).await.unwrap() });
+        RunningHub { stop, task }
+    }
+
+    /// What the model read last.
+    fn last_read(&self) -> String {
+        let requests = self.model.requests();
+        requests.last().unwrap().json().to_string()
+    }
+}
+
+impl RunningHub {
+    async fn stopped(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+fn text(said: &str) -> Response {
+    openai::streamed(&ReplyScript::text([said]).usage(1, 1))
+}
+
+fn writes(path: &str) -> Response {
+    let arguments: Value = json!({ "path": path, "content": "x" });
+    let calls = [CallScript::new("c1", "write_file", &arguments)];
+    openai::streamed(&ReplyScript::calls(calls).usage(1, 1))
+}
+
+#[tokio::test]
+async fn what_a_person_writes_is_answered_where_they_wrote_it() {
+    let world = World::new(Script::repeat(text("**Hello** to you."))).await;
+    let hub = world.start();
+    world.server.say(Place::Private(7), 7, "hello");
+    let seen = world.server.shown(7, 1).await.remove(0);
+    assert_eq!(
+        (seen.text.as_str(), seen.covered("bold")),
+        ("Hello to you.", vec!["Hello".to_owned()])
+    );
+
+    world.server.say(Place::Group(-70), 8, "nothing for you");
+    world
+        .server
+        .say(Place::Topic(-80, 5), 8, &format!("@{BOT_NAME} hello"));
+    let seen = world.server.shown(-80, 1).await.remove(0);
+    assert_eq!(seen.thread_id, Some(5));
+    assert_eq!(world.server.texts(-70), Vec::<String>::new());
+    assert_eq!(world.model.requests().len(), 2);
+
+    world.server.say(Place::Private(7), 7, "/help");
+    let help = world.server.shown(7, 2).await.remove(1);
+    assert!(help.text.contains("/approve"), "{}", help.text);
+    assert_eq!(world.server.violations(), Vec::<String>::new());
+    hub.stopped().await;
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_their_id_and_asks_no_model() {
+    let world = World::new(Script::repeat(text("no"))).await;
+    let hub = world.start();
+    world.server.say(Place::Private(99), 99, "let me in");
+    world.server.say(Place::Private(99), 99, "/approve");
+    let seen = world.server.shown(99, 1).await.remove(0);
+    assert!(seen.text.contains("telegram:99"), "{}", seen.text);
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    assert_eq!(world.server.texts(99).len(), 1);
+    assert_eq!(world.model.requests().len(), 0);
+    hub.stopped().await;
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_its_button_after_a_restart_and_by_its_owner_alone() {
+    let world = World::new(vec![writes("/etc/rondo-test"), text("It was denied.")]).await;
+    let hub = world.start();
+    world.server.say(Place::Private(7), 7, "write it");
+    world
+        .server
+        .until(|it| it.seen(7).iter().any(|it| !it.buttons.is_empty()))
+        .await;
+    hub.stopped().await;
+    let question = world.server.seen(7).remove(0);
+    let hub = world.start();
+    world.server.press(&question, 99, "Deny");
+    world.server.until(|it| !it.pressed().is_empty()).await;
+    assert_eq!(
+        world.server.pressed()[0].1.as_deref(),
+        Some("You may not answer this.")
+    );
+    assert!(
+        !world.server.seen(7)[0].buttons.is_empty(),
+        "it is still asked"
+    );
+    world.server.press(&question, 7, "Deny");
+    world
+        .server
+        .until(|it| it.texts(7).iter().any(|it| it == "It was denied."))
+        .await;
+    assert!(world.server.seen(7)[0].buttons.is_empty());
+    assert_eq!(world.server.violations(), Vec::<String>::new());
+    hub.stopped().await;
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_its_chat_and_no_other_waits_with_it() {
+    let world = World::new(Script::repeat(text("Hi."))).await;
+    world.server.fail_chat(7, Some(Fault::TooMany(1)));
+    let hub = world.start();
+    world.server.say(Place::Private(7), 7, "hello");
+    world.server.say(Place::Private(8), 8, "hello");
+    world.server.shown(8, 1).await;
+    assert_eq!(world.server.texts(7), Vec::<String>::new());
+    world.server.fail_chat(7, None);
+    assert_eq!(world.server.shown(7, 1).await[0].text, "Hi.");
+    hub.stopped().await;
+}
+
+#[tokio::test]
+async fn an_update_that_comes_again_is_answered_once_and_a_restart_loses_none() {
+    let world = World::new(Script::repeat(text("Hi."))).await;
+    let hub = world.start();
+    world.server.say(Place::Private(7), 7, "one");
+    world.server.shown(7, 1).await;
+    let again = json!({
+        "update_id": 700_000_001,
+        "message": {
+            "message_id": 1, "date": 1_780_000_001, "text": "one",
+            "chat": { "id": 7, "type": "private" },
+            "from": { "id": 7, "is_bot": false, "first_name": "Person 7" },
+        },
+    });
+    hub.stopped().await;
+    world.server.push_again(again);
+    world.server.say(Place::Private(7), 7, "two");
+    let hub = world.start();
+    world.server.shown(7, 2).await;
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    hub.stopped().await;
+    assert_eq!(world.server.texts(7), ["Hi.", "Hi."]);
+    assert_eq!(world.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_voice_message_asks_no_model_and_a_photo_is_seen_by_it() {
+    let world = World::new(Script::repeat(text("A picture."))).await;
+    let hub = world.start();
+    let voice = json!({ "voice": { "file_id": "v", "file_unique_id": "v", "duration": 1 } });
+    world.server.write(Place::Private(7), 7, &voice);
+    let seen = world.server.shown(7, 1).await.remove(0);
+    assert_eq!(
+        seen.text,
+        "I cannot listen to voice messages. Please write it instead."
+    );
+    assert_eq!(world.model.requests().len(), 0);
+    world
+        .server
+        .add_file("p", [&b"\x89PNG\r\n\x1a\n"[..], &[0; 50]].concat());
+    let photo = json!({ "caption": "what is it?", "photo": [{ "file_id": "p", "file_unique_id": "p", "width": 1, "height": 1 }] });
+    world.server.write(Place::Private(7), 7, &photo);
+    world.server.shown(7, 2).await;
+    assert!(world.last_read().contains("what is it?"));
+    assert!(world.last_read().contains("data:image/png;base64,"));
+    hub.stopped().await;
+}
