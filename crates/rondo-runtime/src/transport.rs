@@ -5,7 +5,7 @@ use crate::error::{Result, SetupError};
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::values::WebSearchChoice;
-use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Network, Proxies, Secret};
+use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Network, Proxies, Secret, Transport};
 use rondo_wire::Quirks;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
@@ -40,6 +40,15 @@ pub fn http_model(
         context_tokens: target.facts.context_tokens,
     };
     HttpModel::new(&endpoint, card).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
+}
+
+/// Opens connections that are not to a model, such as to a messenger: by the proxies and certificate authorities that the
+/// user has set.
+///
+/// # Errors
+/// When a proxy's address or the file of certificate authorities is no good.
+pub fn connections(settings: &Settings) -> Result<Transport> {
+    Transport::new(network(settings)).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
 /// Returns how connections are made: the proxies of the environment, and the certificate authorities of the settings.

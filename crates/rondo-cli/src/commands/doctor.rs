@@ -1,5 +1,7 @@
 //! `rondo doctor`: checks the installation, and finds out what a provider supports.
 
+mod hub;
+
 use super::report::{current_dir, write_failed};
 use crate::cli::DoctorArgs;
 use crate::error::{CliError, Result};
@@ -47,11 +49,15 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
     let target = ModelTarget::make(&settings);
     check_profile(target.as_ref().ok(), &settings, &mut report);
     let target = check_model(target, &settings, &mut report);
+    hub::check(&settings, &mut report);
     output.words(&report.text).map_err(write_failed)?;
     let asked = target.as_ref().filter(|target| target.weights.is_none());
-    if let (true, Some(target)) = (args.probe, asked) {
+    if args.probe {
         let mut probed = Report::default();
-        probe_now(target, &settings, &mut probed)?;
+        if let Some(target) = asked {
+            probe_now(target, &settings, &mut probed)?;
+        }
+        hub::probe(&settings, &mut probed)?;
         output.words(&probed.text).map_err(write_failed)?;
         report.failed |= probed.failed;
     }

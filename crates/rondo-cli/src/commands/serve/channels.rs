@@ -4,20 +4,39 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_hub::HubConfig;
 use rondo_hub::channel::Channel;
-use rondo_runtime::env::Env;
+use rondo_hub::commands::COMMANDS;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::transport;
+use rondo_telegram::Telegram;
+use rondo_webhook::Webhook;
 use std::sync::Arc;
 
-/// Makes a channel of one kind, from its table in the configuration and where its secrets may be.
-type Make = fn(&toml::Table, &Env) -> Result<Arc<dyn Channel>>;
+/// Makes a channel of one kind, from its table in the configuration and the settings, whose environment has its secrets.
+type Make = fn(&toml::Table, &Settings) -> Result<Arc<dyn Channel>>;
 
 /// The kinds of channels.
-const KINDS: &[(&str, Make)] = &[];
+const KINDS: &[(&str, Make)] = &[
+    (rondo_telegram::NAME, telegram),
+    (rondo_webhook::NAME, webhook),
+];
+
+fn telegram(table: &toml::Table, settings: &Settings) -> Result<Arc<dyn Channel>> {
+    let connections = transport::connections(settings)?;
+    let telegram = Telegram::configured(table, &settings.env, connections, &COMMANDS)?;
+    Ok(Arc::new(telegram))
+}
+
+fn webhook(table: &toml::Table, settings: &Settings) -> Result<Arc<dyn Channel>> {
+    let connections = transport::connections(settings)?;
+    let webhook = Webhook::configured(table, &settings.env, connections)?;
+    Ok(Arc::new(webhook))
+}
 
 /// Returns the channels that the configuration names.
 ///
 /// # Errors
 /// When it names none, one that there is not, or one that is not set up as it must be.
-pub(super) fn of(config: &HubConfig, env: &Env) -> Result<Vec<Arc<dyn Channel>>> {
+pub(super) fn of(config: &HubConfig, settings: &Settings) -> Result<Vec<Arc<dyn Channel>>> {
     if config.channels.is_empty() {
         let message = "no channel is configured, so nobody can reach the hub";
         let error = CliError::new(Exit::Config, message);
@@ -27,7 +46,7 @@ pub(super) fn of(config: &HubConfig, env: &Env) -> Result<Vec<Arc<dyn Channel>>>
     let channels = channels.map(|(name, table)| {
         let kind = KINDS.iter().find(|(kind, _)| kind == name);
         let (_, make) = kind.ok_or_else(|| unknown(name))?;
-        make(table, env)
+        make(table, settings)
     });
     channels.collect()
 }

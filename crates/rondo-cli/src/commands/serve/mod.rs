@@ -31,7 +31,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     // Of the user alone: a project says nothing of the hub.
     let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
     let hub_config = HubConfig::of(&settings)?;
-    let channels = channels::of(&hub_config, &env)?;
+    let channels = channels::of(&hub_config, &settings)?;
     if args.check {
         let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();
         output.note(&format!(
