@@ -10,7 +10,7 @@
 
 use rondo_testkit::telegram::{BotServer, Place, SeenMessage};
 use rondo_testkit::{ReplyScript, Script, Server, openai};
-use std::io::BufRead as _;
+use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
 
 const TOKEN: &str = "4200000001:AAfakefakefakefakefakefakefakefake0";
@@ -20,11 +20,11 @@ async fn main() {
     let server = BotServer::start(TOKEN).await;
     let reply = ReplyScript::text(["You said ", "**something**. ", "I am a script."]);
     let model = Server::start(Script::repeat(openai::streamed(&reply.usage(9, 9)))).await;
-    println!("base_url = \"{}\"", server.url());
-    println!(
+    print(&format!("base_url = \"{}\"", server.url()));
+    print(&format!(
         "TELEGRAM_BOT_TOKEN={TOKEN} RONDO_BASE_URL={} RONDO_MODEL=local/any",
         model.url("/v1")
-    );
+    ));
     let mut lines = lines();
     let mut shown: Vec<SeenMessage> = Vec::new();
     loop {
@@ -39,12 +39,17 @@ async fn main() {
                 for message in now.iter().filter(|it| !shown.contains(it)) {
                     let labels = message.buttons.iter().map(|it| format!(" [{}]", it.0));
                     let labels: String = labels.collect();
-                    println!("{} #{}: {}{labels}", message.chat_id, message.message_id, message.text);
+                    print(&format!("{} #{}: {}{labels}", message.chat_id, message.message_id, message.text));
                 }
                 shown = now;
             }
         }
     }
+}
+
+fn print(line: &str) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 fn act(server: &BotServer, line: &str) {

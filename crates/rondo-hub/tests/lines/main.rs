@@ -1,5 +1,10 @@
 //! The channel that `docs/channels.md` shows, with a hub behind it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails where the test does"
+)]
+
 #[expect(dead_code, reason = "its `main` runs the hub of whoever starts it")]
 #[path = "../../examples/lines.rs"]
 mod lines;

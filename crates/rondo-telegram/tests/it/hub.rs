@@ -1,5 +1,10 @@
 //! From what a person writes to what they see: the hub, its sessions and a model behind the channel.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails where the test does"
+)]
+
 use crate::support::{bot, telegram};
 use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::{Env, Layer, NoNotices, Runtime};
