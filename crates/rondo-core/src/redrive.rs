@@ -246,7 +246,11 @@ impl Drive<'_> {
             | RecordBody::CellStarted { .. }
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
-            | RecordBody::CellsRepeated { .. } => Ok(()),
+            | RecordBody::CellsRepeated { .. }
+            | RecordBody::ScriptStarted(_)
+            | RecordBody::ScriptCallStarted { .. }
+            | RecordBody::ScriptCallFinished { .. }
+            | RecordBody::ScriptFinished { .. } => Ok(()),
             RecordBody::Resumed { .. } => self.resumed(at),
             RecordBody::ApprovalRequested { call_id, prompt } => self.asked(at, call_id, prompt),
             RecordBody::ToolsChanged { tools } => self.equipped(at, tools),

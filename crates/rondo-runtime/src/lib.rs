@@ -29,6 +29,7 @@
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
+//! - [`script`]: the session of a script, its conversations, and what it does outside of them.
 //! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`mcp`]: servers of the Model Context Protocol.
@@ -70,6 +71,7 @@ mod request_limits;
 pub mod runtime;
 pub mod sanitize;
 mod scratch;
+pub mod script;
 pub mod secrets;
 pub mod service;
 pub mod session;
@@ -97,6 +99,7 @@ pub use env::Env;
 pub use error::{SetupError, SetupErrorKind};
 pub use extensions::Extensions;
 pub use notices::{NoNotices, Notices};
+pub use rondo_policy::GateOptions;
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};
 pub use table::{Layer, SETTINGS, Setting};

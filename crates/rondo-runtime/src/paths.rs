@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of a project's own configuration.
 pub const PROJECT_DIR: &str = ".rondo";
+/// The script that extends hosts, the user's or a project's.
+const INIT_FILE: &str = "init.lua";
 /// The file of rules, the user's or a project's.
 const POLICY_FILE: &str = "policy.toml";
 
@@ -65,6 +67,11 @@ impl Paths {
         self.config.join(POLICY_FILE)
     }
 
+    /// Returns the user's script that extends hosts.
+    pub fn user_init(&self) -> PathBuf {
+        self.config.join(INIT_FILE)
+    }
+
     /// Returns the user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")
@@ -82,6 +89,11 @@ pub fn project_config(directory: &Path) -> Option<PathBuf> {
 /// Returns the file of a project's rules, which is found as [`project_config`] is.
 pub fn project_policy(directory: &Path) -> Option<PathBuf> {
     project_file(directory, POLICY_FILE)
+}
+
+/// Returns the script of a project that extends hosts, which is found as [`project_config`] is.
+pub fn project_init(directory: &Path) -> Option<PathBuf> {
+    project_file(directory, INIT_FILE)
 }
 
 fn project_file(directory: &Path, name: &str) -> Option<PathBuf> {

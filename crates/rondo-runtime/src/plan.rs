@@ -90,7 +90,11 @@ impl TurnPlan {
         Ok(plan)
     }
 
-    fn new(
+    /// Chooses the tools and the fallbacks of a model under a profile.
+    ///
+    /// # Errors
+    /// When the model cannot do what the profile needs.
+    pub(crate) fn new(
         profile: Profile,
         target: ModelTarget,
         settings: &Settings,

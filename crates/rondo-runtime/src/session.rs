@@ -16,7 +16,7 @@ use rondo_core::session::Delivery;
 use rondo_core::shown;
 use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Outcome, Part, Question, SessionId, TurnEvent};
+use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript, TurnEvent};
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
@@ -244,6 +244,21 @@ impl Session {
             id: Some(id),
             ..Self::new(runtime, settings)
         }
+    }
+
+    /// Has its first turn begin after these messages, where nothing was said in it yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be used.
+    pub(crate) fn begin_after(&mut self, messages: Transcript, title: String) -> Result<()> {
+        self.begin(title)?;
+        if let Some(conversation) = &mut self.conversation
+            && conversation.turns == 0
+            && conversation.history.is_empty()
+        {
+            conversation.history = messages;
+        }
+        Ok(())
     }
 
     /// Has the turn that waits for answers be given these, in place of those of the mailbox.

@@ -208,6 +208,34 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     })
 }
 
+/// Returns what runs a person's own commands in a session: in their environment, outside of the sandbox, and judged by
+/// no gate. Secrets are redacted from their output.
+///
+/// # Errors
+/// When the directory of their status files cannot be made.
+pub(crate) fn own_commands(
+    settings: &Settings,
+    session: &SessionId,
+    secrets: &Secrets,
+    output_bytes_max: usize,
+) -> Result<Arc<dyn Tool>> {
+    let state_dir = calls::dir(&settings.paths, session);
+    let is_kept = settings.values.ephemeral != Some(true);
+    if is_kept {
+        private_dir(&state_dir)?;
+    }
+    let directory = settings.directory.clone();
+    let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
+    options.environment.withheld_suffixes.clear();
+    options.is_kept = is_kept;
+    options.secrets = secrets.clone();
+    options.output_bytes_max = output_bytes_max;
+    if is_kept {
+        options.outlive = ExecOptions::OUTLIVE;
+    }
+    Ok(Arc::new(ExecTool::exec(options)))
+}
+
 /// Returns the tools of these names, the host's before others, and the names that none has.
 fn chosen(
     names: &[String],

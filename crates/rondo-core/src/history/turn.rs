@@ -128,6 +128,10 @@ impl TurnFold {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "it has an arm for each kind of record"
+    )]
     pub(super) fn take(&mut self, record: &Record, transcript: &mut Transcript) {
         match &record.body {
             RecordBody::UserMessage { message } | RecordBody::MessageAdded { message } => {
@@ -195,7 +199,11 @@ impl TurnFold {
             | RecordBody::CellStarted { .. }
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
-            | RecordBody::CellsRepeated { .. } => {}
+            | RecordBody::CellsRepeated { .. }
+            | RecordBody::ScriptStarted(_)
+            | RecordBody::ScriptCallStarted { .. }
+            | RecordBody::ScriptCallFinished { .. }
+            | RecordBody::ScriptFinished { .. } => {}
         }
     }
 

@@ -5,6 +5,7 @@ use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use super::interceptor::Interception;
 use super::process::ProcessEnd;
+use super::script::{ScriptCall, ScriptRun};
 use crate::compaction::Compaction;
 use async_trait::async_trait;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
@@ -466,11 +467,38 @@ pub enum RecordBody {
         /// How many things were not restored.
         not_restored: u32,
     },
+    /// A script begins to run in the session. It runs again from its beginning when it is resumed, over what follows.
+    /// From version 3 on.
+    ScriptStarted(ScriptRun),
+    /// A call of a script to the outside is about to be made. From version 3 on.
+    ScriptCallStarted {
+        /// The call.
+        call: ScriptCall,
+        /// What will tell whether it was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Value>,
+    },
+    /// A call of a script has its result, which it gets again whenever the script runs over these records. From
+    /// version 3 on.
+    ScriptCallFinished {
+        /// The call.
+        call: ScriptCall,
+        /// The result, as the script's functions write it.
+        result: Value,
+    },
+    /// The script ended. From version 3 on.
+    ScriptFinished {
+        /// The exit code of its process.
+        exit_code: u8,
+        /// Why it failed, where it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
 }
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 30] = [
+    pub const KINDS: [&str; 34] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -501,11 +529,15 @@ impl RecordBody {
         "cell_finished",
         "cells_repeating",
         "cells_repeated",
+        "script_started",
+        "script_call_started",
+        "script_call_finished",
+        "script_finished",
     ];
 
     /// Returns whether it tells of a turn. What a person does in the Python session belongs to none: it
     /// may be recorded between two turns, or in the middle of one that was cut off, and says nothing
-    /// to a model.
+    /// to a model. The calls of a script belong to none either: the turns that it starts are in sessions of their own.
     #[must_use]
     pub fn is_of_turn(&self) -> bool {
         !matches!(
@@ -514,6 +546,10 @@ impl RecordBody {
                 | Self::CellFinished { .. }
                 | Self::CellsRepeating { .. }
                 | Self::CellsRepeated { .. }
+                | Self::ScriptStarted(_)
+                | Self::ScriptCallStarted { .. }
+                | Self::ScriptCallFinished { .. }
+                | Self::ScriptFinished { .. }
         )
     }
 }

@@ -14,6 +14,7 @@ mod memory_outbox;
 mod model;
 mod outbox;
 mod process;
+mod script;
 mod tool;
 mod tool_source;
 mod wrapped_journal;
@@ -51,6 +52,7 @@ pub use outbox::{
 };
 pub use process::{ProcessEnd, StoppedBy};
 pub use rondo_types::{Commit, HostRow, MailId, OutboxEntry, OutboxId, OutboxKind};
+pub use script::{ScriptCall, ScriptRun};
 pub use tool::{
     CHILD_QUESTIONS_MAX, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool,
     ToolInvocation,

@@ -153,6 +153,8 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("cell_finished", "/stdout"),
     ("cell_finished", "/is_restarted"),
     ("cell_finished", "/has_read_input"),
+    ("script_call_started", "/evidence"),
+    ("script_finished", "/error"),
 ];
 
 #[test]

@@ -159,19 +159,31 @@ impl Conversation {
     /// # Errors
     /// When it cannot be recorded; the action that it announces must not be taken then.
     pub async fn record(&self, body: RecordBody) -> Result<Seq> {
+        self.record_all(vec![body]).await
+    }
+
+    /// Appends several such records at once or none of them, and returns the number of the last.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn record_all(&self, bodies: Vec<RecordBody>) -> Result<Seq> {
         let fence = Fence {
             session: self.session.clone(),
             epoch: self.journal.epoch(),
         };
-        let record = Record {
+        let at_ms = Clock::system().now();
+        let records = bodies.into_iter().map(|body| Record {
             turn: TurnId::new(""),
             step: 0,
-            at_ms: Clock::system().now(),
+            at_ms,
             body,
-        };
-        let appended =
-            self.journal
-                .append(&fence, self.journal.at(), vec![record], Commit::default());
+        });
+        let appended = self.journal.append(
+            &fence,
+            self.journal.at(),
+            records.collect(),
+            Commit::default(),
+        );
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
             SetupError::because(SetupErrorKind::Journal, context, err)

@@ -1,0 +1,110 @@
+//! The agents of a script: what model they ask, with what tools, under what limits.
+
+use super::session::ScriptSession;
+use crate::error::Result;
+use crate::mcp::McpSetup;
+use crate::plan::{TurnPlan, profile_name};
+use crate::profiles;
+use crate::settings::Settings;
+use crate::target::ModelTarget;
+use rondo_types::{Allowance, Effort};
+use serde_json::Value;
+use std::time::Duration;
+
+/// A model of a script.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentModel {
+    /// Its name, as `provider/model` or of a tier; the settings' own where there is none.
+    pub name: Option<String>,
+    /// Where it is asked.
+    pub base_url: Option<String>,
+    /// The sampling temperature.
+    pub temperature: Option<f64>,
+    /// Tokens of one reply.
+    pub max_output_tokens: Option<u32>,
+    /// How much it reasons.
+    pub effort: Option<Effort>,
+}
+
+/// An agent of a script.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScriptAgent {
+    /// What it is called in messages.
+    pub name: String,
+    /// What it asks.
+    pub model: AgentModel,
+    /// The profile; where there is none, the prompt and the tools are the script's alone.
+    pub profile: Option<String>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The names of its tools; those of its profile where there are none.
+    pub tools: Option<Vec<String>>,
+    /// Patterns of calls that run without a question.
+    pub allowed: Vec<String>,
+    /// Limits of each of its turns.
+    pub limits: Allowance,
+    /// The JSON Schema that its answers fit.
+    pub schema: Option<Value>,
+}
+
+impl ScriptAgent {
+    /// Returns the settings of its turns.
+    pub(super) fn settings(&self, of: &Settings) -> Settings {
+        let mut settings = of.clone();
+        let values = &mut settings.values;
+        if let Some(model) = &self.model.name {
+            values.model = Some(model.clone());
+        }
+        if let Some(base_url) = &self.model.base_url {
+            values.base_url = Some(base_url.clone());
+        }
+        if let Some(profile) = &self.profile {
+            values.profile = Some(profile.clone());
+        }
+        values.agent = None;
+        if !self.allowed.is_empty() {
+            let allowed = values.allowed_tools.get_or_insert_default();
+            allowed.extend(self.allowed.iter().cloned());
+        }
+        // Those that it has come with the host, chosen by the script.
+        settings.mcp = McpSetup::default();
+        settings
+    }
+
+    /// Returns the models, the profile and the tools of a turn that begins now.
+    ///
+    /// # Errors
+    /// When the settings name no model, or one that cannot do what the agent needs.
+    pub(super) fn plan(
+        &self,
+        script: &ScriptSession,
+        settings: &Settings,
+        time: Option<Duration>,
+    ) -> Result<TurnPlan> {
+        let target = ModelTarget::make(settings)?;
+        let mut profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
+        if self.profile.is_none() && settings.values.profile.is_none() {
+            profile.context = false;
+            profile.system_prompt = None;
+            profile.tools.clear();
+        }
+        if let Some(system) = &self.system {
+            profile.system_prompt = Some(system.clone());
+        }
+        if let Some(tools) = &self.tools {
+            profile.tools.clone_from(tools);
+        }
+        let sampling = &mut profile.sampling;
+        sampling.temperature = self.model.temperature.or(sampling.temperature);
+        sampling.max_output_tokens = self.model.max_output_tokens.or(sampling.max_output_tokens);
+        sampling.effort = self.model.effort.or(sampling.effort);
+        let limits = self.limits.applied_to(profile.limits);
+        let limits = script.left().applied_to(limits);
+        let time = Allowance {
+            time,
+            ..Allowance::default()
+        };
+        profile.limits = time.applied_to(limits);
+        TurnPlan::new(profile, target, settings, script.runtime().notices())
+    }
+}

@@ -1,0 +1,186 @@
+//! Conversations of a script: sessions below its own, one turn for each message.
+
+use super::agent::ScriptAgent;
+use super::recorded::{self, TurnState};
+use super::session::ScriptSession;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::extensions::Extensions;
+use crate::session::Session;
+use crate::sessions;
+use crate::turn::{MakeGate, TurnHost, TurnStart};
+use rondo_core::{Approver, Tool, TurnEnd, control, events};
+use rondo_journal::StoreError;
+use rondo_types::{CallId, Message, Outcome, Question, SessionId, Transcript, TurnEvent};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A conversation of a script with an agent.
+pub struct AgentConversation {
+    id: SessionId,
+    /// What its first turn follows, of another conversation.
+    before: Transcript,
+    /// The session, from the first turn that this process works on.
+    session: Option<Session>,
+}
+
+/// What a turn of a conversation needs of the script and of its host.
+pub struct ConversationHost<'a> {
+    /// Answers when the gate asks for approval.
+    pub approver: Arc<dyn Approver>,
+    /// Builds the gate.
+    pub gate: MakeGate<'a>,
+    /// The script's own tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What joins the turn besides, such as tools of servers.
+    pub extensions: Extensions,
+    /// Stops the turn; it ends with what it has.
+    pub cancel: CancellationToken,
+    /// The time that the script has left.
+    pub time: Option<Duration>,
+}
+
+/// How a turn of a conversation ended in this process.
+pub enum Asked {
+    /// It is over.
+    Done(Box<Outcome>),
+    /// It waits for answers.
+    Parked(Vec<Question>),
+}
+
+impl AgentConversation {
+    /// Names the conversation that a call of a script begins.
+    ///
+    /// # Errors
+    /// When the session's id is too long for one below it.
+    pub fn new(script: &ScriptSession, call: &CallId) -> Result<Self> {
+        let id = script.id().child(call).ok_or_else(|| {
+            let message = "the session's id is too long for a conversation below it";
+            SetupError::new(SetupErrorKind::Other, message)
+        })?;
+        Ok(Self {
+            id,
+            before: Transcript::new(),
+            session: None,
+        })
+    }
+
+    /// Has its first turn follow these messages.
+    #[must_use]
+    pub fn after(self, before: Transcript) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Returns the id of its session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns what the records say of the turn with this number, from 1.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn state(&self, script: &ScriptSession, number: u32) -> Result<TurnState> {
+        let Some(store) = script.store().await? else {
+            return Ok(TurnState::New);
+        };
+        match store.session(&self.id) {
+            Ok(info) => recorded::turn(&store, &info, number),
+            Err(StoreError::Unknown { .. }) => Ok(TurnState::New),
+            Err(error) => Err(sessions::failed(error)),
+        }
+    }
+
+    /// Asks the agent, or carries on what was cut off.
+    ///
+    /// # Errors
+    /// When the turn cannot begin or go on. One that began ends or is parked whatever happens.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the turn at once; what is recorded of it is carried on when it is asked again.
+    pub async fn ask(
+        &mut self,
+        script: &ScriptSession,
+        agent: &ScriptAgent,
+        message: Message,
+        host: ConversationHost<'_>,
+        mut on_event: impl FnMut(TurnEvent),
+    ) -> Result<Asked> {
+        let settings = agent.settings(script.settings());
+        let mut session = self.opened(script, settings).await?;
+        let (plan, start) = match session.cut_off()? {
+            Some(cut_off) => cut_off,
+            None => {
+                let plan = agent.plan(script, &session.settings, host.time)?;
+                (plan, TurnStart::Message(Box::new(message)))
+            }
+        };
+        let connected = session.connect(&plan).await?;
+        let turn_host = TurnHost {
+            gate: host.gate,
+            schema: agent.schema.clone(),
+            live: host.tools,
+            extensions: host.extensions,
+            ..TurnHost::new(host.approver, script.secrets().clone())
+        };
+        let turn = session.turn(&plan, connected, start, turn_host)?;
+        let (sender, mut listener) = events::channel(turn.session().clone(), turn.id());
+        let sender = script.runtime().observe(sender).await;
+        let (handle, turn_control) = control();
+        let mut is_stopped = false;
+        let ended = {
+            let mut running = Box::pin(turn.run(sender, turn_control));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = listener.next() => on_event(event),
+                    () = host.cancel.cancelled(), if !is_stopped => {
+                        is_stopped = true;
+                        handle.cancel();
+                    }
+                    ended = &mut running => break ended?,
+                }
+            }
+        };
+        while let Some(event) = listener.next().await {
+            on_event(event);
+        }
+        match ended {
+            TurnEnd::Parked(parked) => Ok(Asked::Parked(parked.questions)),
+            TurnEnd::Done(outcome) => {
+                session.finished(&outcome);
+                self.session = Some(session);
+                Ok(Asked::Done(outcome))
+            }
+        }
+    }
+
+    async fn opened(
+        &mut self,
+        script: &ScriptSession,
+        settings: crate::settings::Settings,
+    ) -> Result<Session> {
+        if let Some(mut session) = self.session.take() {
+            session.settings = settings;
+            return Ok(session);
+        }
+        let store = script.store().await?;
+        let runtime = script.runtime().clone();
+        let mut session = Session::new_as(self.id.clone(), runtime, settings, store.clone());
+        let known = match &store {
+            Some(store) => match store.session(&self.id) {
+                Ok(info) => Some(info),
+                Err(StoreError::Unknown { .. }) => None,
+                Err(error) => return Err(sessions::failed(error)),
+            },
+            None => None,
+        };
+        match known {
+            Some(info) => session.take(&info).map(drop)?,
+            None if self.before.is_empty() => {}
+            None => session.begin_after(self.before.clone(), String::new())?,
+        }
+        Ok(session)
+    }
+}
