@@ -11,6 +11,7 @@ mod memory;
 mod policy;
 mod repl;
 mod replay;
+mod script;
 mod session;
 mod skills;
 
@@ -27,6 +28,7 @@ pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 use rondo_runtime::table::help;
 pub(crate) use rondo_runtime::values::{ColorChoice, OutputFormat};
+pub(crate) use script::RunArgs;
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Start an interactive prompt for the agent, your shell and Python
     #[command(after_help = EXIT_CODES)]
     Repl(Box<ReplArgs>),
+    /// Run a script: agents as a program in Lua
+    #[command(after_help = EXIT_CODES)]
+    Run(Box<RunArgs>),
     /// Resume an interrupted turn
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),

@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 10] = [
     // Telemetry and servers go over the same connections as requests, and the web with their proxies and certificates.
     &["rondo-agent", "rondo-mcp", "rondo-otel", "rondo-web"],
     &["rondo-designs", "rondo-runtime"],
-    &["rondo", "rondo-hub"],
+    &["rondo", "rondo-hub", "rondo-script"],
     // Channels of the hub; the screen is a host like it.
     &["rondo-telegram", "rondo-tui", "rondo-webhook"],
     &["rondo-cli"],

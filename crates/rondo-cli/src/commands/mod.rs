@@ -18,6 +18,7 @@ mod repl;
 mod replay;
 pub(crate) mod report;
 mod run;
+mod script;
 mod serve;
 mod session;
 pub(crate) mod skills;

@@ -2,11 +2,12 @@
 
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
+use super::script::ScriptExit;
 use super::{
     answer, ask, attach, completion, config, doctor, fork, mcp, memory, models, outbox, policy,
-    profiles, repl, replay, serve, session, skills, test, trust, usage, wire,
+    profiles, repl, replay, script, serve, session, skills, test, trust, usage, wire,
 };
-use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
+use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::full_screen;
@@ -32,9 +33,9 @@ pub fn run(args: Vec<OsString>) -> u8 {
     let env = Env::from_env();
     let typed = args.clone();
     let exit = match read_line(args, streams()) {
-        Line::Parse { args, implied } => parse(&args, implied, env),
-        Line::Help => parse(&["rondo".into()], false, env),
-        Line::Version => parse(&["rondo".into(), "--version".into()], false, env),
+        Line::Parse { args, implied } => return parse(&args, implied, env),
+        Line::Help => return parse(&["rondo".into()], false, env),
+        Line::Version => return parse(&["rondo".into(), "--version".into()], false, env),
         Line::Refuse { message, hint } => {
             let error = CliError::new(Exit::Usage, message).hint(hint);
             let format = format_of(&typed, &env);
@@ -46,8 +47,8 @@ pub fn run(args: Vec<OsString>) -> u8 {
     exit.code()
 }
 
-/// Parses arguments that name a command, and runs it.
-fn parse(args: &[OsString], implied: bool, env: Env) -> Exit {
+/// Parses arguments that name a command, runs it, and returns the exit code.
+fn parse(args: &[OsString], implied: bool, env: Env) -> u8 {
     let format = announced_format(args, &env);
     match Cli::try_parse_from(args) {
         Ok(mut cli) => {
@@ -58,7 +59,7 @@ fn parse(args: &[OsString], implied: bool, env: Env) -> Exit {
             }
             start(cli, env, format)
         }
-        Err(err) => refuse(&err, args, &env, format),
+        Err(err) => refuse(&err, args, &env, format).code(),
     }
 }
 
@@ -91,7 +92,7 @@ fn is_empty(stream: &impl AsFd) -> bool {
     }
 }
 
-fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
+fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
     let quiet = match &cli.command {
         Command::Ask(args) => args.quiet,
         Command::Resume(args) => args.options.quiet,
@@ -103,9 +104,26 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
     let color = cli.color;
     if let Err(error) = log::start(cli.verbose, &env) {
         print_early_result(&error, format, &output);
-        return report(&error, &output);
+        return report(&error, &output).code();
     }
-    let done = match cli.command {
+    if let Command::Run(args) = cli.command {
+        return match script::run(*args, env, color, output) {
+            ScriptExit::Own(code) => code,
+            ScriptExit::Ours(exit) => exit.code(),
+        };
+    }
+    started(cli.command, env, (color, cli.verbose), format, &output).code()
+}
+
+/// Runs a command that ends with one of our own exit codes.
+fn started(
+    command: Command,
+    env: Env,
+    (color, verbose): (Option<ColorChoice>, u8),
+    format: OutputFormat,
+    output: &Output,
+) -> Exit {
+    let done = match command {
         Command::Ask(args) => {
             return ask::run(AskCommand {
                 args: *args,
@@ -124,36 +142,38 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
                 format,
             });
         }
-        Command::Answer(args) => answer::run(*args, env, color, format, &output),
-        Command::Attach(args) => attach::run(&args, env, color, &output),
-        Command::Repl(args) if full_screen::opens(&args, &env, cli.verbose) => {
-            full_screen::run(*args, env, color, &output)
+        Command::Answer(args) => answer::run(*args, env, color, format, output),
+        Command::Attach(args) => attach::run(&args, env, color, output),
+        // It has an exit code of its own.
+        Command::Run(_) => Ok(Exit::Answer),
+        Command::Repl(args) if full_screen::opens(&args, &env, verbose) => {
+            full_screen::run(*args, env, color, output)
         }
-        Command::Repl(args) => repl::run(*args, env, color, &output),
-        Command::Fork(args) => fork::run(*args, env, color, format, &output),
-        Command::Session(args) => session::run(&args, env, &output),
-        Command::Replay(args) => replay::run(&args, env, &output),
-        Command::Test(args) => test::run(&args, env, &output),
-        Command::Profiles(args) => with_settings(env, &output, |settings| {
-            profiles::run(&args, &settings, &output)
+        Command::Repl(args) => repl::run(*args, env, color, output),
+        Command::Fork(args) => fork::run(*args, env, color, format, output),
+        Command::Session(args) => session::run(&args, env, output),
+        Command::Replay(args) => replay::run(&args, env, output),
+        Command::Test(args) => test::run(&args, env, output),
+        Command::Profiles(args) => with_settings(env, output, |settings| {
+            profiles::run(&args, &settings, output)
         }),
-        Command::Skills(args) => with_settings(env, &output, |settings| {
-            skills::run(&args, &settings, &output)
+        Command::Skills(args) => with_settings(env, output, |settings| {
+            skills::run(&args, &settings, output)
         }),
-        Command::Serve(args) => serve::run(&args, env, &output),
-        Command::Outbox(args) => outbox::run(&args, env, &output),
-        Command::Usage(args) => usage::run(&args, env, &output),
-        Command::Models(args) => models::run(&args, env, &output),
-        Command::Wire(args) => wire::run(args, &output),
-        Command::Config(args) => config::run(&args, env, &output),
-        Command::Trust(args) => trust::run(&args, env, &output),
-        Command::Policy(args) => policy::run(&args, env, &output),
-        Command::Mcp(args) => mcp::run(&args, env, &output),
-        Command::Memory(args) => memory::run(&args, env, &output),
-        Command::Doctor(args) => doctor::run(&args, env, &output),
-        Command::Completion { shell } => completion::run(shell, &output),
+        Command::Serve(args) => serve::run(&args, env, output),
+        Command::Outbox(args) => outbox::run(&args, env, output),
+        Command::Usage(args) => usage::run(&args, env, output),
+        Command::Models(args) => models::run(&args, env, output),
+        Command::Wire(args) => wire::run(args, output),
+        Command::Config(args) => config::run(&args, env, output),
+        Command::Trust(args) => trust::run(&args, env, output),
+        Command::Policy(args) => policy::run(&args, env, output),
+        Command::Mcp(args) => mcp::run(&args, env, output),
+        Command::Memory(args) => memory::run(&args, env, output),
+        Command::Doctor(args) => doctor::run(&args, env, output),
+        Command::Completion { shell } => completion::run(shell, output),
     };
-    done.unwrap_or_else(|error| report(&error, &output))
+    done.unwrap_or_else(|error| report(&error, output))
 }
 
 /// Runs a command that wants the settings of the current directory.

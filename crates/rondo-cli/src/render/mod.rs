@@ -19,7 +19,7 @@ pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::fitted;
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
-pub(crate) use tool_line::tool_line;
+pub(crate) use tool_line::{cut, tool_line};
 pub(crate) use view::{DeniedCall, FinishedTurn, View};
 pub(crate) use wrap::wrapped;
 

@@ -57,6 +57,7 @@ use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
 use rondo_runtime::{Runtime, Session, SessionOptions};
 use rondo_runtime::{models, profiles, providers, secrets};
+use rondo_script::Init;
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -111,6 +112,8 @@ struct Repl {
     names_directory: bool,
     /// Whether the directory was gone at the last prompt.
     is_lost: bool,
+    /// What `init.lua` adds.
+    init: Option<Arc<Init>>,
 }
 
 /// Runs the command.
@@ -150,7 +153,11 @@ pub(crate) fn run(
         output.note(WHERE_YOU_ARE);
     }
     let own = chosen.own_directory(&options);
-    let mut repl = Repl::new(chosen.open()?, output, terminal, mode);
+    let init = Init::load(&runtime, settings, &(Arc::clone(&notices) as _))?.map(Arc::new);
+    if let Some(init) = &init {
+        runtime.extend(init.extensions());
+    }
+    let mut repl = Repl::new(chosen.open()?, output, terminal, mode, init);
     repl.names_directory = options.is_directory_named;
     repl.queue((!first.trim().is_empty()).then_some(first));
     if let Some(own) = own {
@@ -194,7 +201,13 @@ fn no_terminal() -> CliError {
 }
 
 impl Repl {
-    fn new(session: Session, output: Output, terminal: Terminal, mode: Mode) -> Self {
+    fn new(
+        session: Session,
+        output: Output,
+        terminal: Terminal,
+        mode: Mode,
+        init: Option<Arc<Init>>,
+    ) -> Self {
         let settings = &session.settings;
         let shared = Shared::new(mode);
         shared.set_directory(settings.directory.clone());
@@ -208,6 +221,7 @@ impl Repl {
             key_names: KeyNames::of(settings),
             color: output.stdout_color,
             names: names(settings, home.clone()),
+            own_keys: init.as_ref().map_or_else(Vec::new, |it| it.keys().to_vec()),
         };
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
@@ -224,6 +238,7 @@ impl Repl {
             restores: false,
             names_directory: false,
             is_lost: false,
+            init,
         }
     }
 

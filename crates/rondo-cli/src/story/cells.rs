@@ -1,8 +1,10 @@
-//! Python cells of a recorded session.
+//! What stands between the turns of a recorded session: Python cells, and the calls of a script.
 
 use super::{Item, Turn};
-use rondo_core::ports::{CellEnding, RecordBody};
+use crate::render::cut;
+use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
 use rondo_types::TimeMs;
+use serde_json::Value;
 
 /// Takes a record of the user's Python session into what followed a turn.
 pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
@@ -33,8 +35,40 @@ pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
         } => turn.cells.push(Item::Note {
             text: format!("{repeated} cells were run again, {not_restored} were not restored"),
         }),
+        RecordBody::ScriptStarted(run) => turn.cells.push(Item::Note {
+            text: format!("script {} {}", run.name, run.arguments.join(" "))
+                .trim_end()
+                .to_owned(),
+        }),
+        RecordBody::ScriptCallFinished { call, result } => turn.cells.push(Item::Note {
+            text: script_call(call, result),
+        }),
+        RecordBody::ScriptFinished { exit_code, error } => turn.cells.push(Item::Note {
+            text: match error {
+                Some(why) => format!("the script failed: {why}"),
+                None => format!("the script ended with exit code {exit_code}"),
+            },
+        }),
         _ => {}
     }
+}
+
+/// Characters of a result that are shown.
+const RESULT_CHARS_MAX: usize = 200;
+
+fn script_call(call: &ScriptCall, result: &Value) -> String {
+    let branch = match call.branch.is_empty() {
+        true => String::new(),
+        false => format!(" (branch {})", call.branch),
+    };
+    let told = match (result.get("ok"), result.get("error")) {
+        (_, Some(why)) => format!("failed: {why}"),
+        (Some(value), None) => value.to_string(),
+        (None, None) => String::new(),
+    };
+    let line = call.line;
+    let told = cut(&told, RESULT_CHARS_MAX);
+    format!("line {line}{branch}: {} {told}", call.function)
 }
 
 /// Returns what holds the cells that were run before the first turn.

@@ -16,6 +16,7 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::tools;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
+use rondo_script::Init;
 use rondo_types::Message;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,9 @@ pub(super) fn prepare(
     }
     let output = output_of(&found.settings.values, &found.settings.env, color);
     notices.set(output);
+    if let Some(init) = Init::load(&runtime, &found.settings, &(Arc::clone(&notices) as _))? {
+        runtime.extend(init.extensions());
+    }
     if mode == AskMode::Ask {
         found.keep_model()?;
     }

@@ -11,7 +11,8 @@ pub(super) use changes::changes;
 pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
-use super::report::current_dir;
+use super::report::{current_dir, write_failed};
+use super::script::replayed;
 use crate::cli::{OutputFormat, ReplayArgs, ToolResults};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
@@ -23,6 +24,8 @@ use rondo_core::replay::{Changes, Difference, ReplayError, ReplayedTurn, Replaye
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
+use rondo_script::ReplayedScript;
+use serde_json::json;
 
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> {
@@ -32,6 +35,9 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
     };
     let settings = Settings::load(env, current_dir()?, flags, output)?;
     let recorded = source::find(&args.session, &settings)?;
+    if let Some(script) = replayed(recorded.script()?, &settings)? {
+        return report_script(&script, args, output);
+    }
     let changes = changes(&args.changes, &settings)?;
     let live = match args.tools {
         ToolResults::Recorded => None,
@@ -51,6 +57,37 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
         output.note("the last line of the file was cut short and is left out");
     }
     let differs = report.end()?;
+    Ok(match args.strict && differs {
+        true => Exit::Differs,
+        false => Exit::Answer,
+    })
+}
+
+/// Says what came of a script. Its conversations are sessions of their own.
+fn report_script(script: &ReplayedScript, args: &ReplayArgs, output: &Output) -> Result<Exit> {
+    let differs = !script.differences.is_empty();
+    if args.json || args.output_format != OutputFormat::Text {
+        let data = json!({
+            "script": script.name,
+            "calls": script.calls,
+            "exit_code": script.exit_code,
+            "differences": script.differences,
+        });
+        output.json(&format!("{data}\n")).map_err(write_failed)?;
+    } else {
+        let end = match script.exit_code {
+            Some(code) => format!("exit code {code}"),
+            None => "cut off".to_owned(),
+        };
+        let mut text = format!("script {}: {} calls, {end}\n", script.name, script.calls);
+        for difference in &script.differences {
+            text.push_str(&format!("  {difference}\n"));
+        }
+        if !differs {
+            text.push_str("as recorded\n");
+        }
+        output.stdout(&text).map_err(write_failed)?;
+    }
     Ok(match args.strict && differs {
         true => Exit::Differs,
         false => Exit::Answer,

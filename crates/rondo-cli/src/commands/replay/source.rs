@@ -3,7 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use anyhow::Error;
-use rondo_core::ports::Record;
+use rondo_core::ports::{Record, RecordBody};
 use rondo_journal::{ExportReader, Store};
 use rondo_runtime::sessions;
 use rondo_runtime::settings::Settings;
@@ -41,6 +41,23 @@ impl Recorded {
         })
     }
 
+    /// Returns the records of the script that the session is of; empty where it is of none.
+    ///
+    /// # Errors
+    /// When a record is damaged or cannot be read.
+    pub(in crate::commands) fn script(&self) -> Result<Vec<RecordBody>> {
+        let mut bodies = Vec::new();
+        let mut is_script = None;
+        self.each_record(|record| {
+            let begins = matches!(record.body, RecordBody::ScriptStarted(_));
+            if *is_script.get_or_insert(begins) && !record.body.is_of_turn() {
+                bodies.push(record.body);
+            }
+            Ok(())
+        })?;
+        Ok(bodies)
+    }
+
     /// Hands over the records of one turn after the other, and returns whether the file was cut
     /// short.
     ///
@@ -55,23 +72,27 @@ impl Recorded {
             records: Vec::new(),
             take,
         };
-        let is_torn = match &self.source {
+        let is_torn = self.each_record(|record| turns.record(record))?;
+        turns.over()?;
+        Ok(is_torn)
+    }
+
+    fn each_record(&self, mut take: impl FnMut(Record) -> Result<()>) -> Result<bool> {
+        match &self.source {
             RecordSource::Journal(store) => {
-                store.records(&self.session, |record| turns.record(record))?;
-                false
+                store.records(&self.session, take)?;
+                Ok(false)
             }
             RecordSource::File(path) => {
                 let failed = |err| unreadable(path, Error::from(err));
                 let mut file = opened(path)?;
                 let mut reader = ExportReader::open(&mut file).map_err(failed)?;
                 while let Some(record) = reader.next_record().map_err(failed)? {
-                    turns.record(record)?;
+                    take(record)?;
                 }
-                reader.is_torn()
+                Ok(reader.is_torn())
             }
-        };
-        turns.over()?;
-        Ok(is_torn)
+        }
     }
 }
 

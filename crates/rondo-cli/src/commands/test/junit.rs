@@ -23,7 +23,7 @@ pub(super) fn report(cases: &[Case]) -> String {
         let head =
             format!("<testcase classname=\"rondo.replay\" name=\"{name}\" time=\"{took:.3}\"");
         let _ = match &case.verdict {
-            Verdict::Same { .. } => writeln!(text, "{head}/>"),
+            Verdict::Same { .. } | Verdict::SameScript { .. } => writeln!(text, "{head}/>"),
             Verdict::Changed {
                 summary,
                 differences,

@@ -4,6 +4,7 @@ mod junit;
 
 use super::replay::{Recorded, changes, difference_line, play};
 use super::report::{current_dir, write_failed};
+use super::script::replayed;
 use crate::cli::TestArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -32,6 +33,8 @@ struct Case {
 enum Verdict {
     /// As it was recorded.
     Same { turns: usize, requests: usize },
+    /// A script, which is as it was recorded.
+    SameScript { calls: usize },
     /// Not as it was recorded: each difference in a line.
     Changed {
         summary: String,
@@ -52,7 +55,7 @@ pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
     let path = settings.directory.join(&args.path);
     let mut cases = Vec::new();
     for file in files(&path)? {
-        let case = Case::run(&file, &changes);
+        let case = Case::run(&file, &changes, &settings);
         let line = case.line();
         output.stdout(&line).map_err(write_failed)?;
         cases.push(case);
@@ -94,10 +97,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl Case {
-    fn run(file: &Path, changes: &Changes) -> Self {
+    fn run(file: &Path, changes: &Changes, settings: &Settings) -> Self {
         let name = file.file_name().unwrap_or_default();
         let started = Instant::now();
-        let verdict = Tally::of(file, changes)
+        let verdict = Tally::of(file, changes, settings)
             .map_or_else(|error| Verdict::Unreadable(error.line()), Tally::verdict);
         Self {
             name: name.to_string_lossy().into_owned(),
@@ -112,6 +115,7 @@ impl Case {
             Verdict::Same { turns, requests } => {
                 format!("ok       {name}: turns {turns}, requests {requests}\n")
             }
+            Verdict::SameScript { calls } => format!("ok       {name}: script, calls {calls}\n"),
             Verdict::Changed { summary, .. } => format!("changed  {name}: {summary}\n"),
             Verdict::Unreadable(why) => format!("failed   {name}: {why}\n"),
         }
@@ -125,12 +129,20 @@ struct Tally {
     requests: usize,
     changed: usize,
     differences: Vec<String>,
+    /// Calls, where it is of a script.
+    calls: Option<usize>,
 }
 
 impl Tally {
-    fn of(file: &Path, changes: &Changes) -> Result<Self> {
+    fn of(file: &Path, changes: &Changes, settings: &Settings) -> Result<Self> {
         let mut tally = Self::default();
-        play(&Recorded::from_file(file)?, changes, |turn, _| {
+        let recorded = Recorded::from_file(file)?;
+        if let Some(script) = replayed(recorded.script()?, settings)? {
+            tally.calls = Some(script.calls);
+            tally.differences = script.differences;
+            return Ok(tally);
+        }
+        play(&recorded, changes, |turn, _| {
             tally.turns += 1;
             tally.requests += turn.requests;
             tally.changed += turn.requests_changed();
@@ -144,7 +156,10 @@ impl Tally {
     fn verdict(self) -> Verdict {
         let (turns, requests) = (self.turns, self.requests);
         let Some(first) = self.differences.first() else {
-            return Verdict::Same { turns, requests };
+            return match self.calls {
+                Some(calls) => Verdict::SameScript { calls },
+                None => Verdict::Same { turns, requests },
+            };
         };
         let summary = match self.changed {
             0 => first.clone(),

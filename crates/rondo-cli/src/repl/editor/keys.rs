@@ -7,6 +7,7 @@ use reedline::{
     default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 use rondo_runtime::values::EditKeys;
+use rondo_script::InitKey;
 
 /// The menu of completions.
 pub(super) const MENU: &str = "completions";
@@ -24,12 +25,12 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(keys: EditKeys, shared: Shared) -> Self {
+    pub(super) fn new(keys: EditKeys, own: &[InitKey], shared: Shared) -> Self {
         let inner: Box<dyn EditMode> = match keys {
-            EditKeys::Emacs => Box::new(Emacs::new(with_ours(default_emacs_keybindings()))),
+            EditKeys::Emacs => Box::new(Emacs::new(with_ours(default_emacs_keybindings(), own))),
             EditKeys::Vi => Box::new(Vi::new(
-                with_ours(default_vi_insert_keybindings()),
-                with_ours(default_vi_normal_keybindings()),
+                with_ours(default_vi_insert_keybindings(), own),
+                with_ours(default_vi_normal_keybindings(), own),
                 default_vi_visual_keybindings(),
             )),
         };
@@ -66,7 +67,10 @@ fn next_mode() -> ReedlineEvent {
     ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned())
 }
 
-fn with_ours(mut keys: Keybindings) -> Keybindings {
+fn with_ours(mut keys: Keybindings, own: &[InitKey]) -> Keybindings {
+    for (modifiers, code, line) in own.iter().filter_map(bound) {
+        keys.add_binding(modifiers, code, entering(line));
+    }
     keys.add_binding(
         KeyModifiers::NONE,
         KeyCode::Tab,
@@ -75,20 +79,43 @@ fn with_ours(mut keys: Keybindings) -> Keybindings {
             ReedlineEvent::MenuNext,
         ]),
     );
-    keys.add_binding(
-        KeyModifiers::ALT,
-        KeyCode::Char('a'),
-        ReedlineEvent::Multiple(vec![
-            ReedlineEvent::Edit(vec![
-                EditCommand::Clear,
-                EditCommand::InsertString(EXPLAIN.to_owned()),
-            ]),
-            ReedlineEvent::Submit,
-        ]),
-    );
+    keys.add_binding(KeyModifiers::ALT, KeyCode::Char('a'), entering(EXPLAIN));
     let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, next_mode()]);
     // Terminals report Shift-Tab with or without the modifier.
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, back.clone());
     keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, back);
     keys
+}
+
+/// Enters a line in place of what was typed.
+fn entering(line: &str) -> ReedlineEvent {
+    ReedlineEvent::Multiple(vec![
+        ReedlineEvent::Edit(vec![
+            EditCommand::Clear,
+            EditCommand::InsertString(line.to_owned()),
+        ]),
+        ReedlineEvent::Submit,
+    ])
+}
+
+/// Reads a key of `init.lua`, such as `ctrl-g`, `alt-x` or `f5`, and the line that it enters. Other keys are left alone.
+fn bound(own: &InitKey) -> Option<(KeyModifiers, KeyCode, &str)> {
+    let key = own.key.to_ascii_lowercase();
+    let (modifiers, name) = match key.split_once('-') {
+        Some(("ctrl", name)) => (KeyModifiers::CONTROL, name),
+        Some(("alt", name)) => (KeyModifiers::ALT, name),
+        _ => (KeyModifiers::NONE, key.as_str()),
+    };
+    let mut letters = name.chars();
+    let code = match (letters.next()?, letters.next()) {
+        (letter, None) if modifiers != KeyModifiers::NONE => KeyCode::Char(letter),
+        ('f', Some(_)) => KeyCode::F(
+            name.get(1..)?
+                .parse()
+                .ok()
+                .filter(|it| (1..=12).contains(it))?,
+        ),
+        _ => return None,
+    };
+    Some((modifiers, code, &own.line))
 }

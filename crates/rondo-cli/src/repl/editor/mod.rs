@@ -34,6 +34,7 @@ use reedline::{
 };
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::values::EditKeys;
+use rondo_script::InitKey;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -57,6 +58,8 @@ pub(super) struct EditorSettings {
     pub(super) color: bool,
     /// Names that could be typed.
     pub(super) names: Names,
+    /// Keys of `init.lua`.
+    pub(super) own_keys: Vec<InitKey>,
 }
 
 /// Reads lines from the person at the terminal.
@@ -100,7 +103,11 @@ impl Editor {
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_highlighter(Box::new(Paint::new(shared.clone(), settings.color)))
             .with_validator(Box::new(Whole::new(shared.clone())))
-            .with_edit_mode(Box::new(Keys::new(settings.keys, shared.clone())));
+            .with_edit_mode(Box::new(Keys::new(
+                settings.keys,
+                &settings.own_keys,
+                shared.clone(),
+            )));
         Self {
             inner,
             shared,

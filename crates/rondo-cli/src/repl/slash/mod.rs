@@ -18,6 +18,7 @@ use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::shown;
+use rondo_script::InitAction;
 use rondo_tui::prompt::slash::{self as table, Command};
 
 impl Repl {
@@ -27,6 +28,9 @@ impl Repl {
     /// When there is no such command, or it fails.
     pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
         let Some(command) = table::find(name) else {
+            if let Some(done) = self.own_command(name, rest).await {
+                return done;
+            }
             return match name.split_once(':') {
                 Some((server, prompt)) => self.server_prompt(server, prompt, rest).await,
                 None => Err(unknown(name)),
@@ -66,6 +70,27 @@ impl Repl {
         Ok(After::Prompt)
     }
 
+    /// Does what a command of `init.lua` says; `None` where it has none of this name.
+    async fn own_command(&mut self, name: &str, rest: &str) -> Option<Result<After>> {
+        let init = self.init.clone()?;
+        let done = match init.command(name, rest).await? {
+            Ok(InitAction::Nothing) => Ok(After::Prompt),
+            Ok(InitAction::Show(text)) => {
+                let line = format!("{}\n", text.trim_end_matches('\n'));
+                self.print(&line).map(|()| After::Prompt)
+            }
+            Ok(InitAction::Ask(question)) => {
+                let over = self.talk.ask(&question).await;
+                over.map(|over| self.turn_over(over))
+            }
+            Err(why) => {
+                let message = format!("`/{name}` of `init.lua` failed: {why}");
+                Err(CliError::new(Exit::Error, message))
+            }
+        };
+        Some(done)
+    }
+
     /// Asks what a server's prompt says: `/server:prompt ARGUMENT...`, in double quotes where one has blanks.
     async fn server_prompt(&mut self, server: &str, prompt: &str, rest: &str) -> Result<After> {
         if !self
@@ -89,7 +114,13 @@ impl Repl {
     }
 
     fn help(&mut self) -> Result<()> {
-        self.tell(&table::help())
+        let mut text = table::help();
+        let own = self.init.as_ref().map(|it| it.commands());
+        for command in own.into_iter().flatten() {
+            let line = format!("/{}  {} (init.lua)\n", command.name, command.description);
+            text.push_str(&line);
+        }
+        self.tell(&text)
     }
 }
 

@@ -1,0 +1,236 @@
+//! Files of a script, which are the user's own act: no gate judges them.
+
+use super::Functions;
+use super::system::text_of;
+use crate::error::CallError;
+use crate::ledger::{Keeping, RESULT_BYTES_MAX};
+use crate::shared::{Position, Shared, to_lua};
+use serde_json::{Value, json};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Entries of a directory that are listed.
+const ENTRIES_MAX: usize = 100_000;
+/// Bytes of a module.
+const MODULE_BYTES_MAX: u64 = 1 << 20;
+
+/// Adds the functions.
+pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
+    reading(to)?;
+    writing(to)
+}
+
+fn reading(to: &Functions<'_>) -> mlua::Result<()> {
+    to.waiting(
+        "files_read",
+        "rondo.files.read",
+        |shared, lua, at, path: String| async move {
+            let value = read(&shared, &at, "rondo.files.read", path).await?;
+            Ok(to_lua(&lua, &value)?)
+        },
+    )?;
+    to.waiting(
+        "module",
+        "require",
+        |shared, lua, at, name: String| async move {
+            if !name.split('.').all(is_module_part) {
+                return Err(CallError::failed(
+                    "a module is named by letters, digits, `_`, `-` and `.`",
+                ));
+            }
+            let file = shared
+                .directory
+                .join(name.replace('.', "/"))
+                .with_extension("lua");
+            let shown = file.display().to_string();
+            let arguments = json!(name);
+            let call = shared.call(&at, "require", &arguments, Keeping::Look, async |_| {
+                let bytes = blocking(&shown, move || read_bounded(&file, MODULE_BYTES_MAX)).await?;
+                Ok(Value::String(text_of(bytes)?))
+            });
+            Ok(to_lua(&lua, &call.await?)?)
+        },
+    )?;
+    to.waiting(
+        "files_exists",
+        "rondo.files.exists",
+        |shared, lua, at, path: String| async move {
+            let file = shared.session.settings().directory.join(&path);
+            let arguments = json!(path);
+            let call = shared.call(
+                &at,
+                "rondo.files.exists",
+                &arguments,
+                Keeping::Look,
+                async |_| {
+                    let is_there = blocking(&path, move || file.try_exists()).await?;
+                    Ok(Value::Bool(is_there))
+                },
+            );
+            Ok(to_lua(&lua, &call.await?)?)
+        },
+    )?;
+    to.waiting(
+        "files_list",
+        "rondo.files.list",
+        |shared, lua, at, path: String| async move {
+            let directory = shared.session.settings().directory.join(&path);
+            let arguments = json!(path);
+            let call = shared.call(
+                &at,
+                "rondo.files.list",
+                &arguments,
+                Keeping::Look,
+                async |_| {
+                    let names = blocking(&path, move || list(&directory)).await?;
+                    Ok(json!(names))
+                },
+            );
+            Ok(to_lua(&lua, &call.await?)?)
+        },
+    )
+}
+
+fn writing(to: &Functions<'_>) -> mlua::Result<()> {
+    to.waiting(
+        "files_write",
+        "rondo.files.write",
+        |shared, _, at, (path, text): (String, mlua::LuaString)| async move {
+            let file = shared.session.settings().directory.join(&path);
+            let bytes = text.as_bytes().to_vec();
+            let arguments = json!([path, String::from_utf8_lossy(&bytes)]);
+            let call = shared.call(
+                &at,
+                "rondo.files.write",
+                &arguments,
+                Keeping::Effect,
+                async |_| {
+                    // It is the same however often it is done.
+                    blocking(&path, move || std::fs::write(&file, &bytes)).await?;
+                    Ok(Value::Null)
+                },
+            );
+            call.await.map(|_| mlua::Nil)
+        },
+    )?;
+    to.waiting(
+        "files_append",
+        "rondo.files.append",
+        |shared, _, at, (path, text): (String, mlua::LuaString)| async move {
+            append(&shared, &at, path, text.as_bytes().to_vec()).await
+        },
+    )
+}
+
+fn is_module_part(part: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    !part.is_empty() && part.chars().all(is_part)
+}
+
+async fn read(
+    shared: &Arc<Shared>,
+    at: &Position,
+    function: &'static str,
+    path: String,
+) -> Result<Value, CallError> {
+    let file = shared.session.settings().directory.join(&path);
+    let bytes_max = u64::try_from(RESULT_BYTES_MAX).unwrap_or(u64::MAX);
+    let arguments = json!(path);
+    let call = shared.call(at, function, &arguments, Keeping::Look, async |_| {
+        let bytes = blocking(&path, move || read_bounded(&file, bytes_max)).await?;
+        Ok(Value::String(text_of(bytes)?))
+    });
+    call.await
+}
+
+/// Appends to a file. Its length before tells after a crash whether that was done.
+async fn append(
+    shared: &Arc<Shared>,
+    at: &Position,
+    path: String,
+    bytes: Vec<u8>,
+) -> Result<mlua::Value, CallError> {
+    let file = shared.session.settings().directory.join(&path);
+    let arguments = json!([path, String::from_utf8_lossy(&bytes)]);
+    let of_evidence = file.clone();
+    let evidence = async || {
+        let length = spawn_blocking(move || length(&of_evidence)).await;
+        length.ok().map(|length| json!(length))
+    };
+    let call = shared.call_with_evidence(
+        at,
+        "rondo.files.append",
+        &arguments,
+        Keeping::Effect,
+        evidence,
+        async |made| {
+            let before = made.begun.map(|it| it.as_ref().and_then(Value::as_u64));
+            blocking(&path, move || append_once(&file, &bytes, before)).await?;
+            Ok(Value::Null)
+        },
+    );
+    call.await.map(|_| mlua::Nil)
+}
+
+/// `before` is the length of the file before the call was begun the first time; none where it is begun now.
+fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut opened = options.append(true).create(true).open(file)?;
+    if let Some(before) = before {
+        let before = before.ok_or_else(|| io::Error::other(IN_DOUBT))?;
+        let now = opened.metadata()?.len();
+        let added = now
+            .checked_sub(before)
+            .ok_or_else(|| io::Error::other(IN_DOUBT))?;
+        let all = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if added == all {
+            return Ok(());
+        }
+        if added > all {
+            return Err(io::Error::other(IN_DOUBT));
+        }
+        // What was written in part is written anew.
+        opened.set_len(before)?;
+    }
+    opened.write_all(bytes)
+}
+
+/// Says that a call that was cut off is not repeated.
+pub(super) const IN_DOUBT: &str = "it was begun when the script was cut off, and whether it was done is not known; it is not repeated";
+
+fn length(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |it| it.len())
+}
+
+fn read_bounded(file: &PathBuf, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let opened = std::fs::File::open(file)?;
+    let mut bytes = Vec::new();
+    opened
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()).is_ok_and(|it| it <= bytes_max) {
+        true => Ok(bytes),
+        false => Err(io::Error::other(format!(
+            "it is longer than {bytes_max} bytes"
+        ))),
+    }
+}
+
+fn list(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)?.take(ENTRIES_MAX) {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+async fn blocking<T: Send + 'static>(
+    path: &str,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, CallError> {
+    let done = spawn_blocking(work).await.map_err(CallError::failed)?;
+    done.map_err(|err| CallError::failed(format!("`{path}`: {err}")))
+}

@@ -1,0 +1,369 @@
+//! The calls of a script: those that are in its records get their results from there, all others are made and recorded.
+
+use crate::branch::Branch;
+use crate::error::{Abort, CallError, ScriptError};
+use rondo_core::ports::{RecordBody, ScriptCall, ScriptRun};
+use rondo_runtime::script::ScriptSession;
+use rondo_types::CallId;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Calls of one script; with more it ends.
+pub(crate) const CALLS_MAX: usize = 100_000;
+/// Bytes of one result in the records, as JSON.
+pub(crate) const RESULT_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a hash of arguments that are kept.
+const HASH_BYTES: usize = 8;
+
+/// What is to be kept of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// It changes nothing: its result is recorded with the next that does, or at the end.
+    Look,
+    /// It may change something: it is recorded before, and its result after it.
+    Effect,
+    /// Others record its beginning: its result is recorded after it.
+    Result,
+}
+
+/// A call that is about to be made.
+pub(crate) struct Made {
+    /// Its name, the same in each run.
+    pub(crate) id: CallId,
+    /// Whether it was begun before, and what was recorded that will tell whether it was made.
+    pub(crate) begun: Option<Option<Value>>,
+}
+
+/// What the records say of a call.
+#[derive(Debug, Clone)]
+struct Known {
+    call: ScriptCall,
+    evidence: Option<Value>,
+    result: Option<Value>,
+    is_used: bool,
+}
+
+/// All calls of a script.
+pub(crate) struct Ledger {
+    run: ScriptRun,
+    state: Mutex<State>,
+    /// Whether only records are read: what is not in them fails.
+    is_replay: bool,
+}
+
+#[derive(Default)]
+struct State {
+    known: HashMap<(String, u32), Known>,
+    /// Records that are not written yet.
+    waiting: Vec<RecordBody>,
+    has_begun: bool,
+    made: usize,
+}
+
+impl Ledger {
+    /// One of a script that begins.
+    pub(crate) fn new(run: ScriptRun) -> Self {
+        Self {
+            run,
+            state: Mutex::default(),
+            is_replay: false,
+        }
+    }
+
+    /// One of a script that runs again over its records. Where it failed by a call, that call is made again.
+    pub(crate) fn over(run: ScriptRun, records: Vec<RecordBody>, is_replay: bool) -> Self {
+        let mut state = State {
+            has_begun: true,
+            ..State::default()
+        };
+        let mut last_failed = None;
+        for record in records {
+            match record {
+                RecordBody::ScriptCallStarted { call, evidence } => {
+                    let key = (call.branch.clone(), call.place);
+                    let known = Known {
+                        call,
+                        evidence,
+                        result: None,
+                        is_used: false,
+                    };
+                    state.known.insert(key, known);
+                }
+                RecordBody::ScriptCallFinished { call, result } => {
+                    let key = (call.branch.clone(), call.place);
+                    if result.get("again") == Some(&Value::Bool(true)) {
+                        last_failed = Some(key.clone());
+                    }
+                    let evidence = state.known.get(&key).and_then(|it| it.evidence.clone());
+                    let known = Known {
+                        call,
+                        evidence,
+                        result: Some(result),
+                        is_used: false,
+                    };
+                    state.known.insert(key, known);
+                }
+                RecordBody::ScriptFinished { error: Some(_), .. } if !is_replay => {
+                    if let Some(key) = last_failed.take() {
+                        state.known.remove(&key);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self {
+            run,
+            state: Mutex::new(state),
+            is_replay,
+        }
+    }
+
+    /// Returns what the script is.
+    pub(crate) fn run(&self) -> &ScriptRun {
+        &self.run
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the result of a call: the recorded one, or that of `make`.
+    ///
+    /// # Errors
+    /// What `make` fails with, when the script takes another way than its records, and when they cannot be written.
+    pub(crate) async fn call<F>(
+        &self,
+        script: &ScriptSession,
+        call: CallOf<'_>,
+        evidence: impl AsyncFnOnce() -> Option<Value>,
+        make: F,
+    ) -> Result<Value, CallError>
+    where
+        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+    {
+        let keeping = call.keeping;
+        let (call, known) = self.place(call)?;
+        let begun = match known {
+            Some(Known {
+                result: Some(result),
+                ..
+            }) => return result_of(&result),
+            Some(known) => Some(known.evidence),
+            None if self.is_replay => return Err(missing(&call, &self.run.name)),
+            None => None,
+        };
+        if keeping == Keeping::Effect && begun.is_none() {
+            let evidence = evidence().await;
+            let started = RecordBody::ScriptCallStarted {
+                call: call.clone(),
+                evidence,
+            };
+            self.write(script, Some(started)).await?;
+        } else if keeping == Keeping::Result {
+            self.begin(script).await?;
+        }
+        let id = ScriptSession::call_id(&call.branch, call.place);
+        let made = make(Made { id, begun }).await;
+        let result = match &made {
+            Ok(value) => json!({ "ok": value }),
+            Err(CallError::Failed(why) | CallError::Told(why)) => json!({ "error": why }),
+            Err(CallError::Setup(error)) => json!({ "error": error.line(), "again": true }),
+            Err(CallError::Abort(_)) => return made,
+        };
+        let result = redacted(script, result);
+        if size(&result) > RESULT_BYTES_MAX {
+            let function = &call.function;
+            let why = format!("the result of `{function}` is longer than {RESULT_BYTES_MAX} bytes");
+            return Err(CallError::Failed(why));
+        }
+        let finished = RecordBody::ScriptCallFinished {
+            call,
+            result: result.clone(),
+        };
+        match keeping {
+            Keeping::Look => self.state().waiting.push(finished),
+            Keeping::Effect | Keeping::Result => self.write(script, Some(finished)).await?,
+        }
+        match made {
+            Ok(_) => result_of(&result),
+            failed => failed,
+        }
+    }
+
+    /// Counts the call in its branch, and compares it with the records.
+    fn place(&self, call: CallOf<'_>) -> Result<(ScriptCall, Option<Known>), CallError> {
+        let call = ScriptCall {
+            branch: call.branch.name.clone(),
+            place: call.place,
+            function: call.function.to_owned(),
+            line: call.line,
+            hash: hash(call.arguments),
+        };
+        let mut state = self.state();
+        state.made += 1;
+        if state.made > CALLS_MAX {
+            let why = format!("the script made more than {CALLS_MAX} calls");
+            return Err(CallError::end(ScriptError::Raised(why)));
+        }
+        let key = (call.branch.clone(), call.place);
+        let Some(known) = state.known.get_mut(&key) else {
+            return Ok((call, None));
+        };
+        if known.call.function != call.function || known.call.hash != call.hash {
+            return Err(diverged(&call, &known.call, &self.run.name));
+        }
+        known.is_used = true;
+        Ok((call, Some(known.clone())))
+    }
+
+    /// Begins the session, and writes what waits: something else records the beginning of what follows, and is found
+    /// by the session alone.
+    async fn begin(&self, script: &ScriptSession) -> Result<(), CallError> {
+        self.write_all(script, None, true).await
+    }
+
+    /// Writes what waits, and one record more. The first one begins the session.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) async fn write(
+        &self,
+        script: &ScriptSession,
+        more: Option<RecordBody>,
+    ) -> Result<(), CallError> {
+        self.write_all(script, more, false).await
+    }
+
+    async fn write_all(
+        &self,
+        script: &ScriptSession,
+        more: Option<RecordBody>,
+        begins: bool,
+    ) -> Result<(), CallError> {
+        if self.is_replay {
+            return Ok(());
+        }
+        let records = {
+            let mut state = self.state();
+            let mut records = std::mem::take(&mut state.waiting);
+            records.extend(more);
+            if !state.has_begun && (begins || !records.is_empty()) {
+                records.insert(0, RecordBody::ScriptStarted(self.run.clone()));
+                state.has_begun = true;
+            }
+            records
+        };
+        if records.is_empty() {
+            return Ok(());
+        }
+        let written = script.record(&self.run.name, records).await;
+        written.map_err(CallError::Setup)
+    }
+
+    /// Returns whether the script has a session.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state().has_begun
+    }
+
+    /// Returns recorded calls that were not made, the first of each branch, for people.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        let state = self.state();
+        let mut unused: Vec<&ScriptCall> = state
+            .known
+            .values()
+            .filter(|it| !it.is_used)
+            .map(|it| &it.call)
+            .collect();
+        unused.sort_by(|one, other| (&one.branch, one.place).cmp(&(&other.branch, other.place)));
+        let name = &self.run.name;
+        let shown = unused.into_iter().map(|it| {
+            format!(
+                "{name}:{}: `{}` is not called any more",
+                it.line, it.function
+            )
+        });
+        shown.collect()
+    }
+}
+
+/// A call, before it has its place.
+#[derive(Clone, Copy)]
+pub(crate) struct CallOf<'a> {
+    /// Who makes it.
+    pub(crate) branch: &'a Branch,
+    /// Its place in the branch.
+    pub(crate) place: u32,
+    /// The function.
+    pub(crate) function: &'static str,
+    /// The line of the script.
+    pub(crate) line: u32,
+    /// What it is given.
+    pub(crate) arguments: &'a Value,
+    /// What is kept of it.
+    pub(crate) keeping: Keeping,
+}
+
+fn hash(arguments: &Value) -> String {
+    let digest = Sha256::digest(arguments.to_string());
+    data_encoding::HEXLOWER.encode(digest.get(..HASH_BYTES).unwrap_or_default())
+}
+
+fn size(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+fn result_of(recorded: &Value) -> Result<Value, CallError> {
+    match (recorded.get("ok"), recorded.get("error")) {
+        (Some(value), _) => Ok(value.clone()),
+        (None, Some(Value::String(why))) => Err(CallError::Failed(why.clone())),
+        _ => Err(CallError::failed("the record of the call makes no sense")),
+    }
+}
+
+fn redacted(script: &ScriptSession, value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(script.secrets().text(text)),
+        Value::Array(items) => items.into_iter().map(|it| redacted(script, it)).collect(),
+        Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(key, it)| (key, redacted(script, it)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
+}
+
+fn at(call: &ScriptCall, name: &str) -> String {
+    format!("{name}:{}", call.line)
+}
+
+fn diverged(now: &ScriptCall, recorded: &ScriptCall, name: &str) -> CallError {
+    let what = match now.function == recorded.function {
+        true => format!("`{}` is called with something else", now.function),
+        false => format!("`{}` is called", now.function),
+    };
+    let branch = match now.branch.is_empty() {
+        true => String::new(),
+        false => format!(" of branch {}", now.branch),
+    };
+    let message = format!(
+        "{}: {what} where the records have `{}` of line {} (call {}{branch}): the script takes another way than it took when they were made",
+        at(now, name),
+        recorded.function,
+        recorded.line,
+        now.place,
+    );
+    CallError::Abort(Abort::Error(ScriptError::Diverged(message)))
+}
+
+fn missing(call: &ScriptCall, name: &str) -> CallError {
+    let message = format!(
+        "{}: `{}` is called, and the records end before it",
+        at(call, name),
+        call.function
+    );
+    CallError::Abort(Abort::Error(ScriptError::RecordsEnd(message)))
+}

@@ -1,0 +1,37 @@
+//! Agents as programs: scripts in Lua whose calls are recorded, so that one that was cut off goes on where it was.
+//!
+//! A script runs again from its beginning when it is resumed. Everything that it does outside of itself goes through
+//! functions that are recorded ([`ledger`]): those whose results are in the records return these, and nothing happens.
+//! What the same script does with the same results is the same: time, random numbers and the order of tables are, too.
+//!
+//! # Layout
+//! - `run`: a script from its beginning to its end; `replay`: once more over its records alone; `vm`: its Lua and the bounds; `prelude.lua`: what it sees.
+//! - `api`: the functions beneath; `shared`: what they share; `answer`: what they return of a turn.
+//! - `ledger`: calls and their records; `branch`: functions that run at once, each with its own calls.
+//! - `check`: mistakes that are found without running a script.
+//! - `init`: `init.lua`, which extends hosts.
+//! - `host`: the port to who runs the script; `error`: why it ended; `names`: the names that scripts may use; `start`: a first script, and
+//!   what editors read.
+
+mod answer;
+mod api;
+mod branch;
+mod check;
+mod error;
+mod host;
+mod init;
+mod ledger;
+mod names;
+mod replay;
+mod run;
+mod shared;
+mod start;
+mod vm;
+
+pub use check::{Mistake, check};
+pub use error::ScriptError;
+pub use host::{ScriptHost, StdinRead, UserQuestion};
+pub use init::{Init, InitAction, InitCommand, InitKey};
+pub use replay::{ReplayedScript, replay_records};
+pub use run::{Script, ScriptEnd, run};
+pub use start::{ANNOTATIONS, START};

@@ -1,0 +1,256 @@
+//! What all functions of a script share, and how they end it.
+
+use crate::branch::Branch;
+use crate::error::{Abort, CallError, ScriptError};
+use crate::host::ScriptHost;
+use crate::ledger::{CallOf, Keeping, Ledger, Made};
+use mlua::{IntoLua, Lua, LuaSerdeExt as _};
+use rondo_core::clock::Clock;
+use rondo_runtime::SetupError;
+use rondo_runtime::script::ScriptSession;
+use rondo_types::TimeMs;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Frames of Lua that are looked at for a line of the script.
+const FRAMES_MAX: usize = 16;
+
+/// What the functions of a script share.
+pub(crate) struct Shared {
+    pub(crate) session: ScriptSession,
+    pub(crate) host: Arc<dyn ScriptHost>,
+    pub(crate) ledger: Ledger,
+    /// Stops the script from outside.
+    pub(crate) cancel: CancellationToken,
+    /// When its time is over.
+    pub(crate) deadline: Option<TimeMs>,
+    /// Where its modules are.
+    pub(crate) directory: PathBuf,
+    pub(crate) clock: Clock,
+    ending: Mutex<Ending>,
+}
+
+#[derive(Default)]
+struct Ending {
+    abort: Option<Abort>,
+    /// The last call that could not begin, as the script reads of it.
+    setup: Option<(String, SetupError)>,
+}
+
+/// A line of the script.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Position {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+impl Position {
+    /// Returns where the script is: the innermost frame that is of a file.
+    pub(crate) fn of(lua: &Lua) -> Self {
+        (0..FRAMES_MAX)
+            .find_map(|level| {
+                lua.inspect_stack(level, |frame| {
+                    let source = frame.source();
+                    let file = source.source?.strip_prefix('@')?.to_owned();
+                    let line = u32::try_from(frame.current_line()?).ok()?;
+                    Some(Self { file, line })
+                })
+                .flatten()
+            })
+            .unwrap_or_default()
+    }
+
+    /// Returns it as Lua writes it before its messages.
+    pub(crate) fn prefix(&self) -> String {
+        match self.file.is_empty() {
+            true => String::new(),
+            false => format!("{}:{}: ", self.file, self.line),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        session: ScriptSession,
+        host: Arc<dyn ScriptHost>,
+        ledger: Ledger,
+        cancel: CancellationToken,
+        directory: PathBuf,
+    ) -> Self {
+        let clock = Clock::system();
+        let deadline = session.settings().values.deadline;
+        let deadline = deadline.map(|span| clock.now().after(span.0));
+        Self {
+            session,
+            host,
+            ledger,
+            cancel,
+            deadline,
+            directory,
+            clock,
+            ending: Mutex::default(),
+        }
+    }
+
+    fn ending(&self) -> std::sync::MutexGuard<'_, Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the script; the first reason counts.
+    pub(crate) fn abort(&self, why: Abort) -> mlua::Error {
+        self.ending().abort.get_or_insert(why);
+        mlua::Error::runtime("the script has ended")
+    }
+
+    /// Returns whether the script is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending().abort.is_some()
+    }
+
+    /// Takes why it ended, where that was not by an error of its own.
+    pub(crate) fn take_abort(&self) -> Option<Abort> {
+        self.ending().abort.take()
+    }
+
+    /// Takes the failure that a message tells of, where that was one before anything was done.
+    pub(crate) fn take_setup(&self, message: &str) -> Option<SetupError> {
+        let setup = self.ending().setup.take();
+        setup
+            .filter(|(told, _)| told == message)
+            .map(|(_, error)| error)
+    }
+
+    /// Returns the time that is left; `None` where there is no bound.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|it| it.since(self.clock.now()))
+    }
+
+    /// Looks whether the script is to end: called every so many instructions of Lua, and by each of its calls.
+    ///
+    /// # Errors
+    /// When it is.
+    pub(crate) fn check(&self) -> mlua::Result<()> {
+        if self.is_ending() {
+            return Err(mlua::Error::runtime("the script has ended"));
+        }
+        if self.cancel.is_cancelled() {
+            return Err(self.abort(Abort::Error(ScriptError::Stopped)));
+        }
+        let now = self.clock.now();
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(self.abort(Abort::Error(ScriptError::Deadline)));
+        }
+        let branch = Branch::current();
+        if branch
+            .and_then(|it| it.until)
+            .is_some_and(|until| now >= until)
+        {
+            return Err(mlua::Error::runtime(
+                "the call of the tool ran longer than it may",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes a call of the script, or takes its result from the records.
+    ///
+    /// # Errors
+    /// As [`Ledger::call`].
+    pub(crate) async fn call<F>(
+        &self,
+        at: &Position,
+        function: &'static str,
+        arguments: &Value,
+        keeping: Keeping,
+        make: F,
+    ) -> Result<Value, CallError>
+    where
+        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+    {
+        self.call_with_evidence(at, function, arguments, keeping, async || None, make)
+            .await
+    }
+
+    /// As [`Self::call`], with what will tell after a crash whether it was made.
+    pub(crate) async fn call_with_evidence<F>(
+        &self,
+        at: &Position,
+        function: &'static str,
+        arguments: &Value,
+        keeping: Keeping,
+        evidence: impl AsyncFnOnce() -> Option<Value>,
+        make: F,
+    ) -> Result<Value, CallError>
+    where
+        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+    {
+        let branch = Branch::current()
+            .ok_or_else(|| CallError::failed("it was called where no script runs"))?;
+        let call = CallOf {
+            place: branch.next_place(),
+            branch: &branch,
+            function,
+            line: at.line,
+            arguments,
+            keeping,
+        };
+        let made = self.ledger.call(&self.session, call, evidence, make);
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled(), if keeping == Keeping::Look => {
+                Err(CallError::end(ScriptError::Stopped))
+            }
+            made = made => made,
+        }
+    }
+
+    /// Returns to Lua what a call returned: a value, or nothing and why.
+    ///
+    /// # Errors
+    /// When the script is to end.
+    pub(crate) fn answer<T: IntoLua>(
+        &self,
+        lua: &Lua,
+        at: &Position,
+        function: &str,
+        made: Result<T, CallError>,
+    ) -> mlua::Result<(mlua::Value, Option<String>)> {
+        match made {
+            Ok(value) => Ok((value.into_lua(lua)?, None)),
+            Err(CallError::Failed(why)) => Ok((
+                mlua::Value::Nil,
+                Some(format!("{}{function}: {why}", at.prefix())),
+            )),
+            Err(CallError::Told(why)) => Ok((mlua::Value::Nil, Some(why))),
+            Err(CallError::Setup(error)) => {
+                let message = format!("{}{function}: {}", at.prefix(), error.line());
+                self.ending().setup = Some((message.clone(), error));
+                Ok((mlua::Value::Nil, Some(message)))
+            }
+            Err(CallError::Abort(why)) => Err(self.abort(why)),
+        }
+    }
+}
+
+/// Brings JSON to Lua; `null` is nothing.
+///
+/// # Errors
+/// When Lua has no memory for it.
+pub(crate) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
+    let options = mlua::serde::SerializeOptions::new()
+        .serialize_none_to_null(false)
+        .serialize_unit_to_null(false);
+    lua.to_value_with(value, options)
+}
+
+/// Brings a value of Lua to JSON. Tables whose keys are 1, 2, ... are arrays, and empty ones objects.
+///
+/// # Errors
+/// When it has functions, cycles or keys that JSON has not.
+pub(crate) fn to_json(lua: &Lua, value: mlua::Value) -> mlua::Result<Value> {
+    let options = mlua::serde::DeserializeOptions::new().sort_keys(true);
+    lua.from_value_with(value, options)
+}
