@@ -1,5 +1,6 @@
 //! The KV cache: keys and values of the tokens computed so far.
 
+use crate::half;
 use crate::kernels::Room;
 
 /// Positions by which a lane grows; copying at each token would cost more than what it saves.
@@ -69,6 +70,44 @@ impl Lane {
         self.length = self.length.min(length);
     }
 
+    /// Returns how many bytes [`write`](Self::write) takes for so many positions.
+    pub(crate) fn bytes(&self, positions: usize) -> usize {
+        2 * half::BYTES * self.heads * positions * self.size
+    }
+
+    /// Writes the keys and then the values of the first `positions`, in half precision; `None` if there
+    /// are not as many, or a number is too large for it.
+    pub(crate) fn write(&self, positions: usize, to: &mut Vec<u8>) -> Option<()> {
+        if positions > self.length {
+            return None;
+        }
+        for side in [&self.keys, &self.values] {
+            for head in side.chunks_exact((self.capacity * self.size).max(1)) {
+                half::write(head.get(..positions * self.size)?, to)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Takes the keys and values of so many positions as [`write`](Self::write) wrote them, in place of
+    /// those there are; `None`, and nothing is left, if they are not as many bytes.
+    pub(crate) fn read(&mut self, positions: usize, from: &[u8]) -> Option<()> {
+        self.length = 0;
+        if from.len() != self.bytes(positions) {
+            return None;
+        }
+        self.reserve(positions);
+        let (per_head, count) = (self.capacity * self.size, positions * self.size);
+        let mut heads = from.chunks_exact((count * half::BYTES).max(1));
+        for side in [&mut self.keys, &mut self.values] {
+            for head in side.chunks_exact_mut(per_head.max(1)) {
+                half::read(heads.next()?, head.get_mut(..count)?);
+            }
+        }
+        self.length = positions;
+        Some(())
+    }
+
     fn reserve(&mut self, wanted: usize) {
         if wanted <= self.capacity {
             return;
@@ -117,6 +156,38 @@ mod tests {
         assert_eq!(found[GROWTH - 2], (GROWTH - 2) as f32);
         assert_eq!(found[GROWTH - 1..], [5000.0, 5001.0, 5002.0]);
         assert_eq!(column(&lane, 1)[GROWTH..], [-5001.0, -5002.0]);
+    }
+
+    #[test]
+    fn what_was_written_is_read_by_a_lane_of_another_capacity() {
+        let mut lane = Lane::new(2, 2);
+        lane.append(&rows(1.0, GROWTH + 3), &rows(5.0, GROWTH + 3));
+        let mut bytes = Vec::new();
+        lane.write(3, &mut bytes).unwrap();
+        assert_eq!(bytes.len(), lane.bytes(3));
+        let mut other = Lane::new(2, 2);
+        other.append(&rows(9.0, 7), &rows(9.0, 7));
+        other.read(3, &bytes).unwrap();
+        assert_eq!(other.length(), 3);
+        assert_eq!(column(&other, 0), [1.0, 2.0, 3.0]);
+        assert_eq!(column(&other, 1), [-1.0, -2.0, -3.0]);
+        assert_eq!(other.room().values[1..3], [0.5, 6.0]);
+        other.append(&rows(4.0, 1), &rows(4.0, 1));
+        assert_eq!(column(&other, 0), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn what_is_torn_or_too_large_is_not_kept() {
+        let mut lane = Lane::new(2, 2);
+        lane.append(&rows(1.0, 3), &rows(1.0, 3));
+        let mut bytes = Vec::new();
+        assert_eq!(lane.write(4, &mut bytes), None);
+        lane.write(3, &mut bytes).unwrap();
+        assert_eq!(lane.clone().read(2, &bytes), None);
+        assert_eq!(lane.read(3, &bytes[1..]), None);
+        assert_eq!(lane.length(), 0);
+        lane.append(&rows(70_000.0, 1), &rows(1.0, 1));
+        assert_eq!(lane.write(1, &mut Vec::new()), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::cache::Lane;
 use crate::error::LocalError;
+use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::gguf::Gguf;
 use crate::kernels::{Instructions, Kernels};
 use crate::network::Network;
@@ -33,6 +34,24 @@ pub trait Engine: Send {
     /// When the tokens do not fit the context, or computing fails. The sequence is then as before.
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError>;
 
+    /// Returns what the state of a sequence depends on besides its tokens.
+    fn fingerprint(&self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    /// Returns the state of the first `length` tokens as bytes; `None` if it cannot be kept, as is so
+    /// where an engine does not provide it.
+    fn save(&self, _length: usize) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Begins anew with tokens whose state an engine of the same fingerprint has saved. Where it does
+    /// not fit, the sequence is empty and the result false.
+    fn restore(&mut self, _tokens: &[u32], _state: &[u8]) -> bool {
+        self.truncate(0);
+        false
+    }
+
     /// Copies the engine's state; the weights are shared.
     ///
     /// # Errors
@@ -47,6 +66,7 @@ pub struct CpuEngine {
     context: usize,
     lanes: Vec<Lane>,
     sequence: Vec<u32>,
+    fingerprint: Fingerprint,
 }
 
 impl CpuEngine {
@@ -77,6 +97,7 @@ impl CpuEngine {
         let shape = Shape::read(&gguf)?;
         let context = shape.context.min(context_max);
         gguf.bring_in();
+        let fingerprint = fingerprint(&gguf, &shape, kernels.instructions());
         let network = Network::read(&gguf, shape, kernels)?;
         Ok(Self {
             lanes: network.new_cache(),
@@ -84,6 +105,7 @@ impl CpuEngine {
             vocabulary: Vocabulary::read(&gguf)?,
             context,
             sequence: Vec::new(),
+            fingerprint,
         })
     }
 
@@ -147,6 +169,39 @@ impl Engine for CpuEngine {
         }
     }
 
+    fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
+    fn save(&self, length: usize) -> Option<Vec<u8>> {
+        let bytes = self.lanes.iter().map(|lane| lane.bytes(length)).sum();
+        let mut state = Vec::with_capacity(bytes);
+        for lane in &self.lanes {
+            lane.write(length, &mut state)?;
+        }
+        Some(state)
+    }
+
+    fn restore(&mut self, tokens: &[u32], state: &[u8]) -> bool {
+        let length = tokens.len();
+        self.truncate(0);
+        let bytes = self.lanes.first().map_or(0, |lane| lane.bytes(length));
+        let fits = length <= self.context && bytes > 0 && state.len() == bytes * self.lanes.len();
+        let mut parts = state.chunks_exact(bytes.max(1));
+        let mut lanes = self.lanes.iter_mut();
+        if !fits
+            || !lanes.all(|lane| {
+                lane.read(length, parts.next().unwrap_or_default())
+                    .is_some()
+            })
+        {
+            self.truncate(0);
+            return false;
+        }
+        self.sequence.extend_from_slice(tokens);
+        true
+    }
+
     fn fork(&self) -> Result<Box<dyn Engine>, LocalError> {
         Ok(Box::new(Self {
             network: Arc::clone(&self.network),
@@ -154,6 +209,7 @@ impl Engine for CpuEngine {
             context: self.context,
             lanes: self.lanes.clone(),
             sequence: self.sequence.clone(),
+            fingerprint: self.fingerprint,
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{LocalError, first_line};
+use crate::prompt_cache::PromptCache;
 use crate::sampler::Sampler;
 use llguidance::Matcher;
 
@@ -14,6 +15,10 @@ pub const PREFILL_CHUNK_TOKENS: usize = 96;
 pub(crate) struct Job<'a> {
     /// The whole prompt.
     pub(crate) prompt: &'a [u32],
+    /// How many of its tokens are a beginning that other prompts have too.
+    pub(crate) fixed: usize,
+    /// Where the state of that beginning is kept.
+    pub(crate) cache: Option<&'a PromptCache>,
     /// What may be said.
     pub(crate) matcher: Matcher,
     /// How tokens are picked.
@@ -62,10 +67,8 @@ pub(crate) fn generate(
     job: Job<'_>,
     listener: &mut dyn Listener,
 ) -> Result<Generated, LocalError> {
-    let reused = common_prefix(engine.sequence(), job.prompt);
-    engine.truncate(reused);
-    let new = job.prompt.get(reused..).unwrap_or_default();
-    let Some(logits) = prefill(engine, new, &*listener)? else {
+    let reused = reuse(engine, &job);
+    let Some(logits) = read(engine, &job, reused, &*listener)? else {
         return Ok(Generated {
             end: End::Unwanted,
             reused,
@@ -86,6 +89,45 @@ pub(crate) fn generate(
         reused,
         tokens: reply.tokens,
     })
+}
+
+/// Returns how much of a prompt need not be computed, having the engine go back to there: what the
+/// sequence shares with it, or its fixed beginning from the cache.
+fn reuse(engine: &mut dyn Engine, job: &Job<'_>) -> usize {
+    let common = common_prefix(engine.sequence(), job.prompt);
+    let fixed = job.prompt.get(..job.fixed).unwrap_or_default();
+    if common < fixed.len()
+        && let Some(cache) = job.cache
+        && cache.restore(engine, fixed)
+    {
+        return fixed.len();
+    }
+    let common = common.min(engine.sequence().len());
+    engine.truncate(common);
+    common
+}
+
+/// Computes the rest of a prompt and returns what follows it. The fixed beginning is computed by itself
+/// and kept; `None` if the caller left.
+fn read(
+    engine: &mut dyn Engine,
+    job: &Job<'_>,
+    from: usize,
+    listener: &dyn Listener,
+) -> Result<Option<Vec<f32>>, LocalError> {
+    let mut rest = job.prompt.get(from..).unwrap_or_default();
+    if let Some(cache) = job.cache
+        && let Some(new) = job.fixed.checked_sub(from).filter(|new| *new > 0)
+        && let Some((fixed, after)) = rest.split_at_checked(new)
+        && !after.is_empty()
+    {
+        if prefill(engine, fixed, listener)?.is_none() {
+            return Ok(None);
+        }
+        cache.keep(engine, job.prompt.get(..job.fixed).unwrap_or_default());
+        rest = after;
+    }
+    prefill(engine, rest, listener)
 }
 
 /// Returns how much of a prompt is computed; its last token never is, since what follows it is

@@ -15,11 +15,13 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// An open GGUF file whose header has been read.
 pub struct Gguf {
     path: PathBuf,
     map: Arc<Mmap>,
+    written: Option<SystemTime>,
     header: Header,
 }
 
@@ -42,6 +44,7 @@ impl Gguf {
         Ok(Self {
             path: path.to_owned(),
             map,
+            written: file.metadata().and_then(|it| it.modified()).ok(),
             header,
         })
     }
@@ -55,6 +58,26 @@ impl Gguf {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the file's length, and when it was written last.
+    pub(crate) fn written(&self) -> (usize, Option<SystemTime>) {
+        (self.map.len(), self.written)
+    }
+
+    /// Returns the names of all tensors, sorted.
+    pub(crate) fn tensor_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.header.tensors.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns a tensor as it lies in the file; nothing where it cannot be computed with.
+    pub(crate) fn tensor_bytes(&self, name: &str) -> &[u8] {
+        let tensor = self.header.tensors.get(name);
+        tensor
+            .and_then(|tensor| self.map.get(tensor.place.clone()))
+            .unwrap_or_default()
     }
 
     /// Returns a text of the metadata, if it is there and a text.

@@ -124,6 +124,13 @@ impl Kernels {
         Self::find(instructions).ok_or_else(|| unsupported(instructions.name()))
     }
 
+    /// Returns the instructions that these compute with.
+    pub(crate) fn instructions(self) -> Instructions {
+        let mut all = Instructions::ALL.into_iter();
+        all.find(|it| Self::find(*it).map(|found| found.0) == Some(self.0))
+            .unwrap_or(Instructions::Portable)
+    }
+
     fn rounds(self, weights: &Weights) -> bool {
         let whole = weights.inputs.is_multiple_of(BLOCK) && weights.outputs.is_multiple_of(UNIT);
         whole && self.0.is_some_and(|arch| arch.rounds(weights.kind))

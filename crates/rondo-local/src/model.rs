@@ -2,6 +2,7 @@
 
 use crate::engine::{CpuEngine, Engine};
 use crate::error::LocalError;
+use crate::prompt_cache::PromptCache;
 use crate::worker::{self, EVENTS_MAX, Event, JOBS_MAX, Job};
 use futures_util::stream;
 use rondo_core::{Model, ModelStream};
@@ -23,15 +24,19 @@ pub struct LocalOptions {
     pub name: String,
     /// The bound on a sequence, in tokens.
     pub context_tokens_max: usize,
+    /// The directory in which the state of prompts' beginnings is kept for other processes, at most
+    /// 256 MiB in 8 files; none is kept without.
+    pub prompt_cache: Option<PathBuf>,
 }
 
 impl LocalOptions {
-    /// Builds options for a file, with the usual context.
+    /// Builds options for a file, with the usual context and without a prompt cache.
     pub fn new(path: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             name: name.into(),
             context_tokens_max: CONTEXT_TOKENS_MAX,
+            prompt_cache: None,
         }
     }
 }
@@ -52,10 +57,10 @@ impl LocalModel {
     /// # Errors
     /// When no thread can be started.
     pub fn start(options: LocalOptions) -> Result<Self, LocalError> {
-        let name = options.name.clone();
-        Self::with_engine(&name, options.context_tokens_max, move || {
-            let engine = CpuEngine::load(&options.path, options.context_tokens_max)?;
-            Ok(Box::new(engine))
+        let (name, context) = (options.name, options.context_tokens_max);
+        let (path, cache) = (options.path, options.prompt_cache);
+        Self::begin(&name, context, cache, move || {
+            Ok(Box::new(CpuEngine::load(&path, context)?))
         })
     }
 
@@ -68,10 +73,20 @@ impl LocalModel {
         context_tokens_max: usize,
         load: impl FnOnce() -> Result<Box<dyn Engine>, LocalError> + Send + 'static,
     ) -> Result<Self, LocalError> {
+        Self::begin(name, context_tokens_max, None, load)
+    }
+
+    fn begin(
+        name: &str,
+        context_tokens_max: usize,
+        cache: Option<PathBuf>,
+        load: impl FnOnce() -> Result<Box<dyn Engine>, LocalError> + Send + 'static,
+    ) -> Result<Self, LocalError> {
+        let cache = cache.map(PromptCache::in_directory);
         let (jobs_tx, jobs_rx) = mpsc::channel(JOBS_MAX);
         std::thread::Builder::new()
             .name("rondo-local".to_owned())
-            .spawn(move || worker::run(load, jobs_rx))
+            .spawn(move || worker::run(load, cache, jobs_rx))
             .map_err(LocalError::Thread)?;
         Ok(Self {
             info: info(name, context_tokens_max),

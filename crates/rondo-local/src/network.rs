@@ -7,18 +7,21 @@ use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
 use crate::kernels::{Kernels, Weights};
-use crate::rotation::Rotation;
+use crate::rotation::{Frequencies, Rotation};
 use crate::shape::Shape;
 
 /// The table of the tokens' own vectors.
 const EMBEDDINGS: &str = "token_embd.weight";
 /// The table that turns what comes out into logits, where it is another one.
 const HEAD: &str = "output.weight";
+/// What divides the frequencies of positions, where there are such factors.
+const FACTORS: &str = "rope_freqs.weight";
 
 /// A network with its weights.
 pub(crate) struct Network {
     kernels: Kernels,
     shape: Shape,
+    frequencies: Frequencies,
     embeddings: Weights,
     layers: Vec<Layer>,
     norm: Vec<f32>,
@@ -40,13 +43,23 @@ struct Layer {
 struct Projection {
     weight: Weights,
     bias: Option<Vec<f32>>,
+    /// Weights of a norm of each head.
+    norm: Option<Vec<f32>>,
 }
 
 impl Projection {
-    fn shift(&self, rows: &mut [f32]) {
+    /// Adds the bias to rows, and norms their heads.
+    fn finish(&self, rows: &mut [f32], epsilon: f32) {
         if let Some(bias) = &self.bias {
             for row in rows.chunks_exact_mut(bias.len()) {
                 add(row, bias);
+            }
+        }
+        if let Some(norm) = &self.norm {
+            for head in rows.chunks_exact_mut(norm.len()) {
+                let scale = root_mean_square(head, epsilon).recip();
+                let weighed = head.iter_mut().zip(norm);
+                weighed.for_each(|(number, weight)| *number *= scale * weight);
             }
         }
     }
@@ -82,8 +95,10 @@ impl Network {
         let has_head = gguf.has_tensor(HEAD);
         let head = reader.rows_of(if has_head { HEAD } else { EMBEDDINGS }, width)?;
         let layers = (0..shape.layers).map(|index| reader.layer(index));
+        let factors = reader.vector_if_any(FACTORS, shape.head_size / 2)?;
         Ok(Self {
             kernels,
+            frequencies: Frequencies::new(&shape, factors.as_deref()),
             embeddings,
             layers: layers.collect::<Result<_, _>>()?,
             norm: reader.vector("output_norm.weight", width)?,
@@ -156,7 +171,7 @@ impl Network {
                 .and_then(|token| self.embeddings.row(token, row))
                 .ok_or_else(|| LocalError::Inference(format!("there is no token {token}")))?;
         }
-        let rotation = Rotation::new(&self.shape, position, tokens.len());
+        let rotation = self.frequencies.at(position, tokens.len());
         let mut scratch = Scratch::default();
         for (layer, lane) in self.layers.iter().zip(cache) {
             self.layer(layer, &mut state, &rotation, lane, &mut scratch)?;
@@ -211,9 +226,10 @@ impl Network {
         let weights = [&layer.query, &layer.key, &layer.value].map(|it| &it.weight);
         self.kernels
             .multiply(&weights, normed, &mut [query, key, value])?;
-        layer.query.shift(query);
-        layer.key.shift(key);
-        layer.value.shift(value);
+        let epsilon = self.shape.norm_epsilon;
+        layer.query.finish(query, epsilon);
+        layer.key.finish(key, epsilon);
+        layer.value.finish(value, epsilon);
         rotation.turn(query, heads);
         rotation.turn(key, self.shape.key_value_heads);
         let position = lane.length();
@@ -240,18 +256,21 @@ fn add(to: &mut [f32], from: &[f32]) {
 }
 
 /// Divides each row by the root of its mean square, and weighs its numbers.
+fn normalise(rows: &[f32], weights: &[f32], epsilon: f32, normed: &mut Vec<f32>) {
+    normed.clear();
+    for row in rows.chunks_exact(weights.len()) {
+        let scale = root_mean_square(row, epsilon).recip();
+        let weighed = row.iter().zip(weights);
+        normed.extend(weighed.map(|(number, weight)| number * scale * weight));
+    }
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "rows have a few thousand numbers"
 )]
-fn normalise(rows: &[f32], weights: &[f32], epsilon: f32, normed: &mut Vec<f32>) {
-    normed.clear();
-    for row in rows.chunks_exact(weights.len()) {
-        let mean = sum_of_squares(row) / weights.len() as f32;
-        let scale = (mean + epsilon).sqrt().recip();
-        let weighed = row.iter().zip(weights);
-        normed.extend(weighed.map(|(number, weight)| number * scale * weight));
-    }
+fn root_mean_square(row: &[f32], epsilon: f32) -> f32 {
+    (sum_of_squares(row) / row.len() as f32 + epsilon).sqrt()
 }
 
 fn sum_of_squares(row: &[f32]) -> f32 {
@@ -285,10 +304,11 @@ impl Reader<'_> {
         let projection = |part: &str, heads: usize| {
             let outputs = heads.saturating_mul(head_size);
             let bias = format!("blk.{index}.{part}.bias");
-            let has_bias = self.gguf.has_tensor(&bias);
+            let norm = format!("blk.{index}.{part}_norm.weight");
             Ok::<_, LocalError>(Projection {
                 weight: self.matrix(&name(part), outputs, width)?,
-                bias: has_bias.then(|| self.vector(&bias, outputs)).transpose()?,
+                bias: self.vector_if_any(&bias, outputs)?,
+                norm: self.vector_if_any(&norm, head_size)?,
             })
         };
         let query = projection("attn_q", heads)?;
@@ -321,6 +341,11 @@ impl Reader<'_> {
             return Err(self.misfit(name, matrix.outputs(), outputs));
         }
         Ok(matrix)
+    }
+
+    fn vector_if_any(&self, name: &str, length: usize) -> Result<Option<Vec<f32>>, LocalError> {
+        let is_there = self.gguf.has_tensor(name);
+        is_there.then(|| self.vector(name, length)).transpose()
     }
 
     fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, LocalError> {

@@ -2,6 +2,53 @@
 
 use crate::shape::{Architecture, Shape};
 
+/// By how much each pair of a head's numbers is turned from one position to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Frequencies {
+    architecture: Architecture,
+    of_pairs: Vec<f32>,
+}
+
+impl Frequencies {
+    /// Computes them for a shape. Factors divide them, one for each pair; Llama 3 has such to reach more
+    /// positions.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes are far below what a float holds exactly"
+    )]
+    pub(crate) fn new(shape: &Shape, factors: Option<&[f32]>) -> Self {
+        let size = shape.head_size as f32;
+        let pairs = (0..shape.head_size).step_by(2);
+        let mut of_pairs: Vec<f32> = pairs
+            .map(|index| shape.rope_base.powf(-(index as f32) / size))
+            .collect();
+        for (frequency, factor) in of_pairs.iter_mut().zip(factors.unwrap_or_default()) {
+            *frequency /= factor;
+        }
+        Self {
+            architecture: shape.architecture,
+            of_pairs,
+        }
+    }
+
+    /// Returns the angles of `count` positions from `position` on.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "positions are far below what a float holds exactly"
+    )]
+    pub(crate) fn at(&self, position: usize, count: usize) -> Rotation {
+        let angle = |position: usize| {
+            let turned = self.of_pairs.iter().map(move |one| position as f32 * one);
+            turned.map(|angle: f32| (angle.cos(), angle.sin()))
+        };
+        Rotation {
+            architecture: self.architecture,
+            size: self.of_pairs.len() * 2,
+            angles: (position..position + count).flat_map(angle).collect(),
+        }
+    }
+}
+
 /// Cosine and sine of the angles of some positions, `(count, head size / 2)`.
 pub(crate) struct Rotation {
     architecture: Architecture,
@@ -10,35 +57,13 @@ pub(crate) struct Rotation {
 }
 
 impl Rotation {
-    /// Computes the angles of `count` positions from `position` on.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "positions and sizes are far below what a float holds exactly"
-    )]
-    pub(crate) fn new(shape: &Shape, position: usize, count: usize) -> Self {
-        let size = shape.head_size as f32;
-        let frequencies: Vec<f32> = (0..shape.head_size)
-            .step_by(2)
-            .map(|index| shape.rope_base.powf(-(index as f32) / size))
-            .collect();
-        let angle = |position: usize| {
-            let turned = frequencies.iter().map(move |one| position as f32 * one);
-            turned.map(|angle: f32| (angle.cos(), angle.sin()))
-        };
-        Self {
-            architecture: shape.architecture,
-            size: shape.head_size,
-            angles: (position..position + count).flat_map(angle).collect(),
-        }
-    }
-
     /// Turns rows of heads, `(count, heads * size)`.
     pub(crate) fn turn(&self, rows: &mut [f32], heads: usize) {
         let rows = rows.chunks_exact_mut(heads * self.size);
         for (row, angles) in rows.zip(self.angles.chunks_exact(self.size / 2)) {
             for head in row.chunks_exact_mut(self.size) {
                 match self.architecture {
-                    Architecture::Qwen2 => turn_halves(head, angles),
+                    Architecture::Qwen2 | Architecture::Qwen3 => turn_halves(head, angles),
                     Architecture::Llama => turn_neighbours(head, angles),
                 }
             }
@@ -79,7 +104,7 @@ mod tests {
             rope_base: 100.0,
             context: 8,
         };
-        Rotation::new(&shape, position, 2)
+        Frequencies::new(&shape, None).at(position, 2)
     }
 
     fn near(found: &[f32], expected: &[f32]) {

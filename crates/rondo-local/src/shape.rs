@@ -4,13 +4,17 @@ use crate::error::LocalError;
 use crate::gguf::Gguf;
 
 /// The architectures that can be computed, for errors.
-const ARCHITECTURES: &str = "`qwen2` and `llama`";
+const ARCHITECTURES: &str = "`llama`, `qwen2` and `qwen3`";
+/// How positions beyond those of training can be reached, for errors.
+const ROPE_SCALINGS: &str = "none, and factors as Llama 3 has them (`rope_freqs.weight`)";
 
 /// A family of networks, as `general.architecture` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Architecture {
     /// Qwen2 and Qwen2.5: biases at the attention's entrance, halves rotated.
     Qwen2,
+    /// Qwen3: no biases, but norms of each head's queries and keys; halves rotated.
+    Qwen3,
     /// Llama and those built like it, such as SmolLM2: no biases. Converters to GGUF reorder the
     /// weights so that neighbours are rotated.
     Llama,
@@ -45,12 +49,21 @@ impl Shape {
                 .filter(|number| *number > 0)
                 .ok_or_else(|| gguf.missing(&key(name)))
         };
+        refuse_others(gguf, prefix)?;
         let heads = number("attention.head_count")?;
         let key_value_heads = number("attention.head_count_kv").unwrap_or(heads);
         let width = number("embedding_length")?;
         let head_size = number("attention.key_length").unwrap_or(width / heads);
         if !heads.is_multiple_of(key_value_heads) || head_size == 0 || head_size % 2 == 1 {
             return Err(gguf.missing(&key("attention.head_count")));
+        }
+        for (name, size) in [
+            ("rope.dimension_count", head_size),
+            ("attention.value_length", head_size),
+        ] {
+            if gguf.number(&key(name)).is_some_and(|found| found != size) {
+                return Err(gguf.missing(&key(name)));
+            }
         }
         let epsilon = key("attention.layer_norm_rms_epsilon");
         Ok(Self {
@@ -76,6 +89,7 @@ fn architecture(gguf: &Gguf) -> Result<(&str, Architecture), LocalError> {
     let key = "general.architecture";
     match gguf.text(key) {
         Some(name @ "qwen2") => Ok((name, Architecture::Qwen2)),
+        Some(name @ "qwen3") => Ok((name, Architecture::Qwen3)),
         Some(name @ "llama") => Ok((name, Architecture::Llama)),
         Some(other) => Err(LocalError::Unsupported {
             what: "the architecture",
@@ -84,4 +98,30 @@ fn architecture(gguf: &Gguf) -> Result<(&str, Architecture), LocalError> {
         }),
         None => Err(gguf.missing(key)),
     }
+}
+
+/// Refuses what a network of a known architecture may have that is not computed here: the figures would be
+/// wrong, and nobody would be told.
+fn refuse_others(gguf: &Gguf, prefix: &str) -> Result<(), LocalError> {
+    let unsupported =
+        |what, found: String, known| Err(LocalError::Unsupported { what, found, known });
+    let experts = gguf.number(&format!("{prefix}.expert_count")).unwrap_or(0);
+    if experts > 0 {
+        return unsupported(
+            "a number of experts,",
+            experts.to_string(),
+            "models without experts",
+        );
+    }
+    let scaling = gguf
+        .text(&format!("{prefix}.rope.scaling.type"))
+        .unwrap_or("none");
+    if scaling != "none" {
+        return unsupported(
+            "the scaling of positions",
+            scaling.to_owned(),
+            ROPE_SCALINGS,
+        );
+    }
+    Ok(())
 }

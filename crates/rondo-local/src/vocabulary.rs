@@ -6,6 +6,7 @@
 use crate::byte_level::token_bytes;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
+use crate::template::Template;
 use llguidance::toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ const TYPE_NORMAL: i64 = 1;
 const TYPE_BYTE: i64 = 6;
 /// What pre-tokenizers are supported, for errors.
 const PRE_TOKENIZERS: &str = "`qwen2`, `smollm`, `llama-bpe` and `gpt-2`";
+/// Those that take a word that is a token as it is, whatever its merges would make of it.
+const TAKES_WHOLE_WORDS: [&str; 2] = ["llama-bpe", "llama3"];
 /// Splits of Qwen2: its `tokenizer.json`.
 const SPLIT_QWEN2: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// Splits of Llama 3: its `tokenizer.json`.
@@ -34,13 +37,14 @@ pub struct Vocabulary {
     trie: TokTrie,
     specials: HashMap<String, TokenId>,
     end: TokenId,
+    template: Template,
 }
 
 impl Vocabulary {
     /// Builds the vocabulary that a file holds.
     ///
     /// # Errors
-    /// When tables are missing, or the tokenizer is of another kind.
+    /// When tables are missing, or the tokenizer or the chat template is of another kind.
     pub fn read(gguf: &Gguf) -> Result<Arc<Self>, LocalError> {
         let kind = gguf.text("tokenizer.ggml.model").unwrap_or("none");
         if kind != "gpt2" {
@@ -57,6 +61,7 @@ impl Vocabulary {
         let trie = build_trie(&tokens, &types, end);
         let specials = special_tokens(&tokens, &types);
         Ok(Arc::new(Self {
+            template: Template::read(gguf, &specials)?,
             tokenizer: build_tokenizer(gguf, &tokens)?,
             trie,
             specials,
@@ -88,11 +93,43 @@ impl Vocabulary {
         self.specials.get(name).copied()
     }
 
+    /// Returns how a conversation is written down for the model.
+    pub(crate) fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// Turns what a template writes into tokens: the names of special tokens are these.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub(crate) fn encode_form(&self, form: &str) -> Result<Vec<TokenId>, LocalError> {
+        let mut tokens = Vec::new();
+        let mut rest = form;
+        while let Some((before, id, after)) = self.split_at_special(rest) {
+            tokens.extend(self.encode(before)?);
+            tokens.push(id);
+            rest = after;
+        }
+        tokens.extend(self.encode(rest)?);
+        Ok(tokens)
+    }
+
+    /// Finds the first name of a special token, the longest of those that begin there.
+    fn split_at_special<'a>(&self, text: &'a str) -> Option<(&'a str, TokenId, &'a str)> {
+        let found = self.specials.iter().filter(|(name, _)| !name.is_empty());
+        let found = found.filter_map(|(name, id)| Some((text.find(name.as_str())?, name, *id)));
+        let (at, name, id) = found.min_by_key(|(at, name, _)| (*at, usize::MAX - name.len()))?;
+        Some((text.get(..at)?, id, text.get(at + name.len()..)?))
+    }
+
     /// Turns text into tokens, none of them special.
     ///
     /// # Errors
     /// When the tokenizer fails, which it does on no known text.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, LocalError> {
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
         let encoding = self
             .tokenizer
             .encode_fast(text, false)
@@ -172,12 +209,13 @@ fn build_tokenizer(gguf: &Gguf, tokens: &[&str]) -> Result<Tokenizer, LocalError
         .map(|token| (*token).to_owned())
         .zip(0..)
         .collect::<Vocab>();
+    let kind = gguf.text("tokenizer.ggml.pre").unwrap_or("gpt-2");
     let bpe = BPE::builder()
         .vocab_and_merges(vocabulary, merges)
+        .ignore_merges(TAKES_WHOLE_WORDS.contains(&kind))
         .build()
         .map_err(|err| gguf.format_error(format!("its merges make no sense: {err}")))?;
     let mut tokenizer = Tokenizer::new(bpe);
-    let kind = gguf.text("tokenizer.ggml.pre").unwrap_or("gpt-2");
     tokenizer.with_pre_tokenizer(Some(splits(kind)?));
     Ok(tokenizer)
 }

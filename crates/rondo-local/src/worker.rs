@@ -4,7 +4,8 @@ use crate::engine::Engine;
 use crate::error::LocalError;
 use crate::generation::{self, End, Generated, Listener};
 use crate::grammar::{Grammars, StepShape};
-use crate::prompt::ChatMl;
+use crate::prompt::Prompt;
+use crate::prompt_cache::PromptCache;
 use crate::sampler::Sampler;
 use crate::step::{StepEvent, StepReader};
 use rondo_types::{
@@ -34,12 +35,13 @@ pub(crate) struct Job {
 /// Loads the engine when it is first asked, and answers until the last sender is dropped.
 pub(crate) fn run(
     load: impl FnOnce() -> Result<Box<dyn Engine>, LocalError>,
+    cache: Option<PromptCache>,
     mut jobs: mpsc::Receiver<Job>,
 ) {
     let Some(first) = jobs.blocking_recv() else {
         return;
     };
-    let mut desk = load().and_then(Desk::new);
+    let mut desk = load().and_then(|engine| Desk::new(engine, cache));
     let mut next = Some(first);
     while let Some(job) = next {
         let failure = match &mut desk {
@@ -59,9 +61,9 @@ pub(crate) fn run(
 /// An engine with what it takes to answer.
 struct Desk {
     engine: Box<dyn Engine>,
-    template: ChatMl,
     grammars: Grammars,
     shown: Shown,
+    cache: Option<PromptCache>,
 }
 
 /// The system prompt that was computed last.
@@ -87,12 +89,12 @@ impl Shown {
 }
 
 impl Desk {
-    fn new(engine: Box<dyn Engine>) -> Result<Self, LocalError> {
+    fn new(engine: Box<dyn Engine>, cache: Option<PromptCache>) -> Result<Self, LocalError> {
         Ok(Self {
-            template: ChatMl::find(engine.vocabulary())?,
             grammars: Grammars::new(engine.vocabulary())?,
             engine,
             shown: Shown::default(),
+            cache,
         })
     }
 
@@ -100,21 +102,21 @@ impl Desk {
         let shape = StepShape::of(&job.request);
         let vocabulary = Arc::clone(self.engine.vocabulary());
         let shown = self.shown.tools(&job.request);
-        let prompt = self
-            .template
-            .encode(&vocabulary, &job.request, &shown, &shape)?;
+        let prompt = Prompt::new(&vocabulary, &job.request, &shown, &shape)?;
         let mut reply = Reply {
             sender: &job.reply,
             reader: StepReader::new(shape.answer),
         };
         let wanted = generation::Job {
-            tokens_max: self.reply_tokens(prompt.len(), &job.request)?,
+            tokens_max: self.reply_tokens(prompt.tokens.len(), &job.request)?,
             matcher: self.grammars.matcher(&shape)?,
-            sampler: sampler(&job.request, &prompt),
-            prompt: &prompt,
+            sampler: sampler(&job.request, &prompt.tokens),
+            prompt: &prompt.tokens,
+            fixed: prompt.fixed,
+            cache: self.cache.as_ref(),
         };
         let generated = generation::generate(self.engine.as_mut(), wanted, &mut reply)?;
-        reply.finish(generated, prompt.len());
+        reply.finish(generated, prompt.tokens.len());
         Ok(())
     }
 

@@ -15,6 +15,10 @@ pub const PROFILE: &str = "local";
 /// The file that marks that the note on the default model was shown.
 const TOLD_FILE: &str = "told-of-local-model";
 
+/// The directory of the cache in which the state of prompts' beginnings is kept.
+#[cfg(feature = "local")]
+const PROMPT_CACHE_DIR: &str = "prompts";
+
 /// Downloads the weights of a target, if it needs any that are not on this machine.
 ///
 /// # Errors
@@ -65,8 +69,13 @@ fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
 /// # Errors
 /// When this build has no engine, or no thread can be started.
 #[cfg(feature = "local")]
-pub fn model(target: &ModelTarget, weights: PathBuf) -> Result<Arc<dyn Model>> {
-    let options = rondo_local::LocalOptions::new(weights, target.model.clone());
+pub fn model(
+    target: &ModelTarget,
+    weights: PathBuf,
+    settings: &Settings,
+) -> Result<Arc<dyn Model>> {
+    let mut options = rondo_local::LocalOptions::new(weights, target.model.clone());
+    options.prompt_cache = Some(settings.paths.cache.join(PROMPT_CACHE_DIR));
     let model = rondo_local::LocalModel::start(options);
     let model = model.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
     Ok(Arc::new(model))
@@ -74,7 +83,11 @@ pub fn model(target: &ModelTarget, weights: PathBuf) -> Result<Arc<dyn Model>> {
 
 /// Fails: this build does not include the engine.
 #[cfg(not(feature = "local"))]
-pub fn model(target: &ModelTarget, _weights: PathBuf) -> Result<Arc<dyn Model>> {
+pub fn model(
+    target: &ModelTarget,
+    _weights: PathBuf,
+    _settings: &Settings,
+) -> Result<Arc<dyn Model>> {
     let name = target.full_name();
     Err(SetupError::new(
         SetupErrorKind::Config,
@@ -101,5 +114,5 @@ pub fn fallback(
         )
         .hint(format!("fetch them with `rondo models pull {name}`"))
     })?;
-    model(target, path)
+    model(target, path, settings)
 }

@@ -140,7 +140,7 @@ impl TurnPlan {
     ) -> Result<ConnectedModel> {
         let target = &self.target;
         if let Some(weights) = embedded::prepare(target, settings, notices).await? {
-            let model = embedded::model(target, weights)?;
+            let model = embedded::model(target, weights, settings)?;
             return Ok(ConnectedModel { model, key: None });
         }
         let key = key_in_time(target, settings, self.profile.limits.turn_timeout).await?;

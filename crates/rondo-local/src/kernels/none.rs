@@ -4,7 +4,7 @@ use super::{Inputs, Instructions, Seen};
 use crate::blocks::Kind;
 
 /// There is none.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arch {}
 
 /// Numbers to multiply with. They cannot be built here, since no [`Arch`] exists on this processor.

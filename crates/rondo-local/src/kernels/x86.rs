@@ -15,7 +15,7 @@ pub(super) use numbers::Numbers;
 const AHEAD: usize = 3 << 10;
 
 /// The kinds of blocks that meet numbers rounded to bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounded {
     Q4K,
     Q6K,
@@ -32,7 +32,7 @@ impl Rounded {
 }
 
 /// Instructions that this processor has: holding a value shows that they may be used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arch {
     /// What AVX-512 has no kernel for is left to AVX2.
     Avx512(Avx512, Avx2),

@@ -10,8 +10,16 @@ use std::fmt::Write as _;
 /// The bound on one tool result, in characters: about 1,500 tokens, of which the beginning and the
 /// end are kept.
 const OBSERVATION_CHARS_MAX: usize = 4_000;
-/// What a result without any content reads as.
+/// What a result without any content reads as, and a command's that printed nothing. A small model takes
+/// silence for a failure, and repeats a command that failed.
 const NOTHING: &str = "(no output)";
+const SILENT_SUCCESS: &str = "(no output; exit code 0: it succeeded)";
+const SILENT_NO: &str = "(no output; exit code 1: nothing was found, the answer may be no)";
+/// What follows the output of a command that could not do what it should.
+const WRONG: &str = "(The command was wrong. Try a simpler one.)";
+/// The exit code of programs that say no, and the last one that no signal makes.
+const NO: i64 = 1;
+const FAILURE_MAX: i64 = 127;
 /// Names of the number that says how a process ended. Zero goes without saying.
 const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 
@@ -22,11 +30,24 @@ pub(super) fn observation(content: &ToolContent) -> String {
         ToolContent::Json(Value::Object(fields)) => lines(fields),
         ToolContent::Json(value) => value.to_string(),
     };
-    let text = match text.trim_end() {
-        "" => NOTHING,
-        text => text,
+    let text = cut(text.trim_end());
+    let text = match (text.as_str(), exit_code(content)) {
+        ("", Some(0)) => SILENT_SUCCESS.to_owned(),
+        ("", _) => NOTHING.to_owned(),
+        ("exit code: 1", Some(NO)) => SILENT_NO.to_owned(),
+        (text, Some(code)) if code > NO && code <= FAILURE_MAX => format!("{text}\n{WRONG}"),
+        (text, _) => text.to_owned(),
     };
-    format!("<observation>\n{}\n</observation>", cut(text))
+    format!("<observation>\n{text}\n</observation>")
+}
+
+fn exit_code(content: &ToolContent) -> Option<i64> {
+    let ToolContent::Json(Value::Object(fields)) = content else {
+        return None;
+    };
+    EXIT_CODES
+        .iter()
+        .find_map(|name| fields.get(*name)?.as_i64())
 }
 
 /// Texts of whole lines come first and as they are, then `key: value` for all else that says
@@ -84,7 +105,13 @@ mod tests {
     #[test]
     fn what_a_command_printed_is_shown_as_it_is() {
         assert_eq!(read(json!({"stdout": "a\n  b\n", "exitCode": 0})), "a\n  b");
-        assert_eq!(read(json!({"stdout": "", "exitCode": 0})), NOTHING);
+        assert_eq!(read(json!({"stdout": "", "exitCode": 0})), SILENT_SUCCESS);
+        assert_eq!(read(json!({"stdout": "", "exitCode": 1})), SILENT_NO);
+        assert_eq!(read(json!({"text": ""})), NOTHING);
+        assert_eq!(
+            read(json!({"stdout": "usage: grep\n", "exitCode": 2})),
+            format!("usage: grep\nexit code: 2\n{WRONG}")
+        );
         assert_eq!(
             read(json!({"stdout": "cat: x: No such file\n", "exitCode": 1})),
             "cat: x: No such file\nexit code: 1"

@@ -90,10 +90,9 @@ fn calls_of_one_message_become_steps_with_their_own_results() {
     ];
     let request = request(messages, vec![exec()]);
     let shape = StepShape::of(&request);
-    let turns = turns(&request, &request.tools, &shape);
+    let turns = turns(&request, &shape);
     let said: Vec<(&str, &str)> = turns
         .iter()
-        .skip(1)
         .map(|(role, text)| (*role, text.as_str()))
         .collect();
     assert_eq!(
@@ -110,14 +109,31 @@ fn calls_of_one_message_become_steps_with_their_own_results() {
             ),
         ]
     );
-    assert!(turns[0].1.starts_with("One.\n\nTwo.\n\nTools:\n- exec("));
+    let (fixed, rest) = system(&request.system, &request.tools, shape.answer);
+    assert!(fixed.starts_with("One.\n\nTools:\n- exec("), "{fixed}");
+    assert_eq!(rest, "\n\nTwo.");
+}
+
+#[test]
+fn what_was_added_to_a_question_stands_before_it() {
+    let messages = vec![
+        Message::user("How many?"),
+        Message::synthetic_user("<files>\na\n</files>"),
+        Message::synthetic_user("More."),
+        Message::assistant("One."),
+        Message::synthetic_user("Go on."),
+    ];
+    let request = request(messages, Vec::new());
+    let turns = turns(&request, &StepShape::of(&request));
+    let asked: Vec<_> = turns.iter().filter(|(role, _)| *role == "user").collect();
+    assert_eq!(asked[0].1, "<files>\na\n</files>\nMore.\nHow many?");
+    assert_eq!(asked[1].1, "Go on.");
 }
 
 #[test]
 fn without_tools_only_the_answer_is_described() {
     let request = request(vec![Message::user("Hello")], Vec::new());
-    let shape = StepShape::of(&request);
-    let system = &turns(&request, &[], &shape)[0].1;
+    let (system, _) = system(&request.system, &[], "answer");
     assert!(!system.contains("observation"), "{system}");
     assert!(system.contains(r#"{"action":"answer""#), "{system}");
 }
@@ -148,9 +164,9 @@ fn media_are_described_where_they_are_and_those_of_results_too() {
     let messages = vec![asked, called, Message::tool_results(vec![shot])];
     let request = request(messages, vec![exec()]);
     let shape = StepShape::of(&request);
-    let turns = turns(&request, &request.tools, &shape);
+    let turns = turns(&request, &shape);
     assert_eq!(
-        [&turns[1].1, &turns[3].1],
+        [&turns[0].1, &turns[2].1],
         [
             "Compare\n[image `a` (image/png, 3 bytes) cannot be read by this model]\nwith\n\
              [image `b` (image/png, 3 bytes) cannot be read by this model]",

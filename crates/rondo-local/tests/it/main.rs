@@ -13,3 +13,4 @@ mod model;
 mod reference;
 mod reuse;
 mod support;
+mod tiny;

@@ -1,6 +1,6 @@
 //! The model port over the real engine.
 
-use crate::support::{ask, engine, request};
+use crate::support::{ask, engine, request, weights};
 use futures_util::StreamExt as _;
 use rondo_core::Model as _;
 use rondo_local::{LocalModel, LocalOptions};
@@ -65,6 +65,45 @@ fn an_answer_streams_and_the_next_request_computes_only_what_is_new() {
     let other = ask(&model, short(vec![Message::user("Name a colour.")])).unwrap();
     let shared = usage(&other).cache_read;
     assert!(shared > 10 && shared < usage(&first).input, "{shared}");
+}
+
+#[test]
+fn another_process_reads_only_what_is_new_and_answers_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("prompts");
+    let answer = |question: &str| {
+        let mut options = LocalOptions::new(weights(), "smollm2-135m");
+        options.prompt_cache = Some(cache.clone());
+        // Each model has an engine of its own, as each process has.
+        let model = LocalModel::start(options).unwrap();
+        let mut request = short(vec![Message::user(question)]);
+        let rules = "Answer in a few words, name the colour first, and never explain it. ";
+        request.system = vec![
+            rules.repeat(5),
+            format!("The question has {} bytes.", question.len()),
+        ];
+        let events = ask(&model, request).unwrap();
+        (text(&events), usage(&events))
+    };
+    let (first, computed) = answer("What colour is the sea?");
+    let (again, reused) = answer("What colour is the sea?");
+    assert_eq!(computed.cache_read, 0);
+    assert!(reused.cache_read > 64 && reused.cache_read < reused.input);
+    assert_eq!(first, again);
+    let (_, other) = answer("Which one is grass?");
+    assert_eq!(other.cache_read, reused.cache_read);
+
+    let file = std::fs::read_dir(&cache)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let (anew, computed) = answer("What colour is the sea?");
+    assert_eq!((anew, computed.cache_read), (first, 0));
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
 #[tokio::test]

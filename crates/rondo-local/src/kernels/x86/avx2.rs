@@ -13,7 +13,7 @@ use crate::kernels::portable;
 use std::arch::is_x86_feature_detected;
 
 /// A processor that has the instructions: holding this value shows that they may be used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Avx2(());
 
 #[expect(

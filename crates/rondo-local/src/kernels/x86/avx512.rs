@@ -17,7 +17,7 @@ pub(super) const HEAD_SIZES: [usize; 2] = [64, 128];
 pub(super) const POSITIONS: usize = 16;
 
 /// A processor that has the instructions: holding this value shows that they may be used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Avx512(());
 
 #[expect(
