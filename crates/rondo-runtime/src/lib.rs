@@ -25,6 +25,7 @@
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
 //! - [`commits`]: what a host makes durable together with a turn's records.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
+//! - `look_first`: what a small model is shown of the directory before a question.
 //! - [`memory`]: where memories are, and what a session is shown of them when it begins.
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
@@ -54,6 +55,7 @@ pub mod files;
 pub mod form;
 pub mod granting;
 mod ids;
+mod look_first;
 pub mod mcp;
 pub mod memory;
 pub mod models;

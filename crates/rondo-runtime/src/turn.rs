@@ -7,6 +7,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
+use crate::look_first::LookFirst;
 use crate::memory;
 use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
@@ -22,13 +23,13 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, Journal, OutsideText, ResumeError, Tool, TurnControl, TurnEnd,
-    TurnSetup, resume_turn, run_turn,
+    Approver, EventSender, Gate, Interceptor, Journal, OutsideText, ResumeError, Tool, TurnControl,
+    TurnEnd, TurnSetup, resume_turn, run_turn,
 };
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
 use rondo_policy::{GateOptions, Workdir};
-use rondo_types::{Message, SessionId, Transcript, TurnId};
+use rondo_types::{Message, Profile, SessionId, Transcript, TurnId};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -169,9 +170,8 @@ impl TurnContext<'_> {
             false => host.extensions,
         };
         let models: Vec<_> = plan.targets().collect();
-        extensions
-            .budgets
-            .extend(budgets::of(settings, self.store, &models)?);
+        let own_budgets = budgets::of(settings, self.store, &models)?;
+        extensions.budgets.extend(own_budgets);
         let mut gate = tools::gate_options(&toolset, profile, settings)?;
         gate.grants = conversation.grants.clone();
         let gate = (host.gate)(gate)?;
@@ -181,6 +181,8 @@ impl TurnContext<'_> {
             // It was built above, and nothing else fills it in.
             let _ = parent.built.set(Built { gate, specs });
         }
+        let look_first = self.look_first(profile, &toolset, &gate, &secrets);
+        extensions.interceptors.extend(look_first);
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(
@@ -265,6 +267,19 @@ impl TurnContext<'_> {
             answers: answers.unwrap_or_default(),
             is_kept: self.is_kept,
         }
+    }
+
+    /// Returns what shows the model the directory before the first step, where the profile wants that and not every
+    /// tool is forbidden.
+    fn look_first(
+        &self,
+        profile: &Profile,
+        toolset: &Toolset,
+        gate: &Arc<dyn Gate>,
+        secrets: &Secrets,
+    ) -> Option<Arc<dyn Interceptor>> {
+        let is_wanted = profile.look_first && !tools::forbids_all(self.settings);
+        is_wanted.then(|| Arc::new(LookFirst::new(&toolset.workspace, gate, secrets)) as _)
     }
 
     /// Adds the tools of servers, unless every tool is forbidden.

@@ -23,6 +23,18 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Looks at files for something that is no call of the model.
+    pub(crate) fn looking(workspace: &Arc<Workspace>) -> Self {
+        Self {
+            workspace: Arc::clone(workspace),
+            cancel: CancellationToken::new(),
+            idempotency_key: String::new(),
+            id: CallId::new(""),
+            log: ChangeLog::default(),
+            documents: None,
+        }
+    }
+
     /// Reads a PDF; `None` if there is no reader.
     pub(crate) fn pdf(&self, bytes: Vec<u8>) -> Option<Result<DocumentText, Failure>> {
         let reader = self.documents.as_ref()?;

@@ -26,6 +26,10 @@ pub struct Profile {
     /// and the instruction files of the user and of the repository.
     #[serde(default, skip_serializing_if = "is_off")]
     pub context: bool,
+    /// Whether the model is shown, before its first step, which files the working directory has and what a
+    /// search for the question's words finds in them. For small models.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub look_first: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
     /// Tools, or patterns of calls such as `exec(git status *)`, that run without approval.

@@ -28,7 +28,8 @@ async fn the_default_model_answers_after_a_call() {
     for name in ["main.py", "engine.py", "paint.py", "nav.py", "notes.txt"] {
         env.write(&format!("src/{name}"), "print('a line of code')\n");
     }
-    let question = "How many Python files (*.py) are in the directory src?";
+    // What is asked of files may be answered from what the model is shown of them beforehand.
+    let question = "Run the command `wc -l src/main.py` and tell me what it prints.";
     let shown = env
         .run(&["ask", "--yolo", "--output-format", "json", question])
         .await;

@@ -1,0 +1,58 @@
+//! What a model is shown of the directory before its first step, where the profile asks for that.
+
+use crate::service::{World, is_result, text, until};
+use rondo_core::session::Delivery;
+use rondo_runtime::env::Env;
+use rondo_runtime::service::{Cursor, NoHost, SessionService};
+use rondo_runtime::{Layer, NoNotices, Runtime};
+use rondo_types::Message;
+use std::fs;
+use std::sync::Arc;
+
+/// Returns what the model was sent, under a profile and the user's rules.
+async fn sent(profile: &str, rules: &str) -> String {
+    let world = World::new([text(&["Done."])]).await;
+    fs::write(
+        world.project.path().join("pump.txt"),
+        "The pump was built in 1987.\n",
+    )
+    .unwrap();
+    fs::write(world.home.path().join("policy.toml"), rules).unwrap();
+    let env = Env::of(&[
+        ("RONDO_HOME", world.home.path().to_str().unwrap()),
+        ("RONDO_MODEL", "local/any"),
+        ("RONDO_BASE_URL", &world.server.url("/v1")),
+        ("RONDO_PROFILE", profile),
+    ]);
+    let runtime = Runtime::new(env, Layer::default(), Arc::new(NoNotices));
+    let service = SessionService::open(runtime, world.project.path().to_owned(), NoHost).unwrap();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    let message = Message::user("When was the pump built?");
+    session.submit(message, Delivery::Queue).await.unwrap();
+    until(&mut listener, is_result).await;
+    let requests = world.server.requests();
+    String::from_utf8_lossy(&requests.first().unwrap().body).into_owned()
+}
+
+#[tokio::test]
+async fn the_profile_local_shows_what_the_question_has_to_do_with_the_directory() {
+    let local = sent("local", "").await;
+    assert!(local.contains("<files>\\npump.txt (1 lines)"), "{local}");
+    assert!(local.contains("built in 1987"), "{local}");
+    let default = sent("default", "").await;
+    assert!(
+        !default.contains("<files>") && !default.contains("1987"),
+        "{default}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_a_rule_keeps_from_read_file_is_only_named() {
+    for decision in ["deny", "ask"] {
+        let rule = format!("[[rule]]\ntool = \"read_file\"\ndecision = \"{decision}\"\n");
+        let local = sent("local", &rule).await;
+        assert!(local.contains("pump.txt (1 lines)"), "{local}");
+        assert!(!local.contains("1987"), "{local}");
+    }
+}
