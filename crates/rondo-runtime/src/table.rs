@@ -89,6 +89,8 @@ macro_rules! settings {
             pub providers: BTreeMap<String, Provider>,
             /// Facts of models by `provider/model`.
             pub models: ModelTable,
+            /// Models by the tiers that scripts and commands name them by, such as `lite`.
+            pub tiers: BTreeMap<String, String>,
             /// Values of profiles by name.
             pub profiles: BTreeMap<String, toml::Table>,
             /// Servers of the Model Context Protocol.
@@ -166,6 +168,7 @@ macro_rules! settings {
                 }
                 self.mcp.over(&mut below.mcp);
                 below.hub.extend(self.hub);
+                below.tiers.extend(self.tiers);
                 for (name, own) in self.models {
                     let known = below.models.remove(&name).unwrap_or_default();
                     below.models.insert(name, own.or(known));

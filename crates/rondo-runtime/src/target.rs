@@ -297,6 +297,8 @@ fn parse_model(
     providers: &Providers,
     settings: &Settings,
 ) -> Result<(String, String)> {
+    let tier = settings.values.tiers.get(spec);
+    let spec = tier.map_or(spec, String::as_str);
     if explicit_url.is_none() {
         if spec == LOCAL
             && let Some(found) = default_in_the_box(settings)?

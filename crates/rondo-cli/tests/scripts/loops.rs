@@ -230,3 +230,17 @@ print(c.session ~= e.session, e.agent.name)
         .collect();
     assert_eq!(said[..4], ["A haiku", "Words.", "Shorter", "Words."]);
 }
+
+#[tokio::test]
+async fn agents_name_models_by_tiers_of_the_configuration() {
+    let script = "local a = rondo.agent { model = 'lite' }\nlocal b = rondo.agent { model = rondo.model { name = 'premium', temperature = 0.5 } }\nprint('x' | a, 'y' | b)";
+    let world = World::new(script, serve(vec![says("One."), says("Two.")]).await);
+    world
+        .env
+        .user_config("[tiers]\nlite = 'openai/small'\npremium = 'openai/large'\n");
+    world.run(&[]).await.check("One.\tTwo.\n", "", 0);
+    let requests = world.requests();
+    let models: Vec<&Value> = requests.iter().map(|it| &it["model"]).collect();
+    assert_eq!(models, [&json!("small"), &json!("large")]);
+    assert_eq!(requests[1]["temperature"], json!(0.5));
+}
