@@ -127,7 +127,7 @@ impl Core {
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
-            is_stopped: turn.begins.is_none() && crashes > CRASHES_MAX,
+            is_stopped: turn.begins.is_none() && crashes >= CRASHES_MAX,
             ..HostTurn::new(approver)
         })
     }
@@ -363,6 +363,11 @@ impl TurnCommits {
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());
                 self.tokens.fetch_add(tokens, Ordering::Relaxed);
+                // It got further, so it is not what ends the hub at the same point each time.
+                commit.rows.push(HostRow::removed(CRASHES, session));
+            }
+            RecordBody::ToolFinished { .. } => {
+                commit.rows.push(HostRow::removed(CRASHES, session));
             }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());

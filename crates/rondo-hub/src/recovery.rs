@@ -1,6 +1,7 @@
 //! What happens after a crash, after a failure, and from time to time: sessions that were cut off go on, those that could
 //! not begin are tried again, and what ends the hub each time is put aside.
 
+use crate::host;
 use crate::hub::Core;
 use crate::outgoing;
 use crate::questions;
@@ -152,27 +153,37 @@ impl Core {
             rows: vec![crashed(session, crashes)],
             ..HostCommit::default()
         };
-        if crashes > CRASHES_MAX {
-            self.metrics.quarantined();
-            let waiting = self.service.session(
-                session.clone(),
-                rondo_runtime::SessionOptions::in_directory(self.directory_of(session)),
-            );
-            if let Some(key) = waiting.first_waiting().await {
-                commit.withdrawn.push((session.clone(), key));
-                // What comes after it is given a chance of its own.
-                commit.rows = vec![HostRow::removed(CRASHES, session.as_str())];
-            }
-            if let Some(chat) = self.chats.of_session(session).await? {
-                let key = format!("quarantine:{session}:{crashes}:{}", Clock::system().now().0);
-                let text = "What you asked ended the gateway three times, so it was put aside. Ask in other words, or begin anew with /new.";
-                commit.outbox.push(outgoing::notice(key, &chat.key, text));
-            }
+        if crashes >= CRASHES_MAX {
+            self.put_aside(session, crashes, &mut commit).await?;
         }
         self.store.commit(commit).await?;
         let handle = self.session(session);
         handle.resume();
         let _ = timeout(SUSPECT_TIMEOUT, handle.at_rest()).await;
+        Ok(())
+    }
+
+    /// Puts aside what a session works on: its turn is stopped as soon as it goes on, or its message taken back, where
+    /// that had begun no turn.
+    async fn put_aside(
+        &self,
+        session: &SessionId,
+        crashes: u32,
+        commit: &mut HostCommit,
+    ) -> Result<(), MailboxError> {
+        self.metrics.quarantined();
+        let has_turn = host::begun(&*self.store, session).await?.is_some();
+        if !has_turn && let Some(key) = self.session(session).first_waiting().await {
+            commit.withdrawn.push((session.clone(), key));
+            // What comes after it is given a chance of its own.
+            commit.rows = vec![HostRow::removed(CRASHES, session.as_str())];
+        }
+        if let Some(chat) = self.chats.of_session(session).await? {
+            let now = Clock::system().now().0;
+            let key = format!("quarantine:{session}:{crashes}:{now}");
+            let text = "What you asked ended the gateway three times, so it was put aside. Ask in other words, or begin anew with /new.";
+            commit.outbox.push(outgoing::notice(key, &chat.key, text));
+        }
         Ok(())
     }
 

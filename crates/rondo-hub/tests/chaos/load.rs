@@ -1,0 +1,133 @@
+//! Many chats at once: how much a hub does, how long it takes beside its model, and what it holds.
+
+use crate::messenger::{Event, Messenger};
+use crate::model::{self, Task};
+use crate::victim;
+use rondo_hub::channel::{Delivery, OutboxKind};
+use rondo_testkit::{Script, Server};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+const TURNS: usize = 3;
+const CALLS: usize = 3;
+
+/// Measures, and says what it found.
+///
+/// # Panics
+/// When something was lost, doubled or out of order.
+pub(crate) async fn run(chats: usize) {
+    let asked: Arc<Mutex<BTreeMap<usize, Instant>>> = Arc::default();
+    let last_reply = Arc::clone(&asked);
+    let model = Server::start(Script::answering(move |request| {
+        let response = model::reply(request);
+        let body = request.json();
+        let messages = body["messages"].as_array().unwrap();
+        let said = messages
+            .iter()
+            .rev()
+            .find(|it| it["role"] == "user")
+            .unwrap();
+        let text = model::text_of(said);
+        let number = text.lines().last().unwrap_or_default().split(' ').nth(1);
+        let number: usize = number.and_then(|it| it.parse().ok()).unwrap_or(0);
+        last_reply.lock().unwrap().insert(number, Instant::now());
+        response
+    }))
+    .await;
+    let messenger = Messenger::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let mut hub = victim::start(
+        home.path(),
+        &messenger.address().to_string(),
+        &model.url("/v1"),
+        Delivery::AtLeastOnce,
+        chats,
+    );
+    sleep(Duration::from_secs(2)).await;
+    let pid = hub.id().unwrap();
+    let idle = resident_kib(pid);
+    let began = Instant::now();
+    let mut said = BTreeMap::new();
+    let mut peak = idle;
+    let mut threads = 0;
+    for turn in 0..TURNS {
+        for chat in 0..chats {
+            let number = turn * chats + chat;
+            said.insert(number, Instant::now());
+            messenger.push(Event {
+                id: format!("n{number}"),
+                chat: format!("p{chat}"),
+                group: false,
+                sender: format!("p{chat}"),
+                mentioned: true,
+                text: Task::Calls(CALLS).said(number),
+                pressed: None,
+            });
+        }
+    }
+    let total = chats * TURNS;
+    let finals = || {
+        let seen = messenger.all_seen();
+        seen.iter()
+            .filter(|it| it.kind == OutboxKind::Final)
+            .count()
+    };
+    while finals() < total {
+        peak = peak.max(resident_kib(pid));
+        threads = threads.max(status(pid, "Threads:"));
+        sleep(Duration::from_millis(200)).await;
+        assert!(
+            began.elapsed() < Duration::from_secs(900),
+            "{} of {total} were answered",
+            finals()
+        );
+    }
+    let took = began.elapsed();
+    sleep(Duration::from_secs(1)).await;
+    let after = resident_kib(pid);
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    let seen = messenger.all_seen();
+    assert_eq!(seen.len(), total, "nothing is lost or seen twice");
+    for chat in 0..chats {
+        let name = format!("p{chat}");
+        let got: Vec<_> = seen
+            .iter()
+            .filter(|it| it.chat == name)
+            .map(|it| it.text.clone())
+            .collect();
+        let wanted: Vec<_> = (0..TURNS)
+            .map(|turn| model::answer(turn * chats + chat))
+            .collect();
+        assert_eq!(got, wanted);
+    }
+    println!(
+        "{chats} chats, {TURNS} turns of {CALLS} calls each, on {} cores",
+        std::thread::available_parallelism().map_or(0, usize::from)
+    );
+    println!(
+        "{total} turns in {:.1} s: {:.1} turns a second, {:.1} requests a second",
+        took.as_secs_f64(),
+        total as f64 / took.as_secs_f64(),
+        (total * (CALLS + 1)) as f64 / took.as_secs_f64()
+    );
+    println!("0 lost, 0 seen twice, 0 out of order");
+    println!(
+        "memory: {idle} KiB idle, {peak} KiB at the most, {after} KiB after; {:.1} KiB more a chat at the most",
+        peak.saturating_sub(idle) as f64 / chats as f64
+    );
+    println!("threads at the most {threads}, descriptors after {descriptors}");
+    hub.kill().await.unwrap();
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    status(pid, "VmRSS:")
+}
+
+fn status(pid: u32, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|it| it.strip_prefix(name));
+    let number = line.and_then(|it| it.split_whitespace().next());
+    number.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
