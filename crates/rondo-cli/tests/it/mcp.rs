@@ -256,6 +256,59 @@ async fn a_project_brings_servers_only_with_trust_and_consent() {
 }
 
 #[tokio::test]
+async fn a_projects_server_is_started_in_the_sandbox_and_the_users_own_is_not() {
+    if !rondo_runtime::confined::is_full() {
+        return;
+    }
+    let env = TestEnv::new();
+    // It tries to write outside of the project, and inside, before it speaks.
+    let tries = "
+import os
+for place in (os.environ['OUTSIDE'], 'inside'):
+    try:
+        open(os.path.join(place, 'made'), 'w').close()
+    except OSError:
+        pass
+";
+    env.write("server.py", format!("{tries}{PYTHON}"));
+    std::fs::create_dir(env.project().join("inside")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let place = outside.path().display().to_string();
+    let server = json!({"command": "python3", "args": ["server.py"], "env": {"OUTSIDE": place}});
+    env.write(
+        ".mcp.json",
+        json!({"mcpServers": {"py": server}}).to_string(),
+    );
+    let agreed = env.run(&["trust", "--servers"]).await;
+    assert_eq!(agreed.code, Some(0), "{agreed:?}");
+    let tested = env.run(&["mcp", "test", "py"]).await;
+    assert!(tested.stdout.contains("py: works"), "{tested:?}");
+    assert!(
+        env.project().join("inside/made").exists(),
+        "it may write the folder"
+    );
+    assert!(
+        !outside.path().join("made").exists(),
+        "it may write nothing else"
+    );
+    // The same program is the user's own.
+    let own = [
+        "mcp",
+        "add",
+        "own",
+        "--env",
+        &format!("OUTSIDE={place}"),
+        "--",
+        "python3",
+        "server.py",
+    ];
+    env.run(&own).await;
+    let tested = env.run(&["mcp", "test", "own"]).await;
+    assert!(tested.stdout.contains("own: works"), "{tested:?}");
+    assert!(outside.path().join("made").exists());
+}
+
+#[tokio::test]
 async fn a_resource_that_is_named_goes_with_the_question() {
     let env = with_server();
     let server = serve(vec![says("read")]).await;

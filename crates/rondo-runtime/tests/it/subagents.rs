@@ -181,6 +181,95 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
 }
 
 #[tokio::test]
+async fn six_children_work_at_once_and_a_seventh_takes_its_turn() {
+    let (gate, begun) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&begun);
+    let names = ["1?", "2?", "3?", "4?", "5?", "6?", "7?"];
+    let world = World::new(script(move |asked| match asked.is("Find out") {
+        true if asked.results.is_empty() => calls(&names.map(task)),
+        true => text("All found."),
+        false => {
+            // No reply comes before six have asked; were there fewer places, none would ever come.
+            if seen.fetch_add(1, Ordering::SeqCst) + 1 == rondo_runtime::subagent::AT_ONCE_MAX {
+                gate.open();
+            }
+            held(&format!("about {}", asked.task), &gate)
+        }
+    }))
+    .await;
+    // A server on this machine is sent four requests at once, unless it is said to take more.
+    let config = "[providers.localhost]\nmax_concurrent_requests = 8\n";
+    std::fs::write(world.home.path().join("config.toml"), config).unwrap();
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Find out").await;
+    let told = until(&mut listener, is_result).await;
+    let ends = ends(&told);
+    assert_eq!((ends.len(), begun.load(Ordering::SeqCst)), (7, 7));
+    for ((code, result, _), name) in ends.iter().zip(names) {
+        assert_eq!(*code, None, "{result}");
+        assert!(result.contains(name), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_child_has_children_where_the_depth_is_raised_and_theirs_have_none() {
+    let tools = |names: &[&str]| {
+        let names = names.iter().map(|it| (*it).to_owned());
+        names.collect::<BTreeSet<String>>()
+    };
+    let delegates = |what: &str| ("subagent", json!({"task": what}));
+    let world = World::new(script(move |asked| {
+        let has = asked.tools.contains("subagent");
+        if asked.is("Top") {
+            return match asked.results.first() {
+                None => calls(&[delegates("Middle")]),
+                Some(result) => text(&format!("top: {result}")),
+            };
+        }
+        if asked.is("Middle") {
+            assert!(has, "the depth is two");
+            return match asked.results.first() {
+                None => calls(&[delegates("Bottom")]),
+                Some(result) => text(&format!("middle: {result}")),
+            };
+        }
+        assert!(!has && asked.tools.is_superset(&tools(&["read_file"])));
+        text("the bottom")
+    }))
+    .await;
+    let flags = Layer {
+        max_subagent_depth: Some(2),
+        ..Layer::default()
+    };
+    let service = world.service_with(flags);
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Top").await;
+    let told = until(&mut listener, is_result).await;
+    let result = told.iter().find_map(|it| match event(&it.body) {
+        Some(EventBody::Result(result)) => Some((result.text.clone(), result.delegated)),
+        _ => None,
+    });
+    let (answer, delegated) = result.unwrap();
+    let answer = format!("{answer:?}");
+    assert!(
+        answer.contains("top") && answer.contains("middle") && answer.contains("the bottom"),
+        "{answer}"
+    );
+    // What the child of the child used is its parent's too: two steps and one.
+    assert_eq!(delegated.map(|it| it.steps), Some(3));
+    service.close().await;
+    let bottom = child(&session, 0);
+    let bottom = bottom
+        .child(&rondo_types::CallId::generated(1, 1, 0))
+        .unwrap();
+    let kinds = kinds(&service, &world, &bottom);
+    assert_eq!(kinds.last().map(String::as_str), Some("final"));
+}
+
+#[tokio::test]
 async fn children_that_write_work_one_after_another() {
     let (open, overlaps) = (
         Arc::new(Mutex::new(BTreeSet::new())),
