@@ -52,7 +52,9 @@ pub fn connections(settings: &Settings) -> Result<Transport> {
 }
 
 /// Returns how connections are made: the proxies of the environment, and the certificate authorities of the settings.
-pub(crate) fn network(settings: &Settings) -> Network {
+/// Returns how connections are made: by which proxies, and with which authorities.
+#[must_use]
+pub fn network(settings: &Settings) -> Network {
     Network {
         proxies: Proxies::from_lookup(|name| settings.env.text(name)),
         ca_file: settings.values.ca_file.clone(),

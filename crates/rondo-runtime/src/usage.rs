@@ -39,10 +39,20 @@ pub struct UsageSum {
 /// # Errors
 /// When the journal cannot be read. A damaged session fails it.
 pub fn usage(store: &Store, by: UsageBy, since: TimeMs) -> Result<BTreeMap<String, UsageSum>> {
+    usage_of(store, by, since, |_| true)
+}
+
+/// Sums up what some sessions used since a time.
+pub(crate) fn usage_of(
+    store: &Store,
+    by: UsageBy,
+    since: TimeMs,
+    is_counted: impl Fn(&SessionId) -> bool,
+) -> Result<BTreeMap<String, UsageSum>> {
     let mut sums = BTreeMap::new();
     let all = store.sessions(usize::MAX).map_err(sessions::failed)?;
     for info in sessions::with_children(store, all)? {
-        if info.updated >= since {
+        if info.updated >= since && is_counted(&info.id) {
             of_session(store, &info, (by, since), &mut sums)?;
         }
     }

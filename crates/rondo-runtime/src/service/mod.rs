@@ -45,6 +45,7 @@ use crate::parking;
 use crate::runtime::Runtime;
 use crate::session::{SessionOptions, SessionSource};
 use crate::sessions;
+use crate::usage::{self, UsageBy, UsageSum};
 use cells::Loans;
 use checkpoints::Checkpoints;
 use entry::Entry;
@@ -331,6 +332,25 @@ impl SessionService {
                 Ok(self.session(latest.id, options))
             }
         }
+    }
+
+    /// Sums up what models used in some of the sessions. It reads all records of these.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn usage(
+        &self,
+        is_counted: impl Fn(&SessionId) -> bool + Send + 'static,
+    ) -> Result<UsageSum> {
+        let store = self.shared.store.clone();
+        off_thread(move || {
+            let sums = usage::usage_of(&store, UsageBy::Session, TimeMs(0), is_counted)?;
+            Ok(sums.into_values().fold(UsageSum::default(), UsageSum::plus))
+        })
+        .await
     }
 
     /// Waits until all turns that run are over. No further one begins here; what waits stays in the mailboxes.

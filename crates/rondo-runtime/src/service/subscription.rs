@@ -90,9 +90,32 @@ impl Subscription {
     /// Cancel safe: no update is lost.
     pub async fn next(&mut self) -> Result<Update> {
         loop {
+            if let Some(update) = self.next_told().await? {
+                return Ok(update);
+            }
+            // The sender is the entry's, which lives as long as this.
+            let _ = self.changes.changed().await;
+        }
+    }
+
+    /// Passes over everything that happened until now. It reads what of it this service does not hold.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it stands somewhere on the way.
+    pub async fn skip(&mut self) -> Result<()> {
+        while self.next_told().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Returns the next update; `None` where it has to be waited for.
+    async fn next_told(&mut self) -> Result<Option<Update>> {
+        loop {
             if let Some((place, body)) = self.read.pop_front() {
                 self.place = place;
-                return Ok(self.update(body));
+                return Ok(Some(self.update(body)));
             }
             // What changes from here on is looked at again, but for what was read already.
             if self.has_read_all.is_none() {
@@ -103,12 +126,9 @@ impl Subscription {
                 None => self.catch_up().await?,
             };
             match told {
-                Step::Told(body) => return Ok(self.update(body)),
+                Step::Told(body) => return Ok(Some(self.update(body))),
                 Step::Again => {}
-                Step::Wait => {
-                    // The sender is the entry's, which lives as long as this.
-                    let _ = self.changes.changed().await;
-                }
+                Step::Wait => return Ok(None),
             }
         }
     }
