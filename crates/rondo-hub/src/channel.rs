@@ -1,5 +1,6 @@
 //! A way in which people or programs reach the hub: the trait that each channel implements, and its types.
 
+use crate::hub::Hub;
 use crate::inbox::{Inbox, InboxError};
 use async_trait::async_trait;
 use rondo_types::{AnswerValue, Media};
@@ -21,6 +22,12 @@ pub trait Channel: Send + Sync {
 
     /// Returns what it can do.
     fn abilities(&self) -> Abilities;
+
+    /// Tells it which hub it is a channel of: once, before it receives. A channel that shows more of the hub than what is
+    /// sent to it keeps what it needs. The hub keeps its channels, so they must not keep it.
+    fn opened(&self, hub: &Hub) {
+        let _ = hub;
+    }
 
     /// Receives until `stop` fires: hands each event to the inbox, and acknowledges it to its sender only after that
     /// returned. The hub calls this again after a pause where it ends with an error.

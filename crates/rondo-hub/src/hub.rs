@@ -37,7 +37,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Messages of the past that stay once there are more than the profile keeps (50), where the configuration does not say.
 const KEEP_MESSAGES: u32 = 25;
 /// The directory of the chats' own directories.
-const CHATS_DIR: &str = "chats";
+pub(crate) const CHATS_DIR: &str = "chats";
 
 /// A gateway: channels, and the sessions that they talk to. Clones are the same hub.
 #[derive(Clone)]
@@ -113,7 +113,11 @@ impl Hub {
         });
         // Nothing else fills it in.
         let _: std::result::Result<(), Weak<Core>> = slot.set(Arc::downgrade(&core));
-        Ok(Self { core })
+        let hub = Self { core };
+        for channel in hub.core.channels.values() {
+            channel.opened(&hub);
+        }
+        Ok(hub)
     }
 
     /// Receives, answers and sends until `stop` fires, and then stops: no further events are taken, turns end or stop
@@ -177,6 +181,10 @@ impl Hub {
                 return;
             }
         }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
     /// Returns where channels hand in what they receive.

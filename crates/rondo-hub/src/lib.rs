@@ -14,11 +14,15 @@
 //! - [`questions`]: what turns ask, and how an answer finds its question.
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
 //! - `context`: what a turn's model reads first, from the workspace; `tools`: what it may do besides; [`cron`]: timed work.
+//! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
 //! - `recovery`: what happens after a crash or a failure. [`metrics`]: what is counted.
 
+pub mod accounts;
+pub mod api;
 pub mod authorise;
 pub mod channel;
 pub mod chats;
+pub mod client;
 pub mod commands;
 pub mod config;
 mod context;
@@ -27,6 +31,7 @@ mod delivery;
 mod host;
 pub mod hub;
 pub mod inbox;
+pub mod keys;
 pub mod metrics;
 pub mod outgoing;
 mod progress;

@@ -1,0 +1,209 @@
+//! Accepts connections, within bounds, and answers each by the routes.
+
+use super::guard::{self, Hosts};
+use super::metrics::Figures;
+use axum::Router;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Headers of a request.
+const HEADERS_MAX: usize = 64;
+/// How long accepting rests where the system has no more descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What strangers can take of a hub at the most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at once.
+    pub(super) connections: usize,
+    /// Connections at once on which no valid key was shown.
+    pub(super) strangers: usize,
+    /// How long a request's head may take, and how long a connection may be idle.
+    pub(super) head: Duration,
+    /// How long requests may go on once the hub stops.
+    pub(super) drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            strangers: 64,
+            head: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The connection that a request came by. Clones are the same one.
+#[derive(Clone)]
+pub(super) struct Connection(Arc<Peer>);
+
+struct Peer {
+    ip: IpAddr,
+    /// Its place among those on which no valid key was shown.
+    stranger: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Connection {
+    pub(super) fn ip(&self) -> IpAddr {
+        self.0.ip
+    }
+
+    /// Notes that a valid key was shown: the place goes to others.
+    pub(super) fn is_known(&self) {
+        let mut stranger = self.0.stranger.lock();
+        drop(
+            stranger
+                .as_mut()
+                .map_or_else(|poisoned| poisoned.get_mut().take(), |it| it.take()),
+        );
+    }
+}
+
+/// What all connections share.
+pub(super) struct Server {
+    pub(super) router: Router,
+    pub(super) hosts: Hosts,
+    pub(super) limits: Limits,
+    pub(super) figures: Arc<Figures>,
+}
+
+/// Serves until `stop` fires, then waits for the requests that are being answered.
+pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: CancellationToken) {
+    let all = Arc::new(Semaphore::new(server.limits.connections));
+    let strangers = Arc::new(Semaphore::new(server.limits.strangers));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "no connection of the API could be accepted");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let place = Arc::clone(&all).try_acquire_owned();
+        let stranger = Arc::clone(&strangers).try_acquire_owned();
+        let (Ok(place), Ok(stranger)) = (place, stranger) else {
+            server.figures.turned_away();
+            continue;
+        };
+        let connection = peer(address, stranger);
+        let (server, stop) = (Arc::clone(&server), stop.clone());
+        connections.spawn(async move {
+            answer(server, stream, connection, stop).await;
+            drop(place);
+        });
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+fn peer(address: SocketAddr, stranger: OwnedSemaphorePermit) -> Connection {
+    Connection(Arc::new(Peer {
+        ip: address.ip().to_canonical(),
+        stranger: Mutex::new(Some(stranger)),
+    }))
+}
+
+async fn answer(
+    server: Arc<Server>,
+    stream: TcpStream,
+    connection: Connection,
+    stop: CancellationToken,
+) {
+    // Deltas are small and are to be seen at once.
+    let _ = stream.set_nodelay(true);
+    let limits = server.limits;
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (server, connection) = (Arc::clone(&server), connection.clone());
+        async move { Ok::<_, Infallible>(respond(&server, connection, request).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stop.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            match timeout(limits.drain, served).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection of the API broke");
+    }
+}
+
+async fn respond(
+    server: &Server,
+    connection: Connection,
+    mut request: Request<Incoming>,
+) -> Response {
+    let checked = guard::check(&server.hosts, request.uri(), request.headers());
+    let mut response = match checked {
+        Err(error) => error.into_response(),
+        Ok(()) => {
+            request.extensions_mut().insert(connection);
+            let called = tower_service::Service::call(&mut server.router.clone(), request);
+            called.await.unwrap_or_else(|never| match never {})
+        }
+    };
+    server.figures.answered(response.status());
+    finish_head(&mut response);
+    response
+}
+
+/// Adds what every response says to browsers: do not guess what this is, do not run, frame or keep it.
+fn finish_head(response: &mut Response) {
+    let is_refused = matches!(
+        response.status(),
+        StatusCode::UNAUTHORIZED | StatusCode::MISDIRECTED_REQUEST
+    );
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'; sandbox",
+        ),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    let own = header::HeaderName::from_static("cross-origin-resource-policy");
+    headers.insert(own, HeaderValue::from_static("same-origin"));
+    if is_refused {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}

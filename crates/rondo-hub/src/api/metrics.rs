@@ -1,0 +1,159 @@
+//! The figures of the hub, in the text format that Prometheus reads.
+
+use crate::metrics::Counted;
+use axum::http::StatusCode;
+use rondo_core::ports::OutboxCounts;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the API counts of itself, since it started.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// Responses by the hundreds of their status, from 1xx on.
+    responses: [AtomicU64; 5],
+    turned_away: AtomicU64,
+    streams: AtomicU64,
+}
+
+/// Counts a stream as long as it lives.
+pub(super) struct OpenStream(Arc<Figures>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Figures {
+    pub(super) fn answered(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
+        if let Some(count) = self.responses.get(class) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn turned_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn stream(self: &Arc<Self>) -> OpenStream {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        OpenStream(Arc::clone(self))
+    }
+
+    /// Writes all of it.
+    pub(super) fn text(&self, hub: Counted, running: usize, outbox: OutboxCounts) -> String {
+        let mut page = Page::default();
+        self.write(&mut page);
+        write_hub(&mut page, hub, running);
+        write_outbox(&mut page, outbox);
+        page.0
+    }
+
+    fn write(&self, page: &mut Page) {
+        let count = |it: &AtomicU64| it.load(Ordering::Relaxed);
+        let counts = self.responses.iter().map(count);
+        let responses: Vec<_> = CLASSES.into_iter().zip(counts).collect();
+        page.figures(
+            "rondo_api_responses_total",
+            "counter",
+            "Responses of the HTTP API by class of status.",
+            &responses,
+        );
+        page.figure(
+            "rondo_api_connections_refused_total",
+            "counter",
+            "Connections that were closed because too many were open.",
+            count(&self.turned_away),
+        );
+        page.figure(
+            "rondo_api_streams",
+            "gauge",
+            "Event streams that are open.",
+            count(&self.streams),
+        );
+    }
+}
+
+fn write_hub(page: &mut Page, hub: Counted, running: usize) {
+    for (name, help, value) in [
+        ("received", "Events that were taken.", hub.received),
+        ("duplicates", "Events that came again.", hub.duplicates),
+        ("denied", "Events whose sender may not do that.", hub.denied),
+        ("sent", "Messages that were delivered.", hub.sent),
+        (
+            "put_off",
+            "Attempts after which a message waits.",
+            hub.put_off,
+        ),
+        ("given_up", "Messages that were given up.", hub.given_up),
+        (
+            "resent",
+            "Messages that were sent again although they may have arrived.",
+            hub.resent,
+        ),
+        (
+            "quarantined",
+            "Messages and turns that were put aside since they ended the hub.",
+            hub.quarantined,
+        ),
+    ] {
+        let name = format!("rondo_hub_{name}_total");
+        page.figure(&name, "counter", help, value);
+    }
+    page.figure(
+        "rondo_hub_turns",
+        "gauge",
+        "Turns that run.",
+        running as u64,
+    );
+}
+
+fn write_outbox(page: &mut Page, outbox: OutboxCounts) {
+    page.figure(
+        "rondo_outbox_open",
+        "gauge",
+        "Messages that wait to be delivered.",
+        outbox.open,
+    );
+    page.figure(
+        "rondo_outbox_failed",
+        "gauge",
+        "Messages that were given up, among those remembered.",
+        outbox.failed,
+    );
+    page.figure(
+        "rondo_outbox_resent_in_doubt",
+        "gauge",
+        "Times that a message was sent again although it may have arrived, among those remembered.",
+        outbox.doubts,
+    );
+}
+
+/// The labels of the classes of statuses, from 1xx on.
+const CLASSES: [&str; 5] = [
+    "{class=\"1xx\"}",
+    "{class=\"2xx\"}",
+    "{class=\"3xx\"}",
+    "{class=\"4xx\"}",
+    "{class=\"5xx\"}",
+];
+
+/// Figures as they are written.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn figure(&mut self, name: &str, kind: &str, help: &str, value: u64) {
+        self.figures(name, kind, help, &[("", value)]);
+    }
+
+    fn figures(&mut self, name: &str, kind: &str, help: &str, values: &[(&str, u64)]) {
+        let text = &mut self.0;
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    }
+}
