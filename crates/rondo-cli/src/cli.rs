@@ -2,6 +2,7 @@
 
 mod answer;
 mod attach;
+mod chat;
 mod config;
 mod fork;
 mod hub;
@@ -14,9 +15,11 @@ mod replay;
 mod script;
 mod session;
 mod skills;
+mod users;
 
 pub(crate) use answer::AnswerArgs;
 pub(crate) use attach::AttachArgs;
+pub(crate) use chat::ChatArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use hub::{OutboxArgs, OutboxCommand, ServeArgs};
@@ -31,6 +34,7 @@ pub(crate) use rondo_runtime::values::{ColorChoice, OutputFormat};
 pub(crate) use script::RunArgs;
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
+pub(crate) use users::{RoleName, UsersArgs, UsersCommand};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -94,6 +98,10 @@ pub(crate) enum Command {
     /// Create a session that branches off from an existing one
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkArgs>),
+    /// Talk to a running hub
+    Chat(ChatArgs),
+    /// Add, list and revoke the users of a hub, and make their keys
+    Users(UsersArgs),
     /// Manage recorded sessions
     Session(SessionArgs),
     /// Replay a recorded session offline

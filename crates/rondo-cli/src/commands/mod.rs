@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod ask;
 mod attach;
+mod chat;
 mod completion;
 mod config;
 mod doctor;
@@ -25,6 +26,7 @@ pub(crate) mod skills;
 mod test;
 mod trust;
 mod usage;
+mod users;
 mod wire;
 
 pub use run::run;

@@ -4,8 +4,9 @@ use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::script::ScriptExit;
 use super::{
-    answer, ask, attach, completion, config, doctor, fork, mcp, memory, models, outbox, policy,
-    profiles, repl, replay, script, serve, session, skills, test, trust, usage, wire,
+    answer, ask, attach, chat, completion, config, doctor, fork, mcp, memory, models, outbox,
+    policy, profiles, repl, replay, script, serve, session, skills, test, trust, usage, users,
+    wire,
 };
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -151,6 +152,8 @@ fn started(
         }
         Command::Repl(args) => repl::run(*args, env, color, output),
         Command::Fork(args) => fork::run(*args, env, color, format, output),
+        Command::Chat(args) => chat::run(args, env, output),
+        Command::Users(args) => users::run(args, env, output),
         Command::Session(args) => session::run(&args, env, output),
         Command::Replay(args) => replay::run(&args, env, output),
         Command::Test(args) => test::run(&args, env, output),

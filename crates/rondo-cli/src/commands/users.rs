@@ -1,0 +1,179 @@
+//! `rondo users`: adds, lists and revokes the users of a hub, and prints their keys.
+
+use super::report::{current_dir, write_failed};
+use crate::cli::{RoleName, UsersArgs, UsersCommand};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use rondo_hub::accounts::{Account, AccountError, Accounts};
+use rondo_hub::keys::ApiKey;
+use rondo_hub::users::Role;
+use rondo_runtime::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::sanitize::cell;
+use rondo_runtime::settings::Settings;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// The file below the directory of the configuration that `rondo chat` reads its key from.
+const KEY_FILE: &str = "hub-key";
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no such user, or the journal cannot be used.
+pub(super) fn run(args: UsersArgs, env: Env, output: &Output) -> Result<Exit> {
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
+    let accounts = Accounts::open(&settings).map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|err| {
+        let context = "failed to start the runtime";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    let work = async {
+        match args.command {
+            UsersCommand::Add {
+                name,
+                role,
+                id,
+                save,
+            } => {
+                let key = accounts.add(&name, role.into(), id).await.map_err(failed)?;
+                give(&key, &name, save, &settings, output)
+            }
+            UsersCommand::Key { name, save } => {
+                let key = accounts.key(&name).await.map_err(failed)?;
+                give(&key, &name, save, &settings, output)
+            }
+            UsersCommand::List { json } => {
+                let list = accounts.list().await.map_err(failed)?;
+                match json {
+                    true => output.json(&lines(&list)),
+                    false => output.stdout(&table(&list)),
+                }
+                .map_err(write_failed)
+            }
+            UsersCommand::Revoke { name } => {
+                let revoked = accounts.revoke(&name).await.map_err(failed)?;
+                let keys = revoked.keys;
+                output.note(&format!("`{name}` is revoked, with {keys} of their keys"));
+                if revoked.is_configured {
+                    output.hint("other channels know them until you remove them from `[hub.users]` of your configuration");
+                }
+                Ok(())
+            }
+        }
+    };
+    runtime.block_on(work)?;
+    Ok(Exit::Answer)
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Owner => Self::Owner,
+            RoleName::Member => Self::Member,
+            RoleName::Guest => Self::Guest,
+        }
+    }
+}
+
+/// Returns the file that `rondo chat` reads its key from.
+pub(super) fn key_file(settings: &Settings) -> PathBuf {
+    settings.paths.config.join(KEY_FILE)
+}
+
+/// Prints a key, or writes it to a file.
+fn give(
+    key: &ApiKey,
+    name: &str,
+    save: Option<Option<PathBuf>>,
+    settings: &Settings,
+    output: &Output,
+) -> Result<()> {
+    let Some(path) = save else {
+        output.note(&format!(
+            "the key of `{name}`, which is shown this once; `rondo users revoke {name}` ends it"
+        ));
+        let line = format!("{}\n", key.reveal());
+        return output.stdout(&line).map_err(write_failed);
+    };
+    let path = path.unwrap_or_else(|| key_file(settings));
+    save_key(&path, key).map_err(|err| {
+        let context = format!(
+            "failed to write the key to `{}`; `rondo users key {name}` makes another one",
+            path.display()
+        );
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    let path = path.display();
+    output.note(&format!("the key of `{name}` is in `{path}`"));
+    Ok(())
+}
+
+/// Replaces the file in one step, with one that only its owner can read.
+fn save_key(path: &Path, key: &ApiKey) -> io::Result<()> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    // Its mode is 0600 from the beginning.
+    let mut file = NamedTempFile::new_in(directory)?;
+    writeln!(file, "{}", key.reveal())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn table(list: &[Account]) -> String {
+    let mut text = format!("{:<20} {:<8} {:>4}  IDS\n", "NAME", "ROLE", "KEYS");
+    for account in list {
+        let user = &account.user;
+        let mut ids = user.ids.join(", ");
+        if account.is_configured {
+            ids.push_str(" (configured)");
+        }
+        let _ = writeln!(
+            text,
+            "{:<20} {:<8} {:>4}  {}",
+            cell(&user.name),
+            user.role.to_string(),
+            account.keys,
+            cell(ids.trim_start())
+        );
+    }
+    text
+}
+
+fn lines(list: &[Account]) -> String {
+    let lines = list.iter().map(|account| {
+        let line = json!({
+            "name": account.user.name,
+            "role": account.user.role,
+            "keys": account.keys,
+            "ids": account.user.ids,
+            "is_configured": account.is_configured,
+        });
+        format!("{line}\n")
+    });
+    lines.collect()
+}
+
+fn failed(error: AccountError) -> CliError {
+    match error {
+        AccountError::Setup(error) => error.into(),
+        AccountError::Store(_) => CliError::caused(Exit::Journal, error),
+        AccountError::Exists { .. } => {
+            CliError::caused(Exit::Input, error).hint("`rondo users key NAME` makes another key")
+        }
+        AccountError::Unknown { .. } => {
+            CliError::caused(Exit::Input, error).hint("`rondo users list` shows the users")
+        }
+        _ => CliError::caused(Exit::Input, error),
+    }
+}
