@@ -124,7 +124,12 @@ impl Person {
 
     /// Presses keys.
     pub(crate) async fn press(&mut self, keys: &str) {
-        let mut left = keys.as_bytes();
+        self.press_bytes(keys.as_bytes()).await;
+    }
+
+    /// Sends bytes as a keyboard does.
+    pub(crate) async fn press_bytes(&mut self, bytes: &[u8]) {
+        let mut left = bytes;
         while !left.is_empty() {
             let mut piece = [0; 8192];
             tokio::select! {

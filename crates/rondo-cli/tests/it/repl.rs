@@ -69,8 +69,10 @@ async fn the_wheel_of_modes_turns_and_keeps_the_line() {
     person.types_behind("› half a line").await;
     person.press(SHIFT_TAB).await;
     person.types_behind("$ half a line").await;
+    person.press("\x1bOQ").await;
+    person.types_behind(">>> half a line").await;
     person.press(CTRL_C).await;
-    person.prompt("shell").await;
+    person.prompt("python").await;
     leave(person).await;
 }
 

@@ -413,3 +413,46 @@ async fn the_line_prompt_goes_on_with_the_session_and_with_what_was_typed() {
     person.prompt("agent").await;
     leave(person).await;
 }
+
+/// Nothing is read from the terminal, which takes some kilobytes and no more.
+#[tokio::test]
+async fn a_terminal_that_takes_nothing_does_not_hold_up_the_session() {
+    let long = "many words of an answer\n\n".repeat(4_000);
+    let server = serve(vec![
+        says(&long),
+        calls("exec", &json!({"command": "touch made.txt"})),
+        says("Over."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &["--yolo"]).await;
+    person.press("go\r").await;
+    person.shows("many words").await;
+    person.press("and now make it\t").await;
+    let made = env.project().join("made.txt");
+    let waiting = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        while !made.exists() {
+            tokio::task::yield_now().await;
+        }
+    });
+    waiting.await.unwrap();
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::TERM).unwrap();
+    assert_eq!(person.code().await, Some(143));
+}
+
+#[tokio::test]
+async fn what_is_typed_byte_by_byte_arrives_whole() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    for byte in "日本 é👩‍👧".bytes() {
+        person.press_bytes(&[byte]).await;
+    }
+    person.shows("日本 é").await;
+    person.press(ENTER).await;
+    person.shows("Seen.").await;
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("日本 é👩‍👧"), "{sent}");
+    leave(person).await;
+}

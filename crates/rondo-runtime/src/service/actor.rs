@@ -287,6 +287,7 @@ impl Actor {
                 }
                 self.cell_error = Some(error);
                 self.entry.work().retry = true;
+                self.entry.service.look_again.notify_one();
                 return self.inputs.push_back(Input::NotTaken);
             }
         };
@@ -565,6 +566,7 @@ impl Actor {
             Ok(TurnEnd::Parked(parked)) => {
                 let due = parked.questions.iter().filter_map(|it| it.expires).min();
                 self.entry.work().due = due;
+                self.entry.service.look_again.notify_one();
                 self.inputs.push_back(Input::Parked {
                     run,
                     turn: turn.unwrap_or_else(|| TurnId::new("")),

@@ -12,7 +12,7 @@
 //! - `actor`: does what the session machine says; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
 //! - [`kept`]: listing, naming, copying and removing sessions.
-//! - `watcher`: sees what other processes do.
+//! - `watcher`: sees what other processes do; `unix`: news of changed files.
 
 mod actor;
 mod attached;
@@ -27,6 +27,7 @@ mod records;
 mod ring;
 mod running;
 pub mod subscription;
+mod unix;
 pub mod update;
 mod watcher;
 
@@ -60,6 +61,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
@@ -87,6 +89,8 @@ struct Shared {
     /// What the host lends to sessions.
     loans: Loans,
     checkpoints: Checkpoints,
+    /// Has the watcher look although the journal did not change.
+    look_again: Arc<Notify>,
 }
 
 /// Sessions that are in memory alone, once there are any.
@@ -180,6 +184,7 @@ impl SessionService {
             is_closed: AtomicBool::default(),
             loans: Loans::default(),
             checkpoints: Checkpoints::default(),
+            look_again: Arc::default(),
         });
         let watched = watcher::start(&shared);
         Ok(Self {

@@ -3,28 +3,34 @@
 
 use super::Shared;
 use super::entry::Entry;
+use super::unix::Changes;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Mailbox as _;
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TimeMs};
 use std::collections::HashSet;
+use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How often it is looked whether the journal changed.
+/// The time between two looks whether the journal changed at least; where the system tells of no changes, how often it
+/// is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// After so many looks, what could not be done is tried again.
-const RETRY_LOOKS: u32 = 10;
+/// After this time, what could not be done is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches until what is returned is dropped.
 pub(super) fn start(shared: &Arc<Shared>) -> DropGuard {
     let end = CancellationToken::new();
     let watcher = Watcher {
         shared: Arc::downgrade(shared),
+        again: Arc::clone(&shared.look_again),
+        changes: News::of(shared),
         version: 0,
-        looks: 0,
+        tried: Clock::system().now(),
     };
     let until = end.clone();
     tokio::spawn(async move {
@@ -38,46 +44,105 @@ pub(super) fn start(shared: &Arc<Shared>) -> DropGuard {
 
 struct Watcher {
     shared: Weak<Shared>,
+    /// Told where this process has something to look after.
+    again: Arc<Notify>,
+    changes: News,
     /// The journal's version that was seen last.
     version: u64,
-    looks: u32,
+    /// When what could not be done was tried last.
+    tried: TimeMs,
+}
+
+/// How it is known that another process may have written.
+enum News {
+    /// The system tells.
+    Told(Changes),
+    /// Nobody tells.
+    None,
+    /// There is nothing to tell: the journal is in memory.
+    Never,
+}
+
+impl News {
+    fn of(shared: &Shared) -> Self {
+        if shared.store.is_in_memory() {
+            return Self::Never;
+        }
+        let path = shared.store.path();
+        let changes = path.parent().map(Changes::of);
+        match changes {
+            Some(Ok(changes)) => Self::Told(changes),
+            Some(Err(_)) | None => Self::None,
+        }
+    }
+
+    /// Waits until there may be something new.
+    async fn next(&mut self) {
+        match self {
+            Self::Told(changes) => {
+                if changes.next().await.is_err() {
+                    *self = Self::None;
+                }
+            }
+            Self::None => {}
+            Self::Never => pending().await,
+        }
+    }
 }
 
 impl Watcher {
     async fn watch(mut self) {
         while let Some(shared) = self.shared.upgrade() {
-            self.look(shared).await;
+            let wait = self.look(shared).await;
             sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = self.changes.next() => {}
+                () = self.again.notified() => {}
+                () = until(wait) => {}
+            }
         }
     }
 
-    async fn look(&mut self, shared: Arc<Shared>) {
-        self.looks = self.looks.wrapping_add(1);
+    /// Looks, and returns how long it may take until something is to be done that no change tells of.
+    async fn look(&mut self, shared: Arc<Shared>) -> Option<Duration> {
         let entries = shared.in_use();
         let now = Clock::system().now();
+        let mut next_due = None;
         for entry in &entries {
             let mut work = entry.work();
             if work.due.is_some_and(|due| due <= now) {
                 work.due = None;
                 drop(work);
                 entry.ask(|work| work.resume = true);
+            } else if let Some(due) = work.due {
+                next_due = Some(next_due.map_or(due, |it: TimeMs| it.min(due)));
             }
         }
         let store = shared.store.clone();
         let version = spawn_blocking(move || store.version()).await;
         let version = version.ok().and_then(Result::ok).unwrap_or(self.version);
         let has_changed = std::mem::replace(&mut self.version, version) != version;
-        let is_retry = self.looks.is_multiple_of(RETRY_LOOKS);
-        if !has_changed && !is_retry {
-            return;
+        let retries = entries.iter().any(|it| it.work().retry);
+        let is_retry = retries && now.since(self.tried) >= RETRY_EVERY;
+        if is_retry {
+            self.tried = now;
         }
-        let is_tried_again = |it: &Arc<Entry>| is_retry && it.work().retry;
-        if has_changed || entries.iter().any(is_tried_again) {
+        if has_changed || is_retry {
             see_mail(&entries, &waiting(&shared).await, is_retry).await;
         }
         if has_changed {
             see_records(entries).await;
         }
+        let due_in = next_due.map(|it| it.since(now));
+        let retry_in = retries.then_some(RETRY_EVERY);
+        due_in.into_iter().chain(retry_in).min()
+    }
+}
+
+async fn until(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => sleep(wait).await,
+        None => pending().await,
     }
 }
 

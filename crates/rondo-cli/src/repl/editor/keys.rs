@@ -84,6 +84,8 @@ fn with_ours(mut keys: Keybindings, own: &[InitKey]) -> Keybindings {
     // Terminals report Shift-Tab with or without the modifier.
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, back.clone());
     keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, back);
+    // As in the full screen, where Shift-Tab changes what runs unasked.
+    keys.add_binding(KeyModifiers::NONE, KeyCode::F(2), next_mode());
     keys
 }
 
