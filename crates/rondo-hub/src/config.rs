@@ -109,6 +109,13 @@ impl HubConfig {
         Ok(())
     }
 
+    /// Returns the directory of the workspace and of the chats.
+    #[must_use]
+    pub fn directory(&self, settings: &Settings) -> PathBuf {
+        let set = self.directory.clone();
+        set.unwrap_or_else(|| settings.paths.data.join("hub"))
+    }
+
     /// Returns how long turns may go on after the hub was told to stop.
     #[must_use]
     pub fn drain(&self) -> Duration {

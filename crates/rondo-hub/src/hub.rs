@@ -78,9 +78,7 @@ impl Hub {
         config: &HubConfig,
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self> {
-        let home = runtime.settings(PathBuf::from("/"))?;
-        let directory = config.directory.clone();
-        let directory = directory.unwrap_or_else(|| home.paths.data.join("hub"));
+        let directory = config.directory(&runtime.settings(PathBuf::from("/"))?);
         let made = fs::create_dir_all(directory.join(CHATS_DIR));
         let made = made.and_then(|()| fs::create_dir_all(directory.join(WORKSPACE_DIR)));
         made.map_err(|err| {

@@ -15,6 +15,7 @@
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
 //! - `context`: what a turn's model reads first, from the workspace; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
+//! - [`onboarding`]: a new workspace.
 //! - `recovery`: what happens after a crash or a failure. [`metrics`]: what is counted.
 
 pub mod accounts;
@@ -33,6 +34,7 @@ pub mod hub;
 pub mod inbox;
 pub mod keys;
 pub mod metrics;
+pub mod onboarding;
 pub mod outgoing;
 mod progress;
 pub mod questions;

@@ -27,7 +27,7 @@
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - `look_first`: what a small model is shown of the directory before a question.
 //! - [`memory`]: where memories are, and what a session is shown of them when it begins.
-//! - [`compaction`]: turns that only sum up.
+//! - [`compaction`]: turns that only sum up. [`context_sizes`]: what models read, and how much that is.
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`script`]: the session of a script, its conversations, and what it does outside of them.
@@ -45,6 +45,7 @@ pub mod commits;
 pub mod compaction;
 pub mod config;
 pub mod confined;
+pub mod context_sizes;
 
 pub mod embedded;
 pub mod env;

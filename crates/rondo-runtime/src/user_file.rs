@@ -10,6 +10,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 /// The bound on the file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
+/// The table of servers.
+const SERVERS: [&str; 2] = ["mcp", "servers"];
 /// The key of the folders that are trusted.
 const TRUSTED: &str = "trusted_folders";
 
@@ -109,15 +111,35 @@ impl UserFile {
     /// # Errors
     /// When the file has something else in its place.
     pub fn add_server(&mut self, name: &str, server: &toml::Table) -> Result<bool> {
-        let text = toml::Value::Table(server.clone()).to_string();
-        let written = format!("server = {text}").parse::<DocumentMut>();
+        self.insert(SERVERS, name, server)
+    }
+
+    /// Adds a channel of the hub, or replaces the one of that name, and returns whether it is new.
+    ///
+    /// # Errors
+    /// When the file has something else in its place.
+    pub fn add_channel(&mut self, name: &str, channel: &toml::Table) -> Result<bool> {
+        self.insert(["hub", "channels"], name, channel)
+    }
+
+    /// Adds a user of the hub, or replaces the one of that name, and returns whether they are new.
+    ///
+    /// # Errors
+    /// When the file has something else in its place.
+    pub fn add_user(&mut self, name: &str, user: &toml::Table) -> Result<bool> {
+        self.insert(["hub", "users"], name, user)
+    }
+
+    fn insert(&mut self, place: [&str; 2], name: &str, table: &toml::Table) -> Result<bool> {
+        let text = toml::Value::Table(table.clone()).to_string();
+        let written = format!("table = {text}").parse::<DocumentMut>();
         let written = written.map_err(|err| {
-            SetupError::because(SetupErrorKind::Other, "failed to write the server", err)
+            SetupError::because(SetupErrorKind::Other, "failed to write the table", err)
         })?;
-        let inline = written.get("server").and_then(Item::as_inline_table);
+        let inline = written.get("table").and_then(Item::as_inline_table);
         let table = inline.cloned().unwrap_or_default().into_table();
-        let is_new = self.servers()?.insert(name, Item::Table(table)).is_none();
-        Ok(is_new)
+        let before = self.tables(place)?.insert(name, Item::Table(table));
+        Ok(before.is_none())
     }
 
     /// Removes a server, and returns whether there was one of that name.
@@ -125,21 +147,21 @@ impl UserFile {
     /// # Errors
     /// When the file has something else in its place.
     pub fn remove_server(&mut self, name: &str) -> Result<bool> {
-        Ok(self.servers()?.remove(name).is_some())
+        Ok(self.tables(SERVERS)?.remove(name).is_some())
     }
 
-    fn servers(&mut self) -> Result<&mut dyn TableLike> {
+    fn tables(&mut self, [outer, inner]: [&str; 2]) -> Result<&mut dyn TableLike> {
         let implicit = || {
             let mut table = Table::new();
             table.set_implicit(true);
             Item::Table(table)
         };
-        let mcp = self.document.entry("mcp").or_insert_with(implicit);
-        let servers = mcp.as_table_like_mut();
-        let servers = servers.map(|it| it.entry("servers").or_insert_with(implicit));
-        let servers = servers.and_then(Item::as_table_like_mut);
-        servers.ok_or_else(|| {
-            let message = "`mcp.servers` is no table of servers";
+        let tables = self.document.entry(outer).or_insert_with(implicit);
+        let tables = tables.as_table_like_mut();
+        let tables = tables.map(|it| it.entry(inner).or_insert_with(implicit));
+        let tables = tables.and_then(Item::as_table_like_mut);
+        tables.ok_or_else(|| {
+            let message = format!("`{outer}.{inner}` is no table of tables");
             SetupError::new(SetupErrorKind::Config, message)
         })
     }
