@@ -4,6 +4,7 @@ mod answer;
 mod attach;
 mod chat;
 mod config;
+mod context;
 mod fork;
 mod hub;
 mod line;
@@ -21,8 +22,9 @@ pub(crate) use answer::AnswerArgs;
 pub(crate) use attach::AttachArgs;
 pub(crate) use chat::ChatArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
+pub(crate) use context::{ContextArgs, ContextCommand};
 pub(crate) use fork::ForkArgs;
-pub(crate) use hub::{OutboxArgs, OutboxCommand, ServeArgs};
+pub(crate) use hub::{OnboardArgs, OutboxArgs, OutboxCommand, ServeArgs};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use mcp::{McpArgs, McpCommand, McpServerArgs};
 pub(crate) use memory::{MemoryArgs, MemoryCommand};
@@ -116,8 +118,12 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Run the gateway, which people reach by chats and programs by HTTP
     Serve(ServeArgs),
+    /// Set up the gateway: a workspace, a channel and its owner, until a first message is answered
+    Onboard(OnboardArgs),
     /// Show and mend what the gateway has not sent
     Outbox(OutboxArgs),
+    /// Show what the model of a session reads, and how much of its context that takes
+    Context(ContextArgs),
     /// Show what the recorded sessions used: tokens and cost
     Usage(UsageArgs),
     /// Manage the weights of local models

@@ -1,4 +1,4 @@
-//! Arguments of `rondo serve` and `rondo outbox`.
+//! Arguments of `rondo serve`, `rondo onboard` and `rondo outbox`.
 
 use clap::{Args, Subcommand};
 
@@ -8,6 +8,26 @@ pub(crate) struct ServeArgs {
     /// Check the configuration, and start nothing
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+/// Arguments of `rondo onboard`.
+#[derive(Debug, Args)]
+pub(crate) struct OnboardArgs {
+    /// Model to ask, as `provider/model`
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Channel to set up, such as `telegram`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) channel: Option<String>,
+    /// File that has the token of the channel's bot
+    #[arg(long, value_name = "FILE", requires = "channel")]
+    pub(crate) token_file: Option<std::path::PathBuf>,
+    /// Owner of the hub: a name, and their id on the channel
+    #[arg(long, value_name = "NAME=ID", requires = "channel")]
+    pub(crate) owner: Option<String>,
+    /// Do not wait for a first message
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 /// Arguments of `rondo outbox`.

@@ -6,6 +6,7 @@ mod attach;
 mod chat;
 mod completion;
 mod config;
+mod context;
 mod doctor;
 pub(crate) mod editor;
 mod fork;

@@ -4,9 +4,9 @@ use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::script::ScriptExit;
 use super::{
-    answer, ask, attach, chat, completion, config, doctor, fork, mcp, memory, models, outbox,
-    policy, profiles, repl, replay, script, serve, session, skills, test, trust, usage, users,
-    wire,
+    answer, ask, attach, chat, completion, config, context, doctor, fork, mcp, memory, models,
+    outbox, policy, profiles, repl, replay, script, serve, session, skills, test, trust, usage,
+    users, wire,
 };
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -164,6 +164,8 @@ fn started(
             skills::run(&args, &settings, output)
         }),
         Command::Serve(args) => serve::run(&args, env, output),
+        Command::Onboard(args) => serve::onboard::run(&args, &env, output),
+        Command::Context(args) => context::run(&args, env, output),
         Command::Outbox(args) => outbox::run(&args, env, output),
         Command::Usage(args) => usage::run(&args, env, output),
         Command::Models(args) => models::run(&args, env, output),

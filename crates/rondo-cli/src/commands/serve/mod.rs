@@ -1,6 +1,7 @@
-//! `rondo serve`: runs the hub until it is told to stop.
+//! `rondo serve`: runs the hub until it is told to stop; `onboard`: sets it up.
 
 mod channels;
+pub(super) mod onboard;
 
 use crate::cli::ServeArgs;
 use crate::error::{CliError, Result};

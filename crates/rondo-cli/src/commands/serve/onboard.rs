@@ -1,0 +1,257 @@
+//! `rondo onboard`: a workspace, a model, a channel and its owner, until a first message is received and answered.
+
+use super::channels;
+use crate::cli::OnboardArgs;
+use crate::commands::report::write_failed;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::{Output, has_person};
+use crate::signals::Signals;
+use rondo_hub::onboarding::{WrittenWorkspace, write_workspace};
+use rondo_hub::{Hub, HubConfig, config};
+use rondo_runtime::env::Env;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::user_file::UserFile;
+use rondo_runtime::{Layer, NoNotices, Runtime};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked whether a message was answered.
+const LOOK: Duration = Duration::from_millis(200);
+/// The channel that is offered.
+const CHANNEL: &str = "telegram";
+/// Bytes of a line that is typed.
+const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the disk fails, the configuration makes no sense, or the hub cannot be opened.
+pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -> Result<Exit> {
+    let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
+    let directory = HubConfig::of(&settings)?.directory(&settings);
+    let written = write_workspace(&directory).map_err(|err| {
+        let context = format!("failed to write the workspace in `{}`", directory.display());
+        CliError::caused(Exit::Config, anyhow::Error::from(err).context(context))
+    })?;
+    output.words(&in_words(&written)).map_err(write_failed)?;
+    configure(args, &settings, output)?;
+    let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
+    let hub_config = HubConfig::of(&settings)?;
+    if hub_config.channels.is_empty() {
+        output.note("no channel is set up yet: `rondo onboard` at a terminal asks for one, `--channel` names it");
+        return Ok(Exit::Answer);
+    }
+    if hub_config.users.is_empty() {
+        output.note(
+            "the hub has no owner yet, so nobody is answered: name them with `--owner NAME=ID`",
+        );
+    }
+    let channels = channels::of(&hub_config, &settings)?;
+    if args.no_wait {
+        output.note("all is set up: `rondo serve` starts the gateway");
+        return Ok(Exit::Answer);
+    }
+    let flags = config::flags(Layer::default(), &settings);
+    let runtime = Runtime::new(env.clone(), flags, Arc::new(NoNotices));
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let is_answered = threads.block_on(async {
+        let hub = Hub::open(runtime, &hub_config, channels)?;
+        output.note("write a message to the assistant now; Ctrl-C ends this");
+        first_answer(&hub).await
+    })?;
+    threads.shutdown_background();
+    if !is_answered {
+        return Ok(Exit::Interrupted);
+    }
+    let done = "A message was received and answered. `rondo serve` starts the gateway.\n";
+    output.words(done).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
+
+/// Runs the hub until it has received and answered a message. Returns `false` where it was told to stop before.
+async fn first_answer(hub: &Hub) -> Result<bool> {
+    let stop = CancellationToken::new();
+    let running = hub.run(stop.clone());
+    tokio::pin!(running);
+    let mut signals = Signals::listen();
+    let answered = async {
+        loop {
+            let counted = hub.metrics().counted();
+            // A stranger who was told their id was sent something, too.
+            let told = u64::from(counted.denied > 0);
+            if counted.received > 0 && counted.sent >= counted.received + told {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let is_answered = tokio::select! {
+        ended = &mut running => return ended.map(|()| false).map_err(CliError::from),
+        _ = signals.next() => false,
+        () = answered => true,
+    };
+    stop.cancel();
+    running.await?;
+    Ok(is_answered)
+}
+
+fn in_words(workspace: &WrittenWorkspace) -> String {
+    let mut text = format!("The workspace is `{}`.\n", workspace.directory.display());
+    for (what, names) in [
+        ("Written", &workspace.written),
+        ("Left as they are", &workspace.kept),
+    ] {
+        if !names.is_empty() {
+            text.push_str(&format!("{what}: {}\n", names.join(", ")));
+        }
+    }
+    text
+}
+
+/// Takes the model, the channel and the owner from the flags, or asks for what is missing.
+fn configure(args: &OnboardArgs, settings: &Settings, output: &Output) -> Result<()> {
+    let config = HubConfig::of(settings)?;
+    let mut file = UserFile::read(&settings.paths)?;
+    let mut is_changed = false;
+    let known_model = settings.values.model.clone();
+    let hint = known_model.as_deref().unwrap_or("the built-in one");
+    let model = args.model.clone().or(asked(&format!("Model [{hint}]: "))?);
+    if let Some(model) = model {
+        file.set("model", &model)?;
+        is_changed = true;
+    }
+    let channel = match (&args.channel, config.channels.is_empty()) {
+        (Some(channel), _) => Some(channel.clone()),
+        (None, true) => asked(&format!("Channel, such as {CHANNEL} [none]: "))?,
+        (None, false) => None,
+    };
+    if let Some(channel) = channel {
+        let mut table = config.channels.get(&channel).cloned().unwrap_or_default();
+        if let Some(path) = token_file(args, settings, &channel)? {
+            let path = path.display().to_string();
+            table.insert("token_file".to_owned(), path.into());
+        }
+        file.add_channel(&channel, &table)?;
+        is_changed = true;
+        if let Some((name, id)) = owner(args, &channel, &config)? {
+            let mut user = toml::Table::new();
+            user.insert("role".to_owned(), "owner".into());
+            user.insert("ids".to_owned(), vec![format!("{channel}:{id}")].into());
+            file.add_user(&name, &user)?;
+        }
+    }
+    if is_changed {
+        file.save()?;
+        let path = file.path().display().to_string();
+        output.note(&format!("the configuration is `{path}`"));
+    }
+    Ok(())
+}
+
+/// Returns the file of the channel's token: the one that is named, or one that holds what is typed.
+fn token_file(args: &OnboardArgs, settings: &Settings, channel: &str) -> Result<Option<PathBuf>> {
+    if args.token_file.is_some() {
+        return Ok(args.token_file.clone());
+    }
+    let question =
+        format!("Token of the bot on {channel} (not shown; empty if a variable has it): ");
+    let Some(token) = hidden(|| asked(&question))? else {
+        return Ok(None);
+    };
+    let path = settings.paths.config.join(format!("{channel}-token"));
+    keep_secret(&path, &token).map_err(|err| {
+        let context = format!("failed to write `{}`", path.display());
+        CliError::caused(Exit::Config, anyhow::Error::from(err).context(context))
+    })?;
+    Ok(Some(path))
+}
+
+fn owner(
+    args: &OnboardArgs,
+    channel: &str,
+    config: &HubConfig,
+) -> Result<Option<(String, String)>> {
+    if let Some(owner) = &args.owner {
+        let parts = owner.split_once('=');
+        let parts = parts.filter(|(name, id)| !name.is_empty() && !id.is_empty());
+        let (name, id) = parts.ok_or_else(|| {
+            let error = CliError::new(Exit::Usage, format!("`{owner}` is not NAME=ID"));
+            error.hint("such as `--owner ann=4711`, with the id that the channel has for them")
+        })?;
+        return Ok(Some((name.to_owned(), id.to_owned())));
+    }
+    if !config.users.is_empty() {
+        return Ok(None);
+    }
+    let question = format!(
+        "Your id on {channel} (if you do not know it, write to the bot later: it tells you): "
+    );
+    let Some(id) = asked(&question)? else {
+        return Ok(None);
+    };
+    let name = asked("Your name [owner]: ")?;
+    Ok(Some((name.unwrap_or_else(|| "owner".to_owned()), id)))
+}
+
+/// Puts a question at the terminal; `None` where nothing is typed, or there is nobody to ask.
+fn asked(question: &str) -> Result<Option<String>> {
+    if !has_person() {
+        return Ok(None);
+    }
+    let typed = || -> io::Result<String> {
+        let mut terminal = io::stderr();
+        write!(terminal, "{question}")?;
+        terminal.flush()?;
+        let mut line = String::new();
+        io::BufRead::read_line(&mut io::Read::take(io::stdin().lock(), 4096), &mut line)?;
+        Ok(line)
+    };
+    let line = typed().map_err(|err| CliError::caused(Exit::Error, err))?;
+    let line = line.trim();
+    let is_fine = !line.is_empty() && line.len() <= LINE_BYTES_MAX;
+    Ok(is_fine.then(|| line.to_owned()))
+}
+
+/// Reads something that is not shown while it is typed.
+fn hidden<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let stdin = io::stdin();
+    let Ok(shown) = tcgetattr(&stdin) else {
+        return read();
+    };
+    let mut quiet = shown.clone();
+    quiet.local_modes.remove(LocalModes::ECHO);
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &quiet);
+    let typed = read();
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &shown);
+    if has_person() {
+        // The line's end was not shown either.
+        let _ = writeln!(io::stderr());
+    }
+    typed
+}
+
+fn keep_secret(path: &Path, secret: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let _ = std::fs::remove_file(path);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(secret.as_bytes())?;
+    file.sync_all()
+}
