@@ -196,6 +196,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-tools/",
             "crates/rondo-designs/",
             "crates/rondo-policy/src/analysis/",
+            "crates/rondo-launch/src/simple.rs",
             "crates/rondo-local/src/prompt/examples",
         ],
         sample: "if call.name == \"exec\" {}",

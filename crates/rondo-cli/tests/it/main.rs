@@ -30,6 +30,7 @@ mod mcp_login;
 mod mcp_terminal;
 mod memory;
 mod models;
+mod onboarding;
 mod parking;
 mod person;
 mod policy;

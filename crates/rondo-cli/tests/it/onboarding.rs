@@ -1,0 +1,72 @@
+//! Setting the gateway up, and seeing what a model reads.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use serde_json::{Value, json};
+use std::fs;
+
+#[tokio::test]
+async fn onboarding_writes_a_workspace_once_and_says_what_is_missing() {
+    let env = TestEnv::new();
+    let first = env.run(&["onboard"]).await;
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let names = "SOUL.md, AGENTS.md, USER.md, TOOLS.md, HEARTBEAT.md, MEMORY.md";
+    assert!(
+        first.stdout.contains(&format!("Written: {names}")),
+        "{first:?}"
+    );
+    assert!(
+        first.stderr.contains("no channel is set up yet"),
+        "{first:?}"
+    );
+    let workspace = env.home().join(".local/share/rondo/hub/workspace");
+    fs::write(workspace.join("SOUL.md"), "mine").unwrap();
+    let again = env.run(&["onboard"]).await;
+    assert!(
+        again.stdout.contains(&format!("Left as they are: {names}")),
+        "{again:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(workspace.join("SOUL.md")).unwrap(),
+        "mine"
+    );
+    let wrong = env
+        .run(&["onboard", "--channel", "telegram", "--owner", "ann"])
+        .await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("`ann` is not NAME=ID"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_sessions_context_is_shown_with_what_the_provider_counted() {
+    let env = TestEnv::new();
+    let before = env.run(&["context", "show", "latest"]).await;
+    assert_ne!(before.code, Some(0), "{before:?}");
+    let todo = calls("todo", &json!({"items": []}));
+    let server = serve(vec![todo, says("Done.").usage(4_000, 5)]).await;
+    env.ask(&server, &["Anything to do?"]).await;
+    let shown = env.run(&["context", "show", "latest"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for part in [
+        "system 1",
+        "tools (",
+        "history (4)",
+        "1 exchanges",
+        "total",
+        "counted 4000 tokens",
+    ] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    let json = env.run(&["context", "show", "latest", "--json"]).await;
+    let parts: Vec<Value> = json
+        .stdout
+        .lines()
+        .map(|it| serde_json::from_str(it).unwrap())
+        .collect();
+    let (total, parts) = parts.split_last().unwrap();
+    let sum: u64 = parts.iter().map(|it| it["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (total["part"].as_str(), total["bytes"].as_u64()),
+        (Some("total"), Some(sum))
+    );
+    assert_eq!(total["reported"], 4_000);
+}
