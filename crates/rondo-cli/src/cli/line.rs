@@ -349,10 +349,20 @@ fn mistaken(cli: &Command, words: &[OsString], literal: bool) -> Option<Line> {
     (!guesses.is_empty()).then(|| refused(first, &guesses, &texts))
 }
 
+/// Commands that are named where several may have been meant.
+const GUESSES_MAX: usize = 4;
+
 fn refused(first: &str, guesses: &[String], words: &[&str]) -> Line {
+    let others = match guesses.len().saturating_sub(GUESSES_MAX) {
+        0 => None,
+        1 => Some("1 other".to_owned()),
+        more => Some(format!("{more} others")),
+    };
     let guesses = guesses
         .iter()
+        .take(GUESSES_MAX)
         .map(|it| format!("`{it}`"))
+        .chain(others)
         .collect::<Vec<_>>()
         .join(" or ");
     let question = words.join(" ");

@@ -244,10 +244,13 @@ fn next_command(round: u64, parks: bool, url: &str, standing: &Standing) -> Opti
     Some(all.map(str::to_owned).collect())
 }
 
-/// Half of the time, a listener that comes when the turn may have begun.
+/// Half of the time, a listener that comes when the turn may have begun. It is of no turn and does not have its mark, so
+/// that what is killed of the turn is never the listener.
 fn listener(dir: &CaseDir, random: &mut Random) -> Option<Child> {
     let listens = random.one_in(2);
-    listens.then(|| dir.command(RONDO).arg("attach").spawn().unwrap())
+    let mut command = dir.command(RONDO);
+    command.arg("attach").env_remove(target::MARK);
+    listens.then(|| command.spawn().unwrap())
 }
 
 /// Returns what is wrong with a listener's end, if anything is.

@@ -29,7 +29,7 @@ surface!(stream:
     TokenUsage, ToolDefinition, ToolExecutor, ToolRegistry, ToolResult, TurnResult,
     build_messages_from_result, validate_tool_args,
 );
-surface!(react: Agent, AgentEvent, EVENTS_WAITING_MAX, LlmClient, TerminalContext, Tool);
+surface!(react: Agent, AgentEvent, EVENTS_WAITING_MAX, EventReader, LlmClient, TerminalContext, Tool);
 surface!(shell:
     Agent, ChatMessage, ChatRole, ExecResult, FunctionCall, MessageError, ShellError, State,
     StreamEvent, StreamEventType, StreamTool, ToolCall, exec_tool_definition, execute_command,

@@ -201,7 +201,8 @@ fn hub_19_errors_of_the_library_are_types_and_only_the_program_reports_with_anyh
                 continue;
             };
             types += 1;
-            let above = &code[at.saturating_sub(3)..at];
+            // The text of an error may take lines of its own between.
+            let above = &code[at.saturating_sub(5)..at];
             if !above.iter().any(|line| line.contains("thiserror::Error")) {
                 untyped.push(format!("{path}: {name}"));
             }

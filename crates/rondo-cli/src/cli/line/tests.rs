@@ -133,7 +133,7 @@ fn a_word_that_is_near_a_command_is_not_asked() {
         ("prune", "`rondo session prune`"),
         (
             "list",
-            "`rondo session list` or `rondo profiles list` or `rondo skills list` or `rondo models list` or `rondo config list` or `rondo policy list` or `rondo mcp list` or `rondo memory list`",
+            "`rondo users list` or `rondo session list` or `rondo profiles list` or `rondo skills list` or 6 others",
         ),
     ] {
         let shown = guess(&[word]);
