@@ -45,7 +45,7 @@ pub enum AccountError {
     Setup(#[from] SetupError),
     /// It cannot be read or written.
     #[error("the users cannot be read or written: {0}")]
-    Store(#[from] MailboxError),
+    Journal(#[from] MailboxError),
     /// A key was not made.
     #[error(transparent)]
     Key(#[from] KeyError),

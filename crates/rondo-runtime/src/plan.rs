@@ -357,9 +357,10 @@ mod tests {
         let env = Env::of(&[("RONDO_HOME", home.path().to_str().unwrap())]);
         let directory = home.path().to_owned();
         let settings = Settings::load(env, directory, Layer::default(), &NoNotices).unwrap();
+        let of_hub = rondo_core::profile::builtin("hub").unwrap().allowed_tools;
         for (name, allowed, is_forbidden) in [
             ("default", vec!["save_memory".to_owned()], false),
-            ("hub", vec![], true),
+            ("hub", of_hub, true),
             ("python", vec!["eval_expr".to_owned()], false),
             ("gone", vec![], false),
         ] {

@@ -45,6 +45,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-http/",
             "crates/rondo-cli/",
             "crates/rondo-exec/",
+            "crates/rondo-hub/src/api/limiter.rs",
             "crates/rondo-hub/src/hub.rs",
             "crates/rondo-hub/src/recovery.rs",
             "crates/rondo-launch/",
@@ -167,7 +168,12 @@ const RULES: [Rule; 15] = [
         words: &["functionCall", "tool_call_id", "finishReason"],
         view: View::Strings,
         only_in: &[],
-        not_in: &["crates/rondo-wire/", "crates/rondo-designs/"],
+        // Scripts read messages in the form of their design.
+        not_in: &[
+            "crates/rondo-wire/",
+            "crates/rondo-designs/",
+            "crates/rondo-script/src/answer.rs",
+        ],
         sample: "map.get(\"tool_call_id\")",
     },
     Rule {
@@ -198,6 +204,10 @@ const RULES: [Rule; 15] = [
             "crates/rondo-policy/src/analysis/",
             "crates/rondo-launch/src/simple.rs",
             "crates/rondo-local/src/prompt/examples",
+            // These name a function of scripts.
+            "crates/rondo-script/src/api/commands.rs",
+            "crates/rondo-script/src/init/vm.rs",
+            "crates/rondo-script/src/names.rs",
         ],
         sample: "if call.name == \"exec\" {}",
     },

@@ -167,7 +167,7 @@ fn lines(list: &[Account]) -> String {
 fn failed(error: AccountError) -> CliError {
     match error {
         AccountError::Setup(error) => error.into(),
-        AccountError::Store(_) => CliError::caused(Exit::Journal, error),
+        AccountError::Journal(_) => CliError::caused(Exit::Journal, error),
         AccountError::Exists { .. } => {
             CliError::caused(Exit::Input, error).hint("`rondo users key NAME` makes another key")
         }

@@ -116,7 +116,7 @@ mod tests {
             (
                 "local a = rondo.agent {}\nlocal c = ('x' | a) | 'y'\nprint(c.stop)",
                 3,
-                "a conversation has no field `stop`",
+                "a conversation has no field `stop`; did you mean `stop_reason`?",
             ),
             (
                 "local a = rondo.agent {}\nprint(a.model)",
