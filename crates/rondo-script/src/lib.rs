@@ -1,7 +1,7 @@
 //! Agents as programs: scripts in Lua whose calls are recorded, so that one that was cut off goes on where it was.
 //!
 //! A script runs again from its beginning when it is resumed. Everything that it does outside of itself goes through
-//! functions that are recorded ([`ledger`]): those whose results are in the records return these, and nothing happens.
+//! functions that are recorded (`ledger`): those whose results are in the records return these, and nothing happens.
 //! What the same script does with the same results is the same: time, random numbers and the order of tables are, too.
 //!
 //! # Layout

@@ -1,11 +1,11 @@
 //! The full-screen interface: a conversation with its calls and questions above an input.
 //!
 //! It is a host like others: it works on a session through the runtime's handle, and hears of it by the session's
-//! updates. What is typed and what happens goes into [`App`](app::App), a plain value; frames and effects come out. So
+//! updates. What is typed and what happens goes into `App`, a plain value; frames and effects come out. So
 //! all of it but the terminal can be tried without one.
 //!
 //! # Layout
-//! - `run`: the loop between terminal, session and [`App`](app::App).
+//! - `run`: the loop between terminal, session and `App`.
 //! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
 //! - [`prompt`]: what is typed, shared with the line prompt.
 //! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.

@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`Api`]: the channel. `listener` accepts connections, `guard` refuses what is not addressed to this hub or comes from
 //!   a stranger's page, `limiter` bounds how often keys are tried.
-//! - `routes`: the table of all routes, each a [`route`]; `openapi` describes them. `call`: a request and who sent it.
+//! - `routes`: the table of all routes, each a `route`; `openapi` describes them. `call`: a request and who sent it.
 //! - `chats`, `events`, `files`, `inbound`, `service`: what the routes do.
 //! - `messages`: what was delivered to the chats, as rows in the journal's file. `revoked`: ends streams of revoked keys.
 
