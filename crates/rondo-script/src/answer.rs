@@ -2,7 +2,7 @@
 
 use rondo_runtime::script::{RecordedCall, ScriptAgent};
 use rondo_runtime::{SetupError, SetupErrorKind};
-use rondo_types::{ErrorClass, Message, Outcome, Role, SessionId, StopReason, Transcript, Used};
+use rondo_types::{ErrorClass, Message, Outcome, Role, SessionId, StopReason, Transcript};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -35,17 +35,6 @@ fn kind_of(class: ErrorClass) -> SetupErrorKind {
         ErrorClass::Auth => SetupErrorKind::Auth,
         _ => SetupErrorKind::Other,
     }
-}
-
-/// Returns what a turn used.
-pub(crate) fn used(outcome: &Outcome) -> Used {
-    let own = Used {
-        steps: outcome.steps,
-        calls: outcome.tool_calls,
-        tokens: outcome.usage.total(),
-        cost: outcome.cost,
-    };
-    own.plus(outcome.delegated.unwrap_or_default())
 }
 
 /// Returns a turn as a script gets it. `known` is how many messages of the transcript it has had before.

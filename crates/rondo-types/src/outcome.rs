@@ -60,6 +60,18 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns what the turn used, with the turns that its calls started.
+    #[must_use]
+    pub fn used(&self) -> Used {
+        let own = Used {
+            steps: self.steps,
+            calls: self.tool_calls,
+            tokens: self.usage.total(),
+            cost: self.cost,
+        };
+        own.plus(self.delegated.unwrap_or_default())
+    }
+
     /// Returns the outcome of a turn that failed before it did anything.
     #[must_use]
     pub fn failed(error: ModelError) -> Self {

@@ -13,7 +13,7 @@ const FILES_SHOWN_MAX: usize = 50;
 /// Returns the outcome of the call that started a child whose turn is over. An answer is a success, also where a limit
 /// ended the work early, which the result says; what has no answer of a model is a failure.
 pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> ToolOutcome {
-    let used = used(outcome);
+    let used = outcome.used();
     match outcome.answered
         && outcome.error.is_none()
         && outcome.stop_reason != StopReason::Cancelled
@@ -27,17 +27,6 @@ pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> Tool
         }),
         false => ToolOutcome::Error(failed(child, outcome, seen, used)),
     }
-}
-
-/// Returns what a turn used, with the turns that it started.
-fn used(outcome: &Outcome) -> Used {
-    let own = Used {
-        steps: outcome.steps,
-        calls: outcome.tool_calls,
-        tokens: outcome.usage.total(),
-        cost: outcome.cost,
-    };
-    own.plus(outcome.delegated.unwrap_or_default())
 }
 
 fn succeeded(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> Value {
