@@ -24,15 +24,16 @@ use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
 use rondo_core::{
     Approver, EventSender, Gate, Interceptor, Journal, OutsideText, ResumeError, Tool, TurnControl,
-    TurnEnd, TurnSetup, resume_turn, run_turn,
+    TurnEnd, TurnSetup, control, events, resume_turn, run_turn,
 };
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
 use rondo_policy::{GateOptions, Workdir};
-use rondo_types::{Message, Profile, SessionId, Transcript, TurnId};
+use rondo_types::{Message, Profile, SessionId, Transcript, TurnEvent, TurnId};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
 
 /// How a turn starts.
 pub enum TurnStart {
@@ -446,6 +447,43 @@ impl Turn {
     #[must_use]
     pub fn toolset(&self) -> &Toolset {
         &self.toolset
+    }
+
+    /// Runs the turn as [`run`](Self::run) does, is stopped by `cancel` and hands on every event.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub(crate) async fn run_within(
+        self,
+        runtime: &Runtime,
+        cancel: &CancellationToken,
+        mut on_event: impl FnMut(TurnEvent),
+    ) -> Result<TurnEnd> {
+        let (sender, mut listener) = events::channel(self.session().clone(), self.id());
+        let sender = runtime.observe(sender).await;
+        let (handle, turn_control) = control();
+        let mut is_stopped = false;
+        let ended = {
+            let mut running = Box::pin(self.run(sender, turn_control));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = listener.next() => on_event(event),
+                    () = cancel.cancelled(), if !is_stopped => {
+                        is_stopped = true;
+                        handle.cancel();
+                    }
+                    ended = &mut running => break ended?,
+                }
+            }
+        };
+        while let Some(event) = listener.next().await {
+            on_event(event);
+        }
+        Ok(ended)
     }
 
     /// Runs the turn until its outcome, or until it is parked, from its beginning or from its records.

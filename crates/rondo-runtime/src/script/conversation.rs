@@ -8,7 +8,7 @@ use crate::extensions::Extensions;
 use crate::session::Session;
 use crate::sessions;
 use crate::turn::{MakeGate, TurnHost, TurnStart};
-use rondo_core::{Approver, Tool, TurnEnd, control, events};
+use rondo_core::{Approver, Tool, TurnEnd};
 use rondo_journal::StoreError;
 use rondo_types::{CallId, Message, Outcome, Question, SessionId, Transcript, TurnEvent};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl AgentConversation {
         agent: &ScriptAgent,
         message: Message,
         host: ConversationHost<'_>,
-        mut on_event: impl FnMut(TurnEvent),
+        on_event: impl FnMut(TurnEvent),
     ) -> Result<Asked> {
         let settings = agent.settings(script.settings());
         let mut session = self.opened(script, settings).await?;
@@ -125,27 +125,9 @@ impl AgentConversation {
             ..TurnHost::new(host.approver, script.secrets().clone())
         };
         let turn = session.turn(&plan, connected, start, turn_host)?;
-        let (sender, mut listener) = events::channel(turn.session().clone(), turn.id());
-        let sender = script.runtime().observe(sender).await;
-        let (handle, turn_control) = control();
-        let mut is_stopped = false;
-        let ended = {
-            let mut running = Box::pin(turn.run(sender, turn_control));
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(event) = listener.next() => on_event(event),
-                    () = host.cancel.cancelled(), if !is_stopped => {
-                        is_stopped = true;
-                        handle.cancel();
-                    }
-                    ended = &mut running => break ended?,
-                }
-            }
-        };
-        while let Some(event) = listener.next().await {
-            on_event(event);
-        }
+        let ended = turn
+            .run_within(script.runtime(), &host.cancel, on_event)
+            .await?;
         match ended {
             TurnEnd::Parked(parked) => Ok(Asked::Parked(parked.questions)),
             TurnEnd::Done(outcome) => {

@@ -17,7 +17,7 @@ use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{CallEnd, MailBody, Mailbox as _, NewMail, ToolInvocation};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_core::{Gate, TurnEnd, control, events};
+use rondo_core::{Gate, TurnEnd};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
 use rondo_types::{Allowance, Answer, Message, Outcome, QuestionId, SessionId, ToolOutcome};
 use std::sync::Arc;
@@ -99,28 +99,11 @@ impl Child<'_> {
         self.hand_on_answers().await?;
         let ready = self.ready(task, tools, invocation.allowance).await?;
         let (mut session, turn) = (ready.session, ready.turn);
-        let (sender, mut listener) = events::channel(turn.session().clone(), turn.id());
-        let sender = self.parent.runtime.observe(sender).await;
-        let (handle, turn_control) = control();
         let mut relay = Relay::new(invocation.progress);
-        let mut is_stopped = false;
-        let ended = {
-            let mut running = Box::pin(turn.run(sender, turn_control));
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(event) = listener.next() => relay.take(event),
-                    () = invocation.cancel.cancelled(), if !is_stopped => {
-                        is_stopped = true;
-                        handle.cancel();
-                    }
-                    ended = &mut running => break ended?,
-                }
-            }
-        };
-        while let Some(event) = listener.next().await {
-            relay.take(event);
-        }
+        let runtime = &self.parent.runtime;
+        let ended = turn
+            .run_within(runtime, &invocation.cancel, |event| relay.take(event))
+            .await?;
         match ended {
             TurnEnd::Parked(parked) => Ok(CallEnd::Waiting {
                 child: self.id.clone(),
