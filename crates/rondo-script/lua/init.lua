@@ -1,47 +1,19 @@
 -- What `init.lua` sees of Rondo: functions that register, and safe forms of what Lua has.
 local core, options = ...
 
-local raw_error, raw_pairs, raw_type, raw_setmetatable, raw_rawget = error, pairs, type, setmetatable, rawget
-local raw_tostring, raw_select, concat, sort, format = tostring, select, table.concat, table.sort, string.format
+local raw_pairs, raw_type, raw_setmetatable, raw_rawget = pairs, type, setmetatable, rawget
+local raw_tostring, concat, sort, format = tostring, table.concat, table.sort, string.format
 local where = core.where
 
-local function fail(message)
-  raw_error(where() .. message, 0)
-end
-
-local function checked(call)
-  return function(...)
-    local value, message = call(...)
-    if message ~= nil then
-      raw_error(message, 0)
-    end
-    return value
-  end
-end
+local common = core.common(where, options)
+local fail, checked, words_of = common.fail, common.checked, common.words_of
+local expect = common.expecting("is")
 
 local function known_options(of, given)
   if raw_type(given) ~= "table" then
     fail(format("%s takes a table, not a %s", of, raw_type(given)))
   end
-  local known = options[of]
-  for name in raw_pairs(given) do
-    if not known[name] then
-      local names = {}
-      for it in raw_pairs(known) do
-        names[#names + 1] = it
-      end
-      sort(names)
-      fail(format("%s has no option `%s`; its options are: %s", of, raw_tostring(name), concat(names, ", ")))
-    end
-  end
-  return given
-end
-
-local function expect(of, value, kind)
-  if raw_type(value) ~= kind then
-    fail(format("%s is a %s, not a %s", of, kind, raw_type(value)))
-  end
-  return value
+  return common.known_options(of, given)
 end
 
 rondo = {}
@@ -119,14 +91,6 @@ end
 rondo.json = { decode = checked(core.json_decode), encode = checked(core.json_encode), array = core.array, null = core.null }
 rondo.env = core.env
 
-local function words_of(...)
-  local words = {}
-  for at = 1, raw_select("#", ...) do
-    words[at] = raw_tostring((raw_select(at, ...)))
-  end
-  return concat(words, "\t")
-end
-
 rondo.log = function(...)
   core.note(words_of(...))
 end
@@ -142,15 +106,6 @@ end
 os = { time = core.time, date = core.date, getenv = core.env }
 io = nil
 
-local raw_load = load
-function load(chunk, name, _, environment)
-  if raw_type(chunk) ~= "string" then
-    fail("`load` takes a text")
-  end
-  if environment == nil then
-    return raw_load(chunk, name or chunk, "t")
-  end
-  return raw_load(chunk, name or chunk, "t", environment)
-end
+load = common.load_text
 
 dofile, loadfile, collectgarbage, string.dump, debug, require = nil, nil, nil, nil, nil, nil

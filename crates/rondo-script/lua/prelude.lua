@@ -3,48 +3,15 @@ local core, options = ...
 
 local raw_error, raw_pairs, raw_next, raw_type, raw_select = error, pairs, next, type, select
 local raw_setmetatable, raw_getmetatable, raw_rawget, raw_tostring = setmetatable, getmetatable, rawget, tostring
-local create, resume, status, yield = coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local pack, unpack, sort, concat = table.pack, table.unpack, table.sort, table.concat
 local mathtype, format = math.type, string.format
 local where, pending, is_ending = core.where, core.pending, core.is_ending
 local raw_pcall, raw_xpcall = pcall, xpcall
 
-local function fail(message)
-  raw_error(where() .. message, 0)
-end
-
--- Calls a function of Rust, which returns a value, or nothing and why.
-local function checked(call)
-  return function(...)
-    local value, message = call(...)
-    if message ~= nil then
-      raw_error(message, 0)
-    end
-    return value
-  end
-end
-
-local function known_options(of, given)
-  local known = options[of]
-  for name in raw_pairs(given) do
-    if not known[name] then
-      local names = {}
-      for it in raw_pairs(known) do
-        names[#names + 1] = it
-      end
-      sort(names)
-      fail(format("%s has no option `%s`; its options are: %s", of, raw_tostring(name), concat(names, ", ")))
-    end
-  end
-  return given
-end
-
-local function expect(of, value, kind)
-  if raw_type(value) ~= kind then
-    fail(format("%s takes a %s, not a %s", of, kind, raw_type(value)))
-  end
-  return value
-end
+local common = core.common(where, options)
+local fail, checked, known_options, words_of = common.fail, common.checked, common.known_options, common.words_of
+local expect = common.expecting("takes")
 
 -- The order of keys in which every run of a script walks through a table: numbers, texts, and others as they come.
 local function before(one, other)
@@ -468,21 +435,13 @@ end
 rondo.args = core.args
 rondo.env = core.env
 rondo.log = function(...)
-  local words = {}
-  for at = 1, raw_select("#", ...) do
-    words[at] = raw_tostring((raw_select(at, ...)))
-  end
-  core.stderr(concat(words, "\t") .. "\n")
+  core.stderr(words_of(...) .. "\n")
 end
 
 -- What Lua has ------------------------------------------------------------------------------------------------
 
 function print(...)
-  local words = {}
-  for at = 1, raw_select("#", ...) do
-    words[at] = raw_tostring((raw_select(at, ...)))
-  end
-  core.stdout(concat(words, "\t") .. "\n")
+  core.stdout(words_of(...) .. "\n")
 end
 
 arg = core.args
@@ -553,15 +512,7 @@ end
 math.randomseed = function() end
 
 local raw_load = load
-function load(chunk, name, _, environment)
-  if raw_type(chunk) ~= "string" then
-    fail("`load` takes a text")
-  end
-  if environment == nil then
-    return raw_load(chunk, name or chunk, "t")
-  end
-  return raw_load(chunk, name or chunk, "t", environment)
-end
+load = common.load_text
 
 local modules = {}
 local module_text = checked(core.module)

@@ -2,7 +2,7 @@
 
 use crate::names::{CONVERSATION, MEMBERS, Names, OPTIONS, RONDO};
 use crate::shared::Shared;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, VmState};
+use mlua::{HookTriggers, Lua, LuaOptions, StdLib, Table, VmState};
 use std::sync::Arc;
 
 /// Memory of one script, in bytes.
@@ -11,6 +11,8 @@ pub(crate) const MEMORY_BYTES_MAX: usize = 512 << 20;
 const INSTRUCTIONS: u32 = 10_000;
 /// What scripts see, in Lua.
 const PRELUDE: &str = include_str!("../lua/prelude.lua");
+/// What both kinds of preludes stand on, in Lua.
+const COMMON: &str = include_str!("../lua/common.lua");
 /// What makes JSON Schemas of parameters, in Lua.
 const SCHEMA: &str = include_str!("../lua/schema.lua");
 
@@ -53,7 +55,7 @@ pub(crate) fn bound(
 pub(crate) fn new(shared: &Arc<Shared>) -> mlua::Result<Lua> {
     let lua = bare(MEMORY_BYTES_MAX)?;
     let core = crate::api::functions(&lua, shared)?;
-    core.set("schema", schema(&lua)?)?;
+    add_shared(&lua, &core)?;
     lua.load(PRELUDE)
         .set_name("=rondo")
         .call::<()>((core, options(&lua, OPTIONS)?))?;
@@ -62,12 +64,15 @@ pub(crate) fn new(shared: &Arc<Shared>) -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// Returns what makes JSON Schemas of parameters.
+/// Adds what every prelude is given: the functions that all stand on, and what makes JSON Schemas of parameters.
 ///
 /// # Errors
 /// When there is no memory for it.
-pub(crate) fn schema(lua: &Lua) -> mlua::Result<Function> {
-    lua.load(SCHEMA).set_name("=rondo").into_function()
+pub(crate) fn add_shared(lua: &Lua, core: &Table) -> mlua::Result<()> {
+    for (name, source) in [("common", COMMON), ("schema", SCHEMA)] {
+        core.set(name, lua.load(source).set_name("=rondo").into_function()?)?;
+    }
+    Ok(())
 }
 
 /// Returns the known names of options and fields, as sets.

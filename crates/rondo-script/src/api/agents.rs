@@ -272,7 +272,7 @@ impl Turn<'_> {
                 TurnState::New => break self.run(conversation, text).await?,
             }
         };
-        self.shared.session.count(answer::used(&outcome));
+        self.shared.session.count(outcome.used());
         if let Some(failure) = answer::failure(&outcome, &self.agent.agent.name) {
             let is_stopped = self.shared.cancel.is_cancelled();
             return Err(match is_stopped {

@@ -143,14 +143,21 @@ async fn exec(
 
 /// Returns what the script gets of a command.
 fn result(shared: &Shared, outcome: ToolOutcome) -> Result<Value, CallError> {
-    let told = match outcome {
-        ToolOutcome::Ok(output) => output.value,
-        ToolOutcome::Error(error) if error.code == ToolErrorCode::Timeout => error.details,
+    match outcome {
         ToolOutcome::Error(error)
             if error.code == ToolErrorCode::Cancelled && shared.cancel.is_cancelled() =>
         {
-            return Err(CallError::end(ScriptError::Stopped));
+            Err(CallError::end(ScriptError::Stopped))
         }
+        outcome => told(outcome),
+    }
+}
+
+/// Returns what Lua gets of a command, whether it ended by itself or at its time.
+pub(crate) fn told(outcome: ToolOutcome) -> Result<Value, CallError> {
+    let told = match outcome {
+        ToolOutcome::Ok(output) => output.value,
+        ToolOutcome::Error(error) if error.code == ToolErrorCode::Timeout => error.details,
         ToolOutcome::Error(error) => return Err(CallError::failed(error.message)),
     };
     // What could not run is told as a text.

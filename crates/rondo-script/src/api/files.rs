@@ -57,38 +57,17 @@ fn reading(to: &Functions<'_>) -> mlua::Result<()> {
         "files_exists",
         "rondo.files.exists",
         |shared, lua, at, path: String| async move {
-            let file = shared.session.settings().directory.join(&path);
-            let arguments = json!(path);
-            let call = shared.call(
-                &at,
-                "rondo.files.exists",
-                &arguments,
-                Keeping::Look,
-                async |_| {
-                    let is_there = blocking(&path, move || file.try_exists()).await?;
-                    Ok(Value::Bool(is_there))
-                },
-            );
-            Ok(to_lua(&lua, &call.await?)?)
+            let is_there =
+                looked(&shared, &at, "rondo.files.exists", path, Path::try_exists).await?;
+            Ok(to_lua(&lua, &is_there)?)
         },
     )?;
     to.waiting(
         "files_list",
         "rondo.files.list",
         |shared, lua, at, path: String| async move {
-            let directory = shared.session.settings().directory.join(&path);
-            let arguments = json!(path);
-            let call = shared.call(
-                &at,
-                "rondo.files.list",
-                &arguments,
-                Keeping::Look,
-                async |_| {
-                    let names = blocking(&path, move || list(&directory)).await?;
-                    Ok(json!(names))
-                },
-            );
-            Ok(to_lua(&lua, &call.await?)?)
+            let names = looked(&shared, &at, "rondo.files.list", path, list).await?;
+            Ok(to_lua(&lua, &names)?)
         },
     )
 }
@@ -127,6 +106,22 @@ fn writing(to: &Functions<'_>) -> mlua::Result<()> {
 fn is_module_part(part: &str) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     !part.is_empty() && part.chars().all(is_part)
+}
+
+/// Looks at what a path leads to from the script's directory.
+async fn looked<T: Into<Value> + Send + 'static>(
+    shared: &Arc<Shared>,
+    at: &Position,
+    function: &'static str,
+    path: String,
+    look: fn(&Path) -> io::Result<T>,
+) -> Result<Value, CallError> {
+    let there = shared.session.settings().directory.join(&path);
+    let arguments = json!(path);
+    let call = shared.call(at, function, &arguments, Keeping::Look, async |_| {
+        Ok(blocking(&path, move || look(&there)).await?.into())
+    });
+    call.await
 }
 
 async fn read(

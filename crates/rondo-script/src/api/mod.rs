@@ -15,6 +15,7 @@ mod servers;
 mod system;
 mod tools;
 
+pub(crate) use commands::told;
 pub(crate) use json::add as add_json;
 pub(crate) use system::date;
 pub(crate) use tools::spec_of;

@@ -3,7 +3,7 @@
 
 use super::registered::{Command, EACH_MAX, Event, Handler, Registered, RegisteredTool, Run};
 use super::{InitKey, tool};
-use crate::api::{add_json, date, reason};
+use crate::api::{add_json, date, reason, told};
 use crate::error::{CallError, message_of};
 use crate::names::INIT_OPTIONS;
 use crate::shared::{Position, to_lua};
@@ -13,7 +13,7 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::OutputSink;
 use rondo_runtime::Notices;
 use rondo_runtime::script::ScriptSession;
-use rondo_types::{CallId, TimeMs, ToolErrorCode, ToolOutcome};
+use rondo_types::{CallId, TimeMs};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -118,7 +118,7 @@ impl InitVm {
         });
         let lua = vm::bare(MEMORY_BYTES_MAX)?;
         let core = functions(&lua, &shared)?;
-        core.set("schema", vm::schema(&lua)?)?;
+        vm::add_shared(&lua, &core)?;
         let options = vm::options(&lua, INIT_OPTIONS)?;
         lua.load(PRELUDE)
             .set_name("=rondo")
@@ -379,24 +379,5 @@ fn exec(
         OutputSink::discard(),
         CancellationToken::new(),
     ))?;
-    let told = match ran {
-        ToolOutcome::Ok(output) => output.value,
-        ToolOutcome::Error(error) if error.code == ToolErrorCode::Timeout => error.details,
-        ToolOutcome::Error(error) => return Err(CallError::Failed(error.message)),
-    };
-    if let Value::String(why) = told {
-        return Err(CallError::Failed(why));
-    }
-    let code = told.get("exitCode").cloned().unwrap_or(Value::Null);
-    let stdout = told
-        .get("stdout")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let result = json!({
-        "stdout": stdout.replace("\r\n", "\n"),
-        "ok": code == json!(0),
-        "exit_code": code,
-        "timed_out": told.get("timed_out").is_some(),
-    });
-    Ok(to_lua(lua, &result)?)
+    Ok(to_lua(lua, &told(ran)?)?)
 }
