@@ -4,6 +4,7 @@ use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::{AskMode, source, working_directory};
 use crate::commands::{editor, report::output_of};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput};
 use crate::{repl, user_input};
@@ -61,13 +62,7 @@ pub(crate) fn run(
     color: Option<ColorChoice>,
     early: &Output,
 ) -> Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| {
-        let error = anyhow::Error::new(err).context("failed to start the runtime");
-        CliError::caused(Exit::Error, error)
-    })?;
+    let runtime = executor::of_this_thread()?;
     let mut again = ReplArgs {
         turn: args.turn.clone(),
         ..ReplArgs::default()

@@ -21,6 +21,7 @@ mod changes;
 mod cli;
 mod commands;
 mod error;
+mod executor;
 mod exit;
 mod full_screen;
 mod log;

@@ -5,6 +5,7 @@ use super::editor;
 use super::report::{current_dir, print_early_result};
 use crate::cli::{AnswerArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::remember::{self, Remember};
@@ -108,13 +109,7 @@ fn remembered(
 }
 
 fn keep(parked: &mut Parked, answer: Answer) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| {
-        let context = "failed to start the runtime";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
+    let runtime = executor::of_this_thread()?;
     Ok(runtime.block_on(parked.answer(answer))?)
 }
 

@@ -5,6 +5,7 @@ use super::report::{current_dir, write_failed};
 use crate::changes::Changes;
 use crate::cli::{AttachArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{FinishedTurn, JsonView, TextView, View};
@@ -38,13 +39,7 @@ pub(super) fn run(
     };
     let settings = Settings::load(env, current_dir()?, layer, output)?;
     let watch = SessionWatch::open(&settings, &args.session)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| {
-        let context = "failed to start the runtime";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
+    let runtime = executor::of_this_thread()?;
     let format = args.format();
     let view: Box<dyn View> = match format {
         OutputFormat::Text => Box::new(TextView::new(*output, Screen::new(), Changes::default())),

@@ -5,6 +5,7 @@ mod hub;
 use super::report::{current_dir, write_failed};
 use crate::cli::DoctorArgs;
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_http::probe::{Check, ProbeReport, probe};
@@ -270,10 +271,7 @@ fn explained(error: &SetupError) -> String {
 }
 
 fn probe_now(target: &ModelTarget, settings: &Settings, report: &mut Report) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let runtime = executor::of_this_thread()?;
     let seen = runtime.block_on(async {
         let key = target.key(settings).await?;
         let model = transport::http_model(target, key, target.dialect(), true, settings)?;

@@ -4,6 +4,7 @@ use super::editor::edit;
 use super::report::{current_dir, write_failed};
 use crate::cli::{MemoryArgs, MemoryCommand};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_runtime::Layer;
@@ -82,10 +83,7 @@ fn failed(error: MemoryError) -> CliError {
 }
 
 fn search(memories: &Memories, query: &str, limit: usize, output: &Output) -> Result<Vec<Memory>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let runtime = executor::of_this_thread()?;
     let found = runtime
         .block_on(memories.search(query, limit))
         .map_err(failed)?;

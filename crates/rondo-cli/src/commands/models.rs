@@ -3,6 +3,7 @@
 use super::report::{current_dir, write_failed};
 use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_runtime::Layer;
@@ -84,13 +85,7 @@ fn pull(
     settings: &Settings,
     output: &Output,
 ) -> Result<std::path::PathBuf> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| {
-            let context = "failed to start the runtime";
-            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-        })?;
+    let runtime = executor::of_this_thread()?;
     let options = FetchOptions::of(settings);
     let fetched = runtime.block_on(fetch(wanted, store, &options, output));
     runtime.shutdown_background();

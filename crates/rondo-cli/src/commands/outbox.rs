@@ -3,6 +3,7 @@
 use super::report::{current_dir, write_failed};
 use crate::cli::{OutboxArgs, OutboxCommand};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_core::ports::{Outbox, OutboxId, OutboxRow};
@@ -24,9 +25,7 @@ const TEXT_CHARS_MAX: usize = 60;
 pub(super) fn run(args: &OutboxArgs, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let store = sessions::open(&settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let runtime = executor::of_this_thread()?;
     let failed = |err| CliError::caused(Exit::Journal, err);
     let (id, done) = match args.command {
         OutboxCommand::List => {

@@ -3,6 +3,7 @@
 use super::report::{current_dir, write_failed};
 use crate::cli::{RoleName, UsersArgs, UsersCommand};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_hub::accounts::{Account, AccountError, Accounts};
@@ -29,13 +30,7 @@ const KEY_FILE: &str = "hub-key";
 pub(super) fn run(args: UsersArgs, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let accounts = Accounts::open(&settings).map_err(failed)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| {
-        let context = "failed to start the runtime";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
+    let runtime = executor::of_this_thread()?;
     let work = async {
         match args.command {
             UsersCommand::Add {

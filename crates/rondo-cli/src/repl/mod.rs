@@ -40,6 +40,7 @@ use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::working_directory;
 use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::{Exit, Stop};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
@@ -164,10 +165,7 @@ pub(crate) fn run(
         repl.tell_directory(&own, args.turn.session.is_some());
     }
     repl.tell_session(restores)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| failed(err, "failed to start the runtime"))?;
+    let runtime = executor::of_this_thread()?;
     let exit = runtime.block_on(repl.until_the_end());
     // A thread that still waits for a key must not keep the process.
     runtime.shutdown_background();

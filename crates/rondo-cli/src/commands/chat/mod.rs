@@ -7,6 +7,7 @@ use super::report::current_dir;
 use super::users::key_file;
 use crate::cli::ChatArgs;
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use lines::Lines;
@@ -42,13 +43,7 @@ pub(super) fn run(args: ChatArgs, env: Env, output: &Output) -> Result<Exit> {
         true => Lines::of(args.message.join(" ")),
         false => Lines::of_stdin(isatty(io::stdin())),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|err| {
-        let context = "failed to start the runtime";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
+    let runtime = executor::of_this_thread()?;
     let is_interactive = !is_single && isatty(io::stdin()) && output.stdout_terminal;
     let talk = Talk::new(client, args.chat, *output, is_interactive);
     runtime.block_on(talk.run(lines))

@@ -1,8 +1,8 @@
 //! Whether the hub's channels are set up, and why a bot is silent.
 
 use super::{Report, in_one_line};
-use crate::error::{CliError, Result};
-use crate::exit::Exit;
+use crate::error::Result;
+use crate::executor;
 use rondo_hub::HubConfig;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::transport;
@@ -58,10 +58,7 @@ pub(super) fn probe(settings: &Settings, report: &mut Report) -> Result<()> {
         // Said before.
         return Ok(());
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let runtime = executor::of_this_thread()?;
     for finding in runtime.block_on(rondo_telegram::check(&api)) {
         match finding.is_good {
             Some(true) => report.good("telegram", &finding.text),

@@ -2,6 +2,7 @@
 
 use super::super::report::{current_dir, write_failed};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, has_person};
 use rondo_runtime::Layer;
@@ -20,10 +21,7 @@ const PASTED_BYTES_MAX: u64 = 16 << 10;
 /// Has the user sign in to a server.
 pub(super) fn log_in(name: &str, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
-    let asynchronous = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+    let asynchronous = executor::of_this_thread()?;
     asynchronous.block_on(signed_in(name, &settings, output))?;
     let text = format!("signed in to the server `{name}`; `rondo mcp test {name}` tries it\n");
     output.stdout(&text).map_err(write_failed)?;

@@ -5,6 +5,7 @@ mod login;
 use super::report::{current_dir, write_failed};
 use crate::cli::{McpArgs, McpCommand, McpServerArgs};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput, has_person};
 use rondo_core::shown;
@@ -215,10 +216,7 @@ fn test(names: &[String], is_json: bool, accept: bool, env: Env, output: &Output
     }
     let is_meant = |server: &Server| names.is_empty() || names.contains(&server.name);
     settings.mcp.servers.retain(is_meant);
-    let asynchronous = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+    let asynchronous = executor::of_this_thread()?;
     let reports = asynchronous.block_on(async {
         // What has changed is shown here, and asked about below.
         let servers = runtime.servers_to_test(&settings)?;

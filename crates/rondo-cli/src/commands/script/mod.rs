@@ -15,6 +15,7 @@ use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::{ColorChoice, RunArgs};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput};
 use crate::screen::Screen;
@@ -85,10 +86,7 @@ fn start(args: RunArgs, env: Env, color: Option<ColorChoice>, early: Output) -> 
     }
     let deadline = settings.values.deadline.map(|it| it.0);
     let stopping = Stopping::start(deadline)?;
-    let tasks = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let tasks = executor::of_this_thread()?;
     let job = Job {
         script,
         resume,

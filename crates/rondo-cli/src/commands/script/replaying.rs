@@ -1,7 +1,7 @@
 //! Recorded scripts that run again over their records alone.
 
-use crate::error::{CliError, Result};
-use crate::exit::Exit;
+use crate::error::Result;
+use crate::executor;
 use rondo_core::ports::RecordBody;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Layer, NoNotices, Runtime};
@@ -19,10 +19,7 @@ pub(in crate::commands) fn replayed(
     if records.is_empty() {
         return Ok(None);
     }
-    let tasks = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let tasks = executor::of_this_thread()?;
     let runtime = Runtime::new(settings.env.clone(), Layer::default(), Arc::new(NoNotices));
     Ok(tasks.block_on(replay_records(&runtime, settings, records, None)))
 }
