@@ -1,5 +1,5 @@
-//! Has the linker put the functions that a turn calls side by side; `cargo xtask layout` writes the
-//! list and says what it is good for.
+//! Has the linker put the functions that a turn calls side by side, and pack the relocations; `cargo xtask layout`
+//! writes the list and says what it is good for.
 //!
 //! Names hold the versions of compiler and crates: what the linker does not know of a list that is
 //! behind stays where it would be anyway. Only the linker that rustup's toolchains bring is asked,
@@ -7,6 +7,7 @@
 
 use std::env::var;
 use std::path::Path;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=layout");
@@ -15,6 +16,9 @@ fn main() {
         println!(
             "cargo::rustc-link-arg-bin=rondo=-Wl,--symbol-ordering-file={list},--no-warn-symbol-ordering"
         );
+        if loads_packed() {
+            println!("cargo::rustc-link-arg-bin=rondo=-Wl,-z,pack-relative-relocs");
+        }
     }
 }
 
@@ -45,4 +49,20 @@ fn brings_lld(target: &str) -> Option<bool> {
     let toolchain = Path::new(&cargo).parent()?.parent()?;
     let linker = format!("lib/rustlib/{target}/bin/gcc-ld/ld.lld");
     Some(target == "x86_64-unknown-linux-gnu" && toolchain.join(linker).exists())
+}
+
+/// Whether the binary runs where its relocations are packed, which the C library reads since 2.36: they are 3 MB of
+/// every process otherwise. A binary for another machine keeps them as they are.
+fn loads_packed() -> bool {
+    if var("HOST").ok() != var("TARGET").ok() {
+        return false;
+    }
+    let said = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let version = said.ok().and_then(|it| String::from_utf8(it.stdout).ok());
+    version.is_some_and(|it| minor_of_glibc_2(&it).is_some_and(|minor| minor >= 36))
+}
+
+/// Reads `glibc 2.MINOR`.
+fn minor_of_glibc_2(version: &str) -> Option<u32> {
+    version.trim().strip_prefix("glibc 2.")?.parse().ok()
 }

@@ -78,6 +78,7 @@ pub(crate) struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Ask a question, let the model work on it, and print the answer
     #[command(after_help = EXIT_CODES)]
@@ -189,6 +190,7 @@ pub(crate) struct ModelsArgs {
 /// Actions on weights. A model is named as in `rondo models list`, by the path of a GGUF file,
 /// or as `hf:owner/repository/file`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ModelsCommand {
     /// List the known models and whether their weights are downloaded
     List,
@@ -456,6 +458,7 @@ pub(crate) struct ProfilesArgs {
 
 /// Actions on profiles.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ProfilesCommand {
     /// List the profiles
     List,
@@ -475,6 +478,7 @@ pub(crate) struct WireArgs {
 
 /// Directions of translation.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum WireCommand {
     /// Decode a response body and print it as one JSON object
     Decode {
@@ -592,7 +596,8 @@ mod tests {
 
     #[test]
     fn every_setting_with_a_flag_is_set_by_it_and_has_its_help() {
-        let command = Cli::command();
+        let mut command = Cli::command();
+        command.build();
         let ask = command.find_subcommand("ask").unwrap();
         for setting in SETTINGS {
             let Some(flag) = setting.flag else {

@@ -12,6 +12,7 @@ pub(crate) struct ConfigArgs {
 
 /// Actions on settings.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ConfigCommand {
     /// List every setting with its effective value and its source
     List {

@@ -11,6 +11,7 @@ pub(crate) struct ContextArgs {
 
 /// Looks at what models read.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ContextCommand {
     /// Show how much of the context each part of a session's requests takes
     Show {

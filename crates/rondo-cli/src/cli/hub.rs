@@ -39,6 +39,7 @@ pub(crate) struct OutboxArgs {
 
 /// Looks at what the hub has not sent.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum OutboxCommand {
     /// List what waits to be sent and what was given up
     List,

@@ -56,16 +56,17 @@ pub(crate) enum Line {
 
 /// Decides what a line means. Every line that names a command first is left as it is.
 pub(crate) fn read(args: Vec<OsString>, streams: Streams) -> Line {
-    let cli = {
-        let mut cli = Cli::command();
-        cli.build();
-        cli
-    };
-    let scanned = Scan::of(&cli, &args);
     let typed = |args| Line::Parse {
         args,
         implied: false,
     };
+    let mut cli = Cli::command();
+    if command_named(&cli, args.get(1)).is_some() {
+        return typed(args);
+    }
+    // Adds every command's options, which are left out until they are asked for.
+    cli.build();
+    let scanned = Scan::of(&cli, &args);
     match scanned.found {
         Found::Help
         | Found::Unknown {

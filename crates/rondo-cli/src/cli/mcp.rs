@@ -11,6 +11,7 @@ pub(crate) struct McpArgs {
 
 /// What is done with servers.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum McpCommand {
     /// Add a server to your configuration file, or replace it
     Add(Box<McpServerArgs>),

@@ -15,6 +15,7 @@ pub(crate) struct MemoryArgs {
 
 /// Actions on memories. A memory is named by its id, of which 4 digits are enough where they are unique.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MemoryCommand {
     /// List memories: the user's, and those of the project in this directory
     List {

@@ -11,6 +11,7 @@ pub(crate) struct PolicyArgs {
 
 /// Questions about the rules.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum PolicyCommand {
     /// Print what becomes of a command, and of each simple command in it; nothing runs
     Check {

@@ -13,6 +13,7 @@ pub(crate) struct SessionArgs {
 
 /// Actions on sessions. A session is named by its id, a prefix of it, or `latest`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SessionCommand {
     /// List sessions, most recent first
     List {

@@ -11,6 +11,7 @@ pub(crate) struct SkillsArgs {
 
 /// Looks at skills.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SkillsCommand {
     /// List the skills of yours and of this folder, and why others cannot be used
     List,

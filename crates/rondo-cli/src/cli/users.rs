@@ -12,6 +12,7 @@ pub(crate) struct UsersArgs {
 
 /// What is done with users.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum UsersCommand {
     /// Add a user, and print a key of the hub's API for them, which is shown this once
     Add {
