@@ -1,6 +1,12 @@
 //! A person's own cells: Python in a live session, commands in a shell that is kept. They are recorded, and the agent
 //! reads of them, in the same way wherever they are run.
 
+mod terminal;
+
+pub use rondo_exec::shell::Keyboard;
+pub use rondo_launch::PtySize;
+pub use terminal::{TERMINAL_EVENTS_MAX, TerminalEvent};
+
 use crate::assignments;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sanitize::plain;
@@ -16,10 +22,11 @@ use rondo_policy::{Variables, Workdir};
 use rondo_python::{CellEnd, SessionError};
 use rondo_types::{Part, SessionId};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::Sender;
 
 /// The bound on what goes along with one question, in commands.
 pub const ATTACHED_MAX: usize = 64;
@@ -92,6 +99,8 @@ pub struct KeptShell {
     state_dir: Option<PathBuf>,
     /// Keys that were typed into it, or that it exports.
     secrets: Mutex<Secrets>,
+    /// Who shows what its terminal gets.
+    watcher: Mutex<Option<Sender<TerminalEvent>>>,
 }
 
 impl KeptShell {
@@ -115,6 +124,7 @@ impl KeptShell {
             shell: Shell::start(settings),
             state_dir: Some(state_dir),
             secrets: Mutex::default(),
+            watcher: Mutex::default(),
         })
     }
 
@@ -125,6 +135,7 @@ impl KeptShell {
             shell,
             state_dir: None,
             secrets: Mutex::default(),
+            watcher: Mutex::default(),
         }
     }
 
@@ -172,15 +183,36 @@ impl Drop for KeptShell {
 /// Returns what the agent reads of a command, which goes along with the next question.
 #[must_use]
 pub fn shell_part(command: &str, end: &CommandEnd) -> Part {
-    let directory = end.directory.display();
-    let (code, output) = (end.exit_code, end.captured.trim_end());
-    let omitted = match end.omitted_bytes {
+    let code = end.exit_code;
+    let text = shell_text(
+        command,
+        &end.directory,
+        code,
+        &end.captured,
+        end.omitted_bytes,
+    );
+    Part::text(format!("\n\n{text}"))
+}
+
+/// Returns what the agent reads of a command as text: the directory after it, its exit code, the command, and its
+/// output, of which that many bytes are left out.
+#[must_use]
+pub fn shell_text(
+    command: &str,
+    directory: &Path,
+    exit_code: i32,
+    output: &str,
+    omitted_bytes: u64,
+) -> String {
+    let directory = directory.display();
+    let output = output.trim_end();
+    let omitted = match omitted_bytes {
         0 => String::new(),
         bytes => format!("\n[{bytes} bytes of the output are left out]"),
     };
-    Part::text(format!(
-        "\n\n<shell directory=\"{directory}\" exit_code=\"{code}\">\n$ {command}\n{output}{omitted}\n</shell>"
-    ))
+    format!(
+        "<shell directory=\"{directory}\" exit_code=\"{exit_code}\">\n$ {command}\n{output}{omitted}\n</shell>"
+    )
 }
 
 impl Session {

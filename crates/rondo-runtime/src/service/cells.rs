@@ -620,6 +620,7 @@ async fn command_in(
     let live = Live::new(entry, &secrets);
     let mut running = shell.run(&cell.command).await.map_err(failed)?;
     let keyboard = running.keyboard();
+    let mut watched = cell.lent.watched(keyboard.clone()).await;
     let mut is_restarted = false;
     loop {
         let event = tokio::select! {
@@ -631,9 +632,17 @@ async fn command_in(
         };
         match event {
             Some(ShellEvent::Restarted) => is_restarted = true,
-            Some(ShellEvent::Output(bytes)) => live.write(&bytes),
+            Some(ShellEvent::Output(bytes)) => {
+                live.write(&bytes);
+                if let Some(watched) = &watched {
+                    watched.output(&bytes).await;
+                }
+            }
             Some(ShellEvent::Ended(end)) => {
                 live.end();
+                if let Some(watched) = &mut watched {
+                    watched.unread.clone_from(&end.unread_input);
+                }
                 return Ok((*end, is_restarted));
             }
             None => return Err(not_run()),
