@@ -8,11 +8,13 @@
 //! - `run`: the loop between terminal, session and `App`.
 //! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
 //! - [`prompt`]: what is typed, shared with the line prompt.
+//! - `pane`: a terminal within the screen, for the shell.
 //! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
 
 mod app;
 mod markdown;
 pub mod options;
+mod pane;
 pub mod prompt;
 mod run;
 mod terminal;

@@ -52,6 +52,7 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod screen;
+mod screen_shell;
 mod service;
 mod sessions;
 mod signals;

@@ -47,6 +47,8 @@ struct Answers {
     due: Vec<u8>,
     /// What was put on the clipboard last.
     clipboard: String,
+    /// Titles and other words to what is around the terminal.
+    told: Vec<String>,
 }
 
 impl vt100::Callbacks for Answers {
@@ -63,6 +65,15 @@ impl vt100::Callbacks for Answers {
             let answer = format!("\x1b[{};{}R", row + 1, column + 1);
             self.due.extend(answer.into_bytes());
         }
+    }
+
+    fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
+        self.told.push(String::from_utf8_lossy(title).into_owned());
+    }
+
+    fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
+        let params = params.iter().map(|it| String::from_utf8_lossy(it));
+        self.told.push(params.collect::<Vec<_>>().join(";"));
     }
 
     fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8], data: &[u8]) {
@@ -253,6 +264,11 @@ impl Person {
     /// Returns what was put on the clipboard last.
     pub(crate) fn clipboard(&self) -> &str {
         &self.screen.callbacks().clipboard
+    }
+
+    /// Returns the titles and other words to what is around the terminal.
+    pub(crate) fn told(&self) -> &[String] {
+        &self.screen.callbacks().told
     }
 
     /// Returns the colour of the last character of a text that stands on the screen.

@@ -3,6 +3,7 @@
 use super::keys::{Action, action, key_of, spelled};
 use super::review::Review;
 use super::{App, Effect, Layer};
+use crate::prompt::editor::Editor;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rondo_core::session::Delivery;
 
@@ -89,6 +90,10 @@ impl App {
             Action::Redraw => return vec![Effect::Redraw],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Help => self.layer = Layer::Help(0),
+            Action::Pane => return self.enter_pane(),
+            Action::ZoomPane => self.zoom_pane(),
+            Action::ClosePane => self.close_pane(),
+            Action::HandOver => self.preview_last_command(),
         }
         Vec::new()
     }
@@ -182,6 +187,7 @@ impl App {
             return Vec::new();
         };
         self.editor.set(&waiting.text);
+        self.attached = waiting.attached;
         vec![Effect::Withdraw(waiting.ticket)]
     }
 
@@ -202,37 +208,13 @@ impl App {
         self.options.mouse == crate::options::Mouse::Off && self.editor.is_empty()
     }
 
-    /// Edits the draft, by the keys of Emacs.
     fn edit(&mut self, key: &KeyEvent) {
-        let editor = &mut self.editor;
-        let has_others = key
-            .modifiers
-            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-        if let (KeyCode::Char(c), false) = (key.code, has_others) {
-            return editor.insert(c.encode_utf8(&mut [0; 4]));
+        if key.code == KeyCode::Backspace && self.editor.is_empty() {
+            // What would go along with a message goes first.
+            self.attached.pop();
         }
-        let Some(spelled) = spelled(key) else {
-            return;
-        };
-        match spelled.as_str() {
-            "Backspace" | "Ctrl-H" | "Shift-Backspace" => editor.backspace(),
-            "Delete" => editor.delete(),
-            "Left" | "Ctrl-B" => editor.left(),
-            "Right" => editor.right(),
-            "Ctrl-Left" | "Alt-Left" | "Alt-B" => editor.go_to_word_left(),
-            "Ctrl-Right" | "Alt-Right" => editor.go_to_word_right(),
-            "Home" | "Ctrl-A" => editor.go_to_line_start(),
-            "End" | "Ctrl-E" => editor.go_to_line_end(),
-            "Ctrl-W" | "Alt-Backspace" | "Ctrl-Backspace" => editor.cut_word_left(),
-            "Alt-D" | "Ctrl-Delete" => editor.cut_word_right(),
-            "Ctrl-K" => editor.cut_to_end(),
-            "Ctrl-U" => editor.cut_to_start(),
-            "Ctrl-Y" => editor.put(),
-            "Ctrl-_" | "Ctrl-/" | "Ctrl-7" => editor.undo(),
-            _ => {}
-        }
+        edit(&mut self.editor, key);
     }
-
     /// Returns what is said of questions that wait, where there are any.
     pub(super) fn asks(&self) -> Option<String> {
         let waiting = match self.story.questions.len() {
@@ -241,5 +223,35 @@ impl App {
             count => format!("{count} approvals wait"),
         };
         Some(format!("{waiting} · {} reviews", key_of(Action::Review)))
+    }
+}
+
+/// Edits a text, by the keys of Emacs.
+pub(super) fn edit(editor: &mut Editor, key: &KeyEvent) {
+    let has_others = key
+        .modifiers
+        .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    if let (KeyCode::Char(c), false) = (key.code, has_others) {
+        return editor.insert(c.encode_utf8(&mut [0; 4]));
+    }
+    let Some(spelled) = spelled(key) else {
+        return;
+    };
+    match spelled.as_str() {
+        "Backspace" | "Ctrl-H" | "Shift-Backspace" => editor.backspace(),
+        "Delete" => editor.delete(),
+        "Left" | "Ctrl-B" => editor.left(),
+        "Right" => editor.right(),
+        "Ctrl-Left" | "Alt-Left" | "Alt-B" => editor.go_to_word_left(),
+        "Ctrl-Right" | "Alt-Right" => editor.go_to_word_right(),
+        "Home" | "Ctrl-A" => editor.go_to_line_start(),
+        "End" | "Ctrl-E" => editor.go_to_line_end(),
+        "Ctrl-W" | "Alt-Backspace" | "Ctrl-Backspace" => editor.cut_word_left(),
+        "Alt-D" | "Ctrl-Delete" => editor.cut_word_right(),
+        "Ctrl-K" => editor.cut_to_end(),
+        "Ctrl-U" => editor.cut_to_start(),
+        "Ctrl-Y" => editor.put(),
+        "Ctrl-_" | "Ctrl-/" | "Ctrl-7" => editor.undo(),
+        _ => {}
     }
 }

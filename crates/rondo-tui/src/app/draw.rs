@@ -42,7 +42,16 @@ impl App {
         let height = u16::try_from(below.rows.len()).unwrap_or(max).min(max);
         let top = area.height - height;
         let above = Rect::new(0, 0, area.width, top);
-        let moved = self.draw_conversation(&mut buffer, above);
+        self.screen = area;
+        let (conversation, pane) = self.pane.split(above);
+        let moved = match conversation {
+            Some(area) => self.draw_conversation(&mut buffer, area),
+            None => {
+                self.drawn.places.clear();
+                None
+            }
+        };
+        let in_pane = pane.and_then(|area| self.draw_pane(&mut buffer, area));
         let skip = below.rows.len().saturating_sub(usize::from(height));
         for (row, y) in below.rows.iter().skip(skip).zip(top..) {
             row.draw(&mut buffer, 0, y, area.width);
@@ -51,13 +60,17 @@ impl App {
             let y = u16::try_from(y.checked_sub(skip)?).ok()?;
             Some(Position::new(u16::try_from(x).ok()?, top + y))
         });
+        if self.pane.has_keys() {
+            caret = in_pane;
+        }
         if let Some(over) = self.draw_layer(&mut buffer, above) {
             caret = over;
         }
         Drawing {
             buffer,
             caret,
-            moved: moved.filter(|_| matches!(self.layer, Layer::None)),
+            // Rows are moved by the terminal as a whole, and a pane beside them would be too.
+            moved: moved.filter(|_| pane.is_none() && matches!(self.layer, Layer::None)),
         }
     }
 
@@ -115,6 +128,10 @@ impl App {
                 Some(None)
             }
             Layer::Review(_) => Some(self.draw_review(buffer, area)),
+            Layer::Preview(_) => {
+                self.draw_preview(buffer, area);
+                Some(None)
+            }
         }
     }
 
@@ -178,7 +195,7 @@ impl App {
     }
 
     pub(super) fn draft_width(&self) -> usize {
-        usize::from(self.drawn.area.width).saturating_sub(4).max(2)
+        usize::from(self.screen.width).saturating_sub(4).max(2)
     }
 
     /// Returns what stands below the conversation.
@@ -196,6 +213,7 @@ impl App {
             rows.push(Row::of(text, theme.accent));
         }
         self.waiting_rows(&mut rows);
+        self.attached_rows(&mut rows);
         if let Some(asks) = self.asks() {
             rows.push(Row::of(format!("▲ {asks}"), theme.warn));
         }

@@ -11,6 +11,8 @@ pub(crate) enum Effect {
     /// Say something to the session.
     Submit {
         text: String,
+        /// What goes along with it, as it was previewed.
+        attached: Vec<String>,
         delivery: Delivery,
     },
     /// Take a message that waits back.
@@ -24,6 +26,10 @@ pub(crate) enum Effect {
         cell: Cell,
         is_shared: bool,
     },
+    /// Start the shell, and show what its terminal gets.
+    OpenShell,
+    /// Type bytes into the shell's terminal.
+    Type(Vec<u8>),
     /// Put a text on the clipboard.
     Copy(String),
     /// Show a text in the pager.

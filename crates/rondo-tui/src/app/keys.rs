@@ -39,6 +39,10 @@ pub(crate) enum Action {
     Sessions,
     Unfold,
     Explain,
+    Pane,
+    ZoomPane,
+    ClosePane,
+    HandOver,
 }
 
 /// A row of the table.
@@ -152,6 +156,23 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &["Alt-A"],
         Action::Explain,
         "ask the agent about the last failure",
+    ),
+    bind(
+        // A terminal without kitty's keys sends one byte for both.
+        &["Ctrl-]", "Ctrl-5"],
+        Action::Pane,
+        "the shell beside the conversation: enter and leave it",
+    ),
+    bind(
+        &["Alt-Z"],
+        Action::ZoomPane,
+        "the shell on the whole screen, or beside again",
+    ),
+    bind(&["Alt-W"], Action::ClosePane, "close the shell's pane"),
+    bind(
+        &["Alt-G"],
+        Action::HandOver,
+        "give the shell's last command and output to the agent, after a preview",
     ),
     bind(
         &["Up", "Ctrl-P"],

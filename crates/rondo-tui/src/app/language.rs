@@ -61,12 +61,10 @@ impl App {
             Line::Empty => Vec::new(),
             Line::Ask(text) => vec![Effect::Submit {
                 text: text.to_owned(),
+                attached: std::mem::take(&mut self.attached),
                 delivery,
             }],
-            Line::Run { command, shared } => vec![Effect::Own {
-                cell: Cell::Shell(command.to_owned()),
-                is_shared: shared,
-            }],
+            Line::Run { command, shared } => vec![self.shell_command(command, shared, false)],
             Line::Python(code) => vec![Effect::Own {
                 cell: Cell::Python(code.to_owned()),
                 is_shared: true,
@@ -115,10 +113,7 @@ impl App {
             }
             Command::Explain => return self.explain(),
             Command::Ps => {
-                return vec![Effect::Own {
-                    cell: Cell::Shell("jobs -l".to_owned()),
-                    is_shared: false,
-                }];
+                return vec![self.shell_command("jobs -l", false, false)];
             }
             Command::Mode => drop(self.next_language()),
             Command::Steps | Command::Trace => {
@@ -168,6 +163,7 @@ impl App {
         match failed {
             Some(line) => vec![Effect::Submit {
                 text: format!("Why did `{line}` fail, and what would mend it?"),
+                attached: Vec::new(),
                 delivery: Delivery::Steer,
             }],
             None => {

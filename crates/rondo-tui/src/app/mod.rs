@@ -6,6 +6,7 @@
 //! - `draw`, `draw_panels`, `status`: the frame.
 //! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
+//! - `pane`: the shell beside the conversation.
 //! - `select`: selecting and copying; `queue`: messages that wait.
 
 mod act;
@@ -18,6 +19,7 @@ mod help;
 mod keys;
 mod language;
 mod menu;
+mod pane;
 mod panels;
 mod queue;
 mod review;
@@ -42,6 +44,7 @@ use crate::transcript::{Frame, Place, Tone, Viewport};
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use find::Find;
 use menu::{Files, Menu};
+use pane::{Preview, ShellPane};
 use panels::{Recall, Sessions};
 use queue::Queue;
 use ratatui_core::layout::Rect;
@@ -68,6 +71,9 @@ pub(crate) struct App {
     viewport: Viewport,
     editor: Editor,
     queue: Queue,
+    pane: ShellPane,
+    /// What goes along with the next message.
+    attached: Vec<String>,
     /// What was typed before, and the line of it that is recalled.
     history: TypedLines,
     recalled: Option<usize>,
@@ -101,6 +107,7 @@ pub(crate) struct App {
     wheel: (TimeMs, usize),
     /// Where the conversation was drawn last, and what stood there.
     drawn: Drawn,
+    screen: Rect,
 }
 
 #[derive(Debug, Default)]
@@ -135,6 +142,8 @@ enum Layer {
     Recall(Box<Recall>),
     /// The agent's to-do list.
     Todo,
+    /// What would go along with the next message.
+    Preview(Box<Preview>),
     /// Questions that wait.
     Review(Box<Review>),
 }
@@ -176,6 +185,9 @@ impl App {
             viewport: Viewport::default(),
             editor: Editor::default(),
             queue: Queue::default(),
+            pane: ShellPane::default(),
+            attached: Vec::new(),
+            screen: Rect::default(),
             history,
             recalled: None,
             secrets,
@@ -226,7 +238,16 @@ impl App {
                 self.story.note(Tone::Warn, text);
             }
         }
-        self.story.update(body);
+        if matches!(body, UpdateBody::Failed { .. }) {
+            self.pane.forget_asked();
+        }
+        let is_shown = match &body {
+            UpdateBody::Cell { event } => self.pane.takes(event),
+            _ => false,
+        };
+        if !is_shown {
+            self.story.update(body);
+        }
         if let Layer::Review(review) = &mut self.layer
             && !review.sync(&self.story.questions)
         {
@@ -241,6 +262,7 @@ impl App {
 
     /// Says what failed.
     pub(crate) fn error(&mut self, text: &str, hint: Option<&str>) {
+        self.pane.forget_asked();
         self.story.note(Tone::Bad, text);
         if let Some(hint) = hint {
             self.story.note(Tone::Plain, hint);
@@ -288,10 +310,7 @@ impl App {
         self.now = now;
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(&key),
-            Event::Paste(text) => {
-                self.paste(&text);
-                Vec::new()
-            }
+            Event::Paste(text) => self.paste(&text),
             Event::FocusGained => {
                 self.has_focus = true;
                 Vec::new()
@@ -311,7 +330,9 @@ impl App {
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         self.flash = None;
         match &mut self.layer {
+            Layer::None if self.pane.has_keys() => self.pane_key(key),
             Layer::None => self.input_key(key),
+            Layer::Preview(_) => self.preview_key(key),
             Layer::Help(_) => self.help_key(key),
             Layer::Find(_) => self.find_key(key),
             Layer::Sessions(_) => self.sessions_key(key),
@@ -324,8 +345,9 @@ impl App {
         }
     }
 
-    fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
         match &mut self.layer {
+            Layer::None if self.pane.has_keys() => return self.pane_paste(text),
             Layer::None => {
                 self.editor.paste(text);
                 self.menu = None;
@@ -344,8 +366,9 @@ impl App {
                 find.words.insert(&text.replace('\n', " "));
                 self.find_anew();
             }
-            Layer::Help(_) | Layer::Todo => {}
+            Layer::Help(_) | Layer::Todo | Layer::Preview(_) => {}
         }
+        Vec::new()
     }
 
     /// Time went by: the spinner turns.

@@ -10,6 +10,8 @@ const WAITING_MAX: usize = 64;
 pub(crate) struct Waiting {
     pub(crate) ticket: TicketId,
     pub(crate) text: String,
+    /// What goes along with it.
+    pub(crate) attached: Vec<String>,
     pub(crate) delivery: Delivery,
 }
 
@@ -67,6 +69,7 @@ mod tests {
         Waiting {
             ticket: TicketId(name.to_owned()),
             text: name.to_owned(),
+            attached: Vec::new(),
             delivery: Delivery::Queue,
         }
     }

@@ -122,6 +122,8 @@ impl App {
             false => None,
         };
         match (mouse.kind, place) {
+            (MouseEventKind::ScrollUp, None) if self.scrolls_pane(at, 1) => {}
+            (MouseEventKind::ScrollDown, None) if self.scrolls_pane(at, -1) => {}
             (MouseEventKind::ScrollUp, _) => self.wheel(true),
             (MouseEventKind::ScrollDown, _) => self.wheel(false),
             (MouseEventKind::Down(MouseButton::Left), _) => {

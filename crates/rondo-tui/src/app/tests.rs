@@ -285,6 +285,7 @@ fn while_a_turn_runs_enter_steers_and_tab_queues_and_what_waits_comes_back() {
     let submitted = |text: &str, delivery| {
         vec![Effect::Submit {
             text: text.to_owned(),
+            attached: Vec::new(),
             delivery,
         }]
     };
@@ -301,6 +302,7 @@ fn while_a_turn_runs_enter_steers_and_tab_queues_and_what_waits_comes_back() {
     scene.app.waits(Waiting {
         ticket: ticket.clone(),
         text: "later".to_owned(),
+        attached: Vec::new(),
         delivery: Delivery::Queue,
     });
     assert!(scene.shown().contains("queued: later"));

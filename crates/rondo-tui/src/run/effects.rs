@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::Delivery;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::service::{KeptSession, SessionHandle};
-use rondo_types::{Message, SessionId};
+use rondo_runtime::service::KeptSession;
+use rondo_types::{Message, Part, SessionId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -56,6 +56,7 @@ impl Runner {
                 Effect::Suspend => self.suspend().await,
                 Effect::Quit => self.ended = Some(Ended::Quit),
                 Effect::Redraw => self.painter.lose(),
+                Effect::Type(bytes) => self.type_into_shell(bytes),
                 Effect::Copy(text) => self.copy(&text).await,
                 effect => {
                     if !self.of_sessions(&effect).await {
@@ -73,7 +74,11 @@ impl Runner {
     fn do_beside(&mut self, effect: Effect) {
         let session = self.session.clone();
         match effect {
-            Effect::Submit { text, delivery } => self.submit(text, delivery),
+            Effect::Submit {
+                text,
+                attached,
+                delivery,
+            } => self.submit(text, attached, delivery),
             Effect::Cancel => self.beside(async move { session.cancel().await }),
             Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
             Effect::Withdraw(ticket) => {
@@ -95,7 +100,7 @@ impl Runner {
         });
     }
 
-    fn submit(&self, text: String, delivery: Delivery) {
+    fn submit(&self, text: String, attached: Vec<String>, delivery: Delivery) {
         let (session, program) = (self.session.clone(), Arc::clone(&self.program));
         let (done, directory) = (self.done.0.clone(), self.settings.directory.clone());
         tokio::spawn(async move {
@@ -106,7 +111,16 @@ impl Runner {
                 Err(SetupError::because(SetupErrorKind::Other, context, err))
             });
             let said = match message {
-                Ok(message) => said(&session, message, text, delivery).await,
+                Ok(message) => {
+                    let message = with_attached(message, &attached);
+                    let ticket = session.submit(message, delivery).await;
+                    ticket.map(|ticket| Waiting {
+                        ticket: ticket.id,
+                        text,
+                        attached,
+                        delivery,
+                    })
+                }
                 Err(error) => Err(error),
             };
             let result = match said {
@@ -152,16 +166,9 @@ impl Runner {
     }
 }
 
-async fn said(
-    session: &SessionHandle,
-    message: Message,
-    text: String,
-    delivery: Delivery,
-) -> Result<Waiting> {
-    let ticket = session.submit(message, delivery).await?;
-    Ok(Waiting {
-        ticket: ticket.id,
-        text,
-        delivery,
-    })
+/// Puts what goes along before the words. Nothing in it is read as the name of a file.
+fn with_attached(mut message: Message, attached: &[String]) -> Message {
+    let parts = attached.iter().map(|it| Part::text(format!("{it}\n\n")));
+    message.parts.splice(0..0, parts);
+    message
 }

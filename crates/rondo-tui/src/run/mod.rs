@@ -5,6 +5,7 @@
 //!
 //! # Layout
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
+//! - `shell`: the shell, and the way between its terminal and the pane.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
 //! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
 
@@ -13,6 +14,7 @@ mod handover;
 mod notes;
 mod printed;
 mod sessions;
+mod shell;
 
 pub use notes::Notes;
 
@@ -29,6 +31,7 @@ use effects::{Done, RESULTS_MAX};
 use futures_util::FutureExt as _;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
+use rondo_runtime::cells::TerminalEvent;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Subscription, Update};
@@ -37,6 +40,7 @@ use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Layer, parking, secrets};
 use rondo_types::{Message, SessionId, TimeMs};
+use shell::ShellLink;
 use std::fs::File;
 use std::future::pending;
 use std::io;
@@ -144,7 +148,7 @@ struct Runner {
     ended: Option<Ended>,
     /// What was chosen for the sessions of this screen.
     chosen: Layer,
-    has_shell: bool,
+    shell: ShellLink,
     has_python: bool,
 }
 
@@ -154,6 +158,7 @@ enum Woken {
     Key(Option<io::Result<Event>>),
     Update(Box<Result<Update>>),
     Done(Option<Done>),
+    Shell(TerminalEvent),
     Notes,
     Frame,
     Turn,
@@ -217,7 +222,7 @@ impl Runner {
             last_turn: now,
             ended: None,
             chosen: Layer::default(),
-            has_shell: false,
+            shell: ShellLink::default(),
             has_python: false,
         };
         Ok((runner, effects))
@@ -257,6 +262,7 @@ impl Runner {
             () = self.writer.freed(), if self.is_stale && !is_free => Woken::Frame,
             () = tokio::time::sleep(frame_in), if self.is_stale && is_free => Woken::Frame,
             update = self.updates.next() => Woken::Update(Box::new(update)),
+            event = self.shell.next() => Woken::Shell(event),
             () = self.notes.changed() => Woken::Notes,
             () = tokio::time::sleep(turn_in), if self.app.moves() => Woken::Turn,
             () = until(arms_in) => Woken::Turn,
@@ -277,6 +283,7 @@ impl Runner {
                     self.take(done);
                 }
             }
+            Woken::Shell(event) => self.shell_events(event),
             Woken::Notes => {
                 for note in self.notes.take() {
                     self.app.note(&note);
@@ -364,6 +371,7 @@ impl Runner {
             Ok(bytes) => self.writer.write(bytes),
             Err(err) => tracing::info!(%err, "a frame could not be drawn"),
         }
+        self.fit_shell();
         self.app.was_shown(now);
         self.is_stale = false;
         self.last_frame = now;

@@ -3,8 +3,7 @@
 use super::effects::Done;
 use super::{Ended, Runner};
 use crate::app::{Effect, LISTED_MAX, RunMode};
-use rondo_policy::{AllowedDirs, GateOptions, Workdir};
-use rondo_runtime::cells::KeptShell;
+use rondo_policy::{AllowedDirs, GateOptions};
 use rondo_runtime::error::Result;
 use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::service::{Cell, Cursor, LentPython, SessionHandle};
@@ -37,6 +36,7 @@ impl Runner {
                 Ok(())
             }
             Effect::Own { cell, is_shared } => self.own(cell.clone(), *is_shared),
+            Effect::OpenShell => self.start_shell(),
             Effect::Inline => {
                 self.ended = Some(Ended::Inline);
                 Ok(())
@@ -187,12 +187,7 @@ impl Runner {
     /// Runs a person's own cell, in a shell or an interpreter that is started for the first one.
     fn own(&mut self, cell: Cell, is_shared: bool) -> Result<()> {
         match &cell {
-            Cell::Shell(_) if !self.has_shell => {
-                let workdir = Workdir::new(self.settings.directory.clone());
-                let shell = KeptShell::start(&self.settings, workdir)?;
-                self.session.lend_shell(&Arc::new(shell));
-                self.has_shell = true;
-            }
+            Cell::Shell(_) => self.start_shell()?,
             Cell::Python(_) if !self.has_python => {
                 let python = LentPython::of(&self.settings);
                 self.session.lend_python(&Arc::new(python));

@@ -1,0 +1,199 @@
+//! The shell beside the conversation, as somebody at a terminal meets it.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{CTRL_C, ENTER, ESC, Person};
+use crate::screen::{leave, open};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
+
+/// Ctrl-], as terminals without kitty's keys send it.
+const PANE: &str = "\x1d";
+const ZOOM: &str = "\x1bz";
+const CLOSE: &str = "\x1bw";
+const HAND_OVER: &str = "\x1bg";
+
+async fn open_shell(env: &TestEnv, server: &Server) -> Person {
+    let mut person = open(env, server, &[]).await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] leaves · Alt-Z zooms").await;
+    person
+}
+
+#[tokio::test]
+async fn a_command_is_typed_in_the_pane_and_its_state_stays() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person.press("NAME=kept; cd /tmp\r").await;
+    person.shows("shell · /tmp").await;
+    person.press("echo it-is-$NAME; false\r").await;
+    person.shows("it-is-kept").await;
+    person.shows("exit 1").await;
+    // The conversation does not say it again.
+    assert!(!person.screen().contains("✗"), "{}", person.screen());
+    person.press(PANE).await;
+    person.shows("Ctrl-] enters").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_program_reads_keys_and_one_chord_leaves_it_running() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person
+        .press("read -p 'say: ' word; echo \"heard <$word>\"\r")
+        .await;
+    person.shows("say: ").await;
+    person.shows("all other keys are the program's").await;
+    // Keys of the conversation are the program's too.
+    person.press(PANE).await;
+    person.shows("Ctrl-] enters").await;
+    person.press("draft").await;
+    person.shows("│ draft").await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] leaves").await;
+    person.press("y?\r").await;
+    person.shows("heard <y?>").await;
+    person.press("sleep 600\r").await;
+    person.shows("a command runs").await;
+    person.press(CTRL_C).await;
+    person.shows("exit 130").await;
+    person.press(PANE).await;
+    person.press(CTRL_C).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_last_command_is_previewed_and_goes_along_with_the_next_message() {
+    let server = serve(vec![says("It is missing.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person.press("echo @secret.txt; ls not-there\r").await;
+    person.shows("exit 2").await;
+    person.press(HAND_OVER).await;
+    person.shows("for the agent").await;
+    person.shows("exit_code=\"2\"").await;
+    assert!(server.requests().is_empty());
+    person.press(ESC).await;
+    person.shows_no_more("for the agent").await;
+    person.press(HAND_OVER).await;
+    person.shows("for the agent").await;
+    person.press(ENTER).await;
+    person.shows("go along").await;
+    person.press("why?\r").await;
+    person.shows("It is missing.").await;
+    let body = server.requests()[0].json().to_string();
+    for part in [
+        "exit_code=\\\"2\\\"",
+        "$ echo @secret.txt; ls not-there",
+        "why?",
+    ] {
+        assert!(body.contains(part), "{part} in {body}");
+    }
+    assert!(!person.screen().contains("go along"), "{}", person.screen());
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_program_with_the_whole_screen_is_shown_and_nothing_of_it_is_handed_over() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person
+        .press("printf '\\e[?1049h\\e[2J\\e[Hfull%s' -page; read x; printf '\\e[?1049l'\r")
+        .await;
+    person.shows("full-page").await;
+    person.press(ENTER).await;
+    person.shows_no_more("full-page").await;
+    person.shows("Alt-G hands over").await;
+    person.press(HAND_OVER).await;
+    person.shows("the last program had the whole screen").await;
+    person.press(PANE).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_pane_is_zoomed_closed_and_follows_the_size_of_the_terminal() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    for (rows, columns, keys, size) in [
+        (24, 80, "", "7 78"),
+        (24, 80, ZOOM, "17 78"),
+        (40, 160, ZOOM, "33 78"),
+    ] {
+        person.resize(rows, columns);
+        person.press(keys).await;
+        let wait = format!(
+            "until [ \"$(stty size)\" = '{size}' ]; do read -t 0.05; done; echo has=\"$(stty size)\"\r"
+        );
+        person.press(&wait).await;
+        person.shows(&format!("has={size}")).await;
+    }
+    person.press(CLOSE).await;
+    person.shows_no_more("Ctrl-] leaves").await;
+    person.press("2+2?\r").await;
+    person.shows("Four.").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn while_the_agent_works_its_calls_have_the_shell_and_keys_are_refused() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("Done.")).before(Step::Gate(gate.clone())),
+    ]))
+    .await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    gate.reached().await;
+    person.press(PANE).await;
+    person.shows("the agent works").await;
+    person.press("echo typed\r").await;
+    person.shows("the agent's calls have the shell").await;
+    assert!(
+        !person.screen().contains("echo typed"),
+        "{}",
+        person.screen()
+    );
+    gate.open();
+    person.shows("Done.").await;
+    person.press("echo now-$((1+1))\r").await;
+    person.shows("now-2").await;
+    person.press(PANE).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn nothing_that_a_program_writes_leaves_the_pane() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let hostile = [
+        "\x1b]52;c;c3RvbGVu\x07",
+        "\x1b]0;forged title\x07",
+        "\x1b]9;forged notification\x07",
+        // The marks of a prompt, which only the shell's own hooks can set.
+        "\x1b]133;D;0\x07\x1b]133;A\x07\x1b]133;C\x07",
+        "\x1b[6n\x1b[c\x1b]11;?\x07",
+        "\x1b[999;999H\x1b[1;1H\x1b[?7l",
+        "漢字 e\u{301} \u{202e}reversed",
+        "\x1b]never ended",
+    ];
+    std::fs::write(env.project().join("hostile"), hostile.concat()).unwrap();
+    let mut person = open_shell(&env, &server).await;
+    person.press("cat hostile; sh -c 'exit 7'\r").await;
+    person.shows("exit 7").await;
+    person.shows("漢字").await;
+    assert_eq!(person.clipboard(), "");
+    assert_eq!(person.told(), [] as [String; 0]);
+    assert!(!person.screen().contains('\u{202e}'));
+    // The replies were the program's, and stand in no prompt.
+    assert!(!person.screen().contains("$ ["), "{}", person.screen());
+    person.press("seq 200000; echo over\r").await;
+    person.shows("over").await;
+    person.press(PANE).await;
+    person.press("2+2?\r").await;
+    person.shows("Four.").await;
+    leave(person).await;
+}
