@@ -156,7 +156,8 @@ pub enum Action {
         run: Run,
         /// The turn.
         turn: TurnId,
-        /// One for each question that it asked; none where it was cut off.
+        /// One for each question that it asked. Where it was cut off, all that came: those count that answer what it
+        /// asks again.
         answers: Vec<Answer>,
     },
     /// Hand a message to the turn that runs; then [`Input::Steered`], unless the turn ends first.

@@ -153,8 +153,9 @@ impl SessionMachine {
     }
 
     fn advance_owned(&mut self, out: &mut Vec<Action>) {
-        // No question is open while a turn runs or none is there.
-        if !matches!(self.turn, Turn::Parked(_)) {
+        // No question is open while a turn runs or none is there. One that was cut off may have gone on with answers
+        // that it did not record yet, and asks again.
+        if matches!(self.turn, Turn::Over | Turn::Running { .. }) {
             for answer in std::mem::take(&mut self.answers) {
                 let question = answer.question;
                 out.push(Action::Refuse(Refusal::NoQuestion { question }));
@@ -176,7 +177,11 @@ impl SessionMachine {
                     out.push(Action::Tell(SessionEvent::Idle));
                 }
             },
-            Turn::CutOff(turn) => self.resume(turn.clone(), Vec::new(), out),
+            Turn::CutOff(turn) => {
+                let turn = turn.clone();
+                let answers = std::mem::take(&mut self.answers);
+                self.resume(turn, answers, out);
+            }
             Turn::Parked(parked) if parked.is_answered() => {
                 let (turn, answers) = (parked.turn.clone(), parked.answers.clone());
                 self.resume(turn, answers, out);

@@ -266,6 +266,20 @@ fn a_turn_that_was_cut_off_goes_on_before_anything_new_begins() {
 }
 
 #[test]
+fn a_turn_that_was_cut_off_before_it_recorded_an_answer_goes_on_with_it() {
+    let mut machine = SessionMachine::new();
+    machine.handle(NOW, Input::Due);
+    machine.handle(NOW, Input::Answered(approve("q")));
+    let taken = done(&mut machine, owned(Standing::CutOff { turn: turn() }, &[]));
+    let resume = Action::Resume {
+        run: Run(1),
+        turn: turn(),
+        answers: vec![approve("q")],
+    };
+    assert_eq!(taken, [resume]);
+}
+
+#[test]
 fn a_parked_turn_holds_nothing_and_goes_on_once_every_question_is_answered() {
     let mut machine = running();
     machine.handle(NOW, queue("next"));
@@ -522,21 +536,17 @@ impl World {
             Action::Resume { run, turn, answers } => {
                 self.begins(process, run);
                 self.begun_by = None;
-                let asked = match &self.standing {
-                    Standing::CutOff { turn: open } => {
-                        assert_eq!(*open, turn);
-                        0
-                    }
+                match &self.standing {
+                    Standing::CutOff { turn: open } => assert_eq!(*open, turn),
                     Standing::Parked {
                         turn: open,
                         questions,
                     } => {
                         assert_eq!(*open, turn);
-                        questions.len()
+                        assert_eq!(answers.len(), questions.len());
                     }
                     Standing::Idle => panic!("nothing is open"),
-                };
-                assert_eq!(answers.len(), asked);
+                }
                 // The turn takes the rows of what it was given.
                 self.answers.clear();
                 self.standing = Standing::CutOff { turn };
