@@ -28,7 +28,7 @@ pub struct SessionMachine {
     queue: VecDeque<Waiting>,
     /// Messages that were handed to the turn that runs, and that it did not take yet.
     handed: VecDeque<Waiting>,
-    /// Answers that came before the session was taken.
+    /// Answers that came before the session was taken, or while its turn ran. The mailbox bounds them.
     answers: Vec<Answer>,
     /// Whether the turn is to be stopped as soon as the session is taken.
     is_cancelled: bool,
@@ -117,7 +117,12 @@ impl SessionMachine {
                 turn,
                 questions,
             } => self.parked(run, turn, questions, out),
-            Input::Answered(answer) => self.answers.push(answer),
+            Input::Answered(answer) => {
+                // The same one is in the mailbox when the session is taken.
+                if !self.answers.contains(&answer) {
+                    self.answers.push(answer);
+                }
+            }
             // The session is taken, and what expired is seen then.
             Input::Due if self.is_at_rest() => self.want(out),
             Input::Due => {}
@@ -153,9 +158,9 @@ impl SessionMachine {
     }
 
     fn advance_owned(&mut self, out: &mut Vec<Action>) {
-        // No question is open while a turn runs or none is there. One that was cut off may have gone on with answers
-        // that it did not record yet, and asks again.
-        if matches!(self.turn, Turn::Over | Turn::Running { .. }) {
+        // A turn that was cut off may have gone on with answers that it did not record yet, and asks again. One that runs
+        // may have asked what is not known here yet.
+        if matches!(self.turn, Turn::Over) {
             for answer in std::mem::take(&mut self.answers) {
                 let question = answer.question;
                 out.push(Action::Refuse(Refusal::NoQuestion { question }));
@@ -186,7 +191,13 @@ impl SessionMachine {
                 let (turn, answers) = (parked.turn.clone(), parked.answers.clone());
                 self.resume(turn, answers, out);
             }
-            Turn::Parked(_) => self.release(out),
+            Turn::Parked(_) => {
+                let came_meanwhile = !self.answers.is_empty();
+                self.release(out);
+                if came_meanwhile {
+                    self.want(out);
+                }
+            }
         }
     }
 
@@ -488,6 +499,9 @@ impl Parked {
 
     /// Takes the first answer to a question that is as the one who answers read it.
     fn take(&mut self, answer: Answer, out: &mut Vec<Action>) {
+        if self.answers.contains(&answer) {
+            return;
+        }
         let question = answer.question.clone();
         let Some(asked) = self.open().into_iter().find(|it| it.id == question) else {
             return out.push(Action::Refuse(Refusal::NoQuestion { question }));

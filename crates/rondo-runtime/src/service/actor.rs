@@ -626,13 +626,13 @@ impl Actor {
         }
     }
 
-    /// Removes answers to what is not asked any more.
+    /// Removes answers to what is not asked any more. The one that a turn was given stays until it is recorded.
     async fn drop_answers(&mut self, question: &QuestionId) {
-        let open = self.session.as_ref().map(Session::open_questions);
-        let open = open.unwrap_or_default();
-        let is_stale = |it: &Answer| {
-            it.question == *question && open.iter().all(|asked| asked.hash != it.hash)
-        };
+        let cut_off = self.session.as_ref().and_then(Session::conversation);
+        let cut_off = cut_off.and_then(|it| it.cut_off.as_ref());
+        let asked = cut_off.iter().flat_map(|it| &it.questions);
+        let asked: Vec<&str> = asked.map(|it| it.hash.as_str()).collect();
+        let is_stale = |it: &Answer| it.question == *question && !asked.contains(&it.hash.as_str());
         let rows = self.known.iter();
         let stale = rows.filter(|(_, row)| row.answer.as_ref().is_some_and(is_stale));
         let stale: Vec<String> = stale.map(|(key, _)| key.clone()).collect();
