@@ -16,7 +16,10 @@ use rondo_runtime::values::{
     EditKeys, MotionChoice, MouseChoice, PrintChoice, ScreenChoice, ThemeChoice,
 };
 use rondo_runtime::{NoNotices, Runtime, SessionOptions};
-use rondo_tui::{AtExit, Colours, Ended, Mouse, Notes, Opening, Options, Program};
+use rondo_script::{Init, InitAction};
+use rondo_tui::{
+    Added, AtExit, BoxFuture, Colours, Ended, Mouse, Notes, Opening, Options, Program, Told,
+};
 use rondo_types::Message;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,6 +100,10 @@ async fn open(
     let runtime = Runtime::new(env.clone(), args.layer(), Arc::clone(&notes) as _);
     let settings = runtime.settings(options.directory.clone())?;
     let output = output_of(&settings.values, &env, color);
+    let init = Init::load(&runtime, &settings, &(Arc::clone(&notes) as _))?.map(Arc::new);
+    if let Some(init) = &init {
+        runtime.extend(init.extensions());
+    }
     let service = SessionService::open(runtime, options.directory.clone(), NoHost)?;
     let session = service
         .open_session(&source(&args, AskMode::Ask), options)
@@ -104,6 +111,7 @@ async fn open(
     let program = Own {
         env,
         servers: settings.mcp.names(),
+        init,
     };
     notes.collect();
     let opening = Opening {
@@ -173,6 +181,8 @@ fn ground(env: &Env) -> Option<bool> {
 struct Own {
     env: Env,
     servers: Vec<String>,
+    /// What `init.lua` adds.
+    init: Option<Arc<Init>>,
 }
 
 impl Program for Own {
@@ -182,6 +192,40 @@ impl Program for Own {
 
     fn edit(&self, draft: &str) -> rondo_runtime::error::Result<String> {
         editor::edit_text(&self.env, draft).map_err(for_screen)
+    }
+
+    fn added(&self) -> Added {
+        let Some(init) = &self.init else {
+            return Added::default();
+        };
+        let commands = init.commands().into_iter();
+        let keys = init.keys().iter();
+        Added {
+            commands: commands.map(|it| (it.name, it.description)).collect(),
+            keys: keys.map(|it| (it.key.clone(), it.line.clone())).collect(),
+        }
+    }
+
+    fn command(
+        &self,
+        name: String,
+        rest: String,
+    ) -> BoxFuture<'static, rondo_runtime::error::Result<Told>> {
+        let init = self.init.clone();
+        Box::pin(async move {
+            let Some(init) = init else {
+                return Ok(Told::Nothing);
+            };
+            match init.command(&name, &rest).await {
+                Some(Ok(InitAction::Show(text))) => Ok(Told::Show(text)),
+                Some(Ok(InitAction::Ask(question))) => Ok(Told::Ask(question)),
+                Some(Ok(InitAction::Nothing)) | None => Ok(Told::Nothing),
+                Some(Err(why)) => {
+                    let message = format!("`/{name}` of `init.lua` failed: {why}");
+                    Err(SetupError::new(SetupErrorKind::Other, message))
+                }
+            }
+        })
     }
 
     fn page(&self, text: &str) -> rondo_runtime::error::Result<()> {

@@ -22,5 +22,6 @@ mod text;
 mod theme;
 mod transcript;
 
+pub use futures_util::future::BoxFuture;
 pub use options::{AtExit, Colours, Mouse, Options};
-pub use run::{Ended, Notes, Opening, Program, open};
+pub use run::{Added, Ended, Notes, Opening, Program, Told, open};

@@ -457,3 +457,35 @@ async fn what_is_typed_byte_by_byte_arrives_whole() {
     assert!(sent.contains("日本 é👩‍👧"), "{sent}");
     leave(person).await;
 }
+
+#[tokio::test]
+async fn init_lua_guards_calls_and_adds_commands_and_keys_as_at_the_prompt() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "touch made"})),
+        says("It is guarded."),
+        says("Asked by a command."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let file = env.home().join(".config/rondo/init.lua");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let init = "rondo.on('before_tool', function() return { deny = 'no touching' } end)
+        rondo.command { name = 'greet', description = 'says hello', run = function(rest) return 'hello ' .. rest end }
+        rondo.command { name = 'wonder', description = 'asks', run = function() return { ask = 'why then?' } end }
+        rondo.key { key = 'ctrl-g', command = '/greet key' }";
+    std::fs::write(file, init).unwrap();
+    let mut person = open(&env, &server, &["--yolo"]).await;
+    person.press("/gre").await;
+    person.shows("says hello").await;
+    person.press("et you\r").await;
+    person.shows("hello you").await;
+    person.press("\x07").await;
+    person.shows("hello key").await;
+    person.press("do it\r").await;
+    person.shows("It is guarded.").await;
+    assert!(!env.project().join("made").exists());
+    person.press("/wonder\r").await;
+    person.shows("› why then?").await;
+    person.shows("Asked by a command.").await;
+    leave(person).await;
+}

@@ -16,6 +16,9 @@ impl App {
             self.layer = Layer::Help(0);
             return Vec::new();
         }
+        if let Some(line) = self.added_line(key) {
+            return self.enter(&line, Delivery::Steer);
+        }
         match action(key) {
             Some(action) => self.act(action),
             None => {
@@ -24,6 +27,15 @@ impl App {
                 self.complete()
             }
         }
+    }
+
+    /// Returns the line that a key of the user's own enters.
+    fn added_line(&self, key: &KeyEvent) -> Option<String> {
+        let spelled = spelled(key)?;
+        let own = self.added.keys.iter();
+        let own = own.filter(|it| it.0.chars().count() > 1);
+        let mut own = own.filter(|it| it.0.eq_ignore_ascii_case(&spelled));
+        own.next().map(|it| it.1.clone())
     }
 
     /// Returns whether the key was pressed before, a moment ago.

@@ -30,6 +30,11 @@ pub(crate) enum Effect {
     OpenShell,
     /// Type bytes into the shell's terminal.
     Type(Vec<u8>),
+    /// Do what a slash command says that the user added.
+    Added {
+        name: String,
+        rest: String,
+    },
     /// Put a text on the clipboard.
     Copy(String),
     /// Show a text in the pager.

@@ -56,7 +56,9 @@ impl App {
         self.history.push(text, language, &self.secrets);
         self.recalled = None;
         self.viewport.follow();
-        let is_slash = |name: &str| slash::find_on_screen(name).is_some();
+        let names: Vec<String> = self.added.commands.iter().map(|it| it.0.clone()).collect();
+        let is_slash =
+            |name: &str| slash::find_on_screen(name).is_some() || names.iter().any(|it| it == name);
         match language.parse_line(text, is_slash) {
             Line::Empty => Vec::new(),
             Line::Ask(text) => vec![Effect::Submit {
@@ -75,6 +77,10 @@ impl App {
 
     fn slash(&mut self, name: &str, rest: &str) -> Vec<Effect> {
         let Some(command) = slash::find_on_screen(name) else {
+            if self.added.commands.iter().any(|it| it.0 == name) {
+                let (name, rest) = (name.to_owned(), rest.to_owned());
+                return vec![Effect::Added { name, rest }];
+            }
             self.error(&format!("there is no `/{name}`"), Some("`/help` shows all"));
             return Vec::new();
         };
@@ -131,7 +137,9 @@ impl App {
         let all = slash::OF_SCREEN.iter().chain(slash::TABLE);
         let spelled = |it: &Entry| format!("/{} {}", it.name, it.arguments);
         let lines = all.map(|it| format!("{:24} {}", spelled(it), it.does));
-        let text = lines.collect::<Vec<_>>().join("\n");
+        let added = self.added.commands.iter();
+        let added = added.map(|(name, does)| format!("/{name:23} {does} (init.lua)"));
+        let text = lines.chain(added).collect::<Vec<_>>().join("\n");
         self.note(&format!("{text}\nkeys: `?` on an empty input"));
     }
 

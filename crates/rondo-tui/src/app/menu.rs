@@ -42,7 +42,10 @@ impl App {
             let all = slash::OF_SCREEN.iter().chain(slash::TABLE);
             let fits = all.filter(|it| it.name.starts_with(name));
             let items = fits.map(|it| (format!("/{} ", it.name), it.does.to_owned()));
-            self.show_menu(items.collect(), from);
+            let added = self.added.commands.iter();
+            let added = added.filter(|it| it.0.starts_with(name));
+            let added = added.map(|it| (format!("/{} ", it.0), it.1.clone()));
+            self.show_menu(items.chain(added).collect(), from);
         } else if let Some(part) = word.strip_prefix('@') {
             match &self.files {
                 Files::Unknown => {

@@ -39,6 +39,7 @@ use crate::options::Options;
 use crate::prompt::editor::Editor;
 use crate::prompt::history::TypedLines;
 use crate::prompt::mode::Mode;
+use crate::run::Added;
 use crate::theme::Theme;
 use crate::transcript::{Frame, Place, Tone, Viewport};
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
@@ -74,6 +75,8 @@ pub(crate) struct App {
     pane: ShellPane,
     /// What goes along with the next message.
     attached: Vec<String>,
+    /// Commands and keys of the user's own.
+    added: Added,
     /// What was typed before, and the line of it that is recalled.
     history: TypedLines,
     recalled: Option<usize>,
@@ -162,6 +165,7 @@ pub(crate) struct Beginning {
     /// What is kept out of it.
     pub(crate) secrets: Secrets,
     pub(crate) run_mode: RunMode,
+    pub(crate) added: Added,
     pub(crate) now: TimeMs,
 }
 
@@ -176,6 +180,7 @@ impl App {
             history,
             secrets,
             run_mode,
+            added,
             now,
         } = beginning;
         Self {
@@ -187,6 +192,7 @@ impl App {
             queue: Queue::default(),
             pane: ShellPane::default(),
             attached: Vec::new(),
+            added,
             screen: Rect::default(),
             history,
             recalled: None,

@@ -28,6 +28,7 @@ impl Scene {
             history: TypedLines::read(None, KeyNames::new(Vec::new())),
             secrets: Secrets::new(Vec::<String>::new()),
             run_mode: RunMode::Ask,
+            added: crate::Added::default(),
             now: TimeMs(0),
         });
         let mut scene = Self { app, now: 0 };

@@ -1,6 +1,6 @@
 //! Does what the screen wants done. What takes time is done beside the loop, and its result comes back to it.
 
-use super::{Ended, Runner};
+use super::{Ended, Runner, Told};
 use crate::app::{Effect, Waiting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +26,8 @@ pub(super) enum Done {
     Preview(SessionId, Vec<Message>),
     /// Files that `@` may name.
     Files(Vec<String>),
+    /// A command of the user's has the agent asked.
+    Ask(String),
     /// Something was done, in words.
     Note(String),
     /// Something failed.
@@ -85,6 +87,7 @@ impl Runner {
                 self.beside(async move { session.withdraw(&ticket).await.map(drop) });
             }
             Effect::Resume => session.resume(),
+            Effect::Added { name, rest } => self.added_command(name, rest),
             effect => drop(self.of_lists(&effect)),
         }
     }
@@ -97,6 +100,20 @@ impl Runner {
                 // Without the loop there is nobody to tell.
                 let _ = done.send(Done::Failed(Box::new(error))).await;
             }
+        });
+    }
+
+    fn added_command(&self, name: String, rest: String) {
+        let (told, done) = (self.program.command(name, rest), self.done.0.clone());
+        tokio::spawn(async move {
+            let result = match told.await {
+                Ok(Told::Nothing) => return,
+                Ok(Told::Show(text)) => Done::Note(text),
+                Ok(Told::Ask(question)) => Done::Ask(question),
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to tell.
+            let _ = done.send(result).await;
         });
     }
 
@@ -140,6 +157,7 @@ impl Runner {
             }
             Done::Preview(session, messages) => self.app.previews(session, &messages),
             Done::Files(files) => self.app.knows_files(files),
+            Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
             Done::Note(text) => self.app.note(&text),
             Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
         }

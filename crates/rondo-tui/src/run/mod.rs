@@ -24,11 +24,12 @@ use crate::prompt::history::{self, TypedLines};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
-use crate::terminal::unix::{Asked, Told};
+use crate::terminal::unix::{Asked, Told as Signals};
 use crate::terminal::writer::Writer;
 use crossterm::event::Event;
 use effects::{Done, RESULTS_MAX};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
 use rondo_runtime::cells::TerminalEvent;
@@ -75,11 +76,41 @@ pub trait Program: Send + Sync + 'static {
     /// When there is no editor, or it fails.
     fn edit(&self, draft: &str) -> Result<String>;
 
+    /// Returns the slash commands and keys that the user added.
+    fn added(&self) -> Added {
+        Added::default()
+    }
+
+    /// Does what a slash command says that the user added.
+    fn command(&self, _name: String, _rest: String) -> BoxFuture<'static, Result<Told>> {
+        Box::pin(async { Ok(Told::Nothing) })
+    }
+
     /// Shows a text in the user's pager.
     ///
     /// # Errors
     /// When there is no pager, or it fails.
     fn page(&self, text: &str) -> Result<()>;
+}
+
+/// What a user added to the screen.
+#[derive(Debug, Clone, Default)]
+pub struct Added {
+    /// Slash commands: their names without the slash, and what they do.
+    pub commands: Vec<(String, String)>,
+    /// Keys, such as `ctrl-g`, `alt-x` or `f5`, and the lines that they enter. They come before the screen's own.
+    pub keys: Vec<(String, String)>,
+}
+
+/// What a slash command has the screen do that the user added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing.
+    Nothing,
+    /// Show a text.
+    Show(String),
+    /// Ask the agent.
+    Ask(String),
 }
 
 /// What a screen is opened with.
@@ -134,7 +165,7 @@ struct Runner {
     updates: Subscription,
     /// None while another program reads them.
     keys: Option<Keyboard>,
-    told: Told,
+    told: Signals,
     modes: Modes,
     writer: Writer,
     painter: Painter,
@@ -175,7 +206,7 @@ impl Runner {
             notes,
             first,
         } = opening;
-        let told = Told::listen().map_err(no_terminal)?;
+        let told = Signals::listen().map_err(no_terminal)?;
         let out = rustix::io::dup(io::stdout()).map_err(|err| no_terminal(err.into()))?;
         let writer = Writer::start(File::from(out)).map_err(no_terminal)?;
         let (width, height) = crossterm::terminal::size().map_err(no_terminal)?;
@@ -196,6 +227,7 @@ impl Runner {
             history: typed_before(&settings),
             secrets: secrets::of_env(&settings),
             run_mode: run_mode(&settings),
+            added: program.added(),
             now,
         });
         let updates = session.subscribe(Cursor::START);
