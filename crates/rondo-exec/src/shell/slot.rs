@@ -100,6 +100,10 @@ impl Common {
         let (session, writer) = Session::start(&self.settings, &spec).await?;
         let orders = session.orders();
         self.shared(|shared| {
+            if shared.size != spec.size {
+                // It was given while there was no way to tell the shell. Its orders are empty.
+                let _ = orders.try_send(ToSupervisor::Resize(shared.size).encode());
+            }
             shared.orders = Some(orders);
             shared.writer = Some(writer);
         });

@@ -1,6 +1,7 @@
 //! What the user types while a command runs.
 
 use super::{Kept, SHELLS, rest, until};
+use crate::fixture::PATIENCE;
 use rondo_exec::supervisor::{PtySize, SupervisorCommand};
 use std::time::Duration;
 
@@ -159,6 +160,25 @@ async fn the_terminal_has_the_size_it_is_given() {
         let (rows, columns) = (11, 222);
         stream.keyboard().resize(PtySize { rows, columns }).await;
         assert_eq!(rest(stream).await.output, "11 222\n", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_size_that_is_given_while_the_start_files_run_is_not_lost() {
+    for name in SHELLS {
+        let rc = "mkfifo ~/pipe && : > ~/begun && read go < ~/pipe";
+        let kept = Kept::with(name, rc, |_| ());
+        let begun = async {
+            while !kept.path().join("begun").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+        let (rows, columns) = (31, 97);
+        kept.shell.resize(PtySize { rows, columns });
+        let pipe = kept.path().join("pipe");
+        tokio::task::spawn_blocking(move || std::fs::write(pipe, "go\n").unwrap());
+        assert_eq!(kept.output("stty size").await, "31 97\n", "{name}");
     }
 }
 
