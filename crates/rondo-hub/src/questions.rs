@@ -15,6 +15,10 @@ use sha2::{Digest as _, Sha256};
 const OF_SESSION: &str = "questions";
 /// The table of the sessions of tokens.
 const TOKENS: &str = "question_token";
+/// The table of when sessions' questions expire, by that and the session.
+const DUE: &str = "question_due";
+/// Rows of it that are read at once.
+const DUE_READ: usize = 64;
 /// Digits of a token.
 const TOKEN_DIGITS: usize = 22;
 
@@ -123,6 +127,7 @@ pub fn ask(
     let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
     let tokens = asked.iter();
     rows.extend(tokens.map(|it| HostRow::set(TOKENS, &it.token, session.as_str())));
+    rows.extend(due(session, &asked).map(|it| HostRow::set(DUE, it, session.as_str())));
     Asking { outbox, rows }
 }
 
@@ -147,7 +152,14 @@ pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     let mut rows = vec![HostRow::removed(OF_SESSION, session.as_str())];
     let tokens = asked.iter();
     rows.extend(tokens.map(|it| HostRow::removed(TOKENS, &it.token)));
+    rows.extend(due(session, asked).map(|it| HostRow::removed(DUE, it)));
     rows
+}
+
+/// Returns the key under which a session is found once the first of its questions expires.
+fn due(session: &SessionId, asked: &[Asked]) -> Option<String> {
+    let first = asked.iter().filter_map(|it| it.expires).min()?;
+    Some(format!("{:020}:{session}", first.0))
 }
 
 /// Returns what a session asks.
@@ -179,22 +191,27 @@ pub async fn of_token(
     Ok(found.map(|it| (session, it)))
 }
 
-/// Returns the sessions whose questions have expired.
+/// Returns the sessions with a question that has expired. No others are read than these and at most 64 that expire next.
 ///
 /// # Errors
 /// When the storage fails.
-pub async fn expired(
-    store: &dyn HostStore,
-    now: TimeMs,
-    limit: usize,
-) -> Result<Vec<SessionId>, MailboxError> {
-    let rows = store.rows(OF_SESSION, "", limit).await?;
-    let is_due = |json: &str| {
-        let asked: Vec<Asked> = serde_json::from_str(json).unwrap_or_default();
-        asked
-            .iter()
-            .any(|it| it.expires.is_some_and(|at| at <= now))
-    };
-    let due = rows.into_iter().filter(|(_, json)| is_due(json));
-    Ok(due.map(|(session, _)| SessionId::new(session)).collect())
+pub async fn expired(store: &dyn HostStore, now: TimeMs) -> Result<Vec<SessionId>, MailboxError> {
+    let mut expired = Vec::new();
+    let mut after = String::new();
+    // What follows the colon in the keys of this moment sorts before this.
+    let end = format!("{:020};", now.0);
+    loop {
+        let rows = store.rows(DUE, &after, DUE_READ).await?;
+        let is_last = rows.len() < DUE_READ;
+        for (key, session) in rows {
+            if key > end {
+                return Ok(expired);
+            }
+            expired.push(SessionId::new(session));
+            after = key;
+        }
+        if is_last {
+            return Ok(expired);
+        }
+    }
 }

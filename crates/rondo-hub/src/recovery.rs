@@ -29,8 +29,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(1);
 /// How often questions are looked at that may have expired.
 const EXPIRY_LOOK: Duration = Duration::from_secs(30);
-/// Sessions whose questions are looked at.
-const PARKED_MAX: usize = 100_000;
 
 /// Sessions that are to be tried again, and turns that wait for the end of the process.
 #[derive(Default)]
@@ -209,7 +207,7 @@ impl Core {
 
     async fn expire(&self) {
         let now = Clock::system().now();
-        match questions::expired(&*self.store, now, PARKED_MAX).await {
+        match questions::expired(&*self.store, now).await {
             Ok(sessions) => {
                 for session in sessions {
                     self.session(&session).resume();

@@ -8,6 +8,7 @@
 mod answering;
 mod approvals;
 mod delivering;
+mod expiring;
 mod messenger;
 mod people;
 mod restarting;
