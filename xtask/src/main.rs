@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask test`, `kill`, `conformance`, `live`, `fuzz-gate`, `bench` and `layout`.
+//! Developer tasks: `cargo xtask test`, `kill`, `chaos`, `conformance`, `live`, `fuzz-gate`, `bench` and `layout`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod conformance;
 mod eval_local;
 mod fuzz_gate;
@@ -36,6 +37,8 @@ enum Task {
     Test(test_run::Args),
     /// Kills parts of running turns at random, and looks what was lost
     Kill(kill::Args),
+    /// Kills a hub at random while people write to it, and looks what they saw
+    Chaos(chaos::Args),
     /// Prints requirement id, test and result
     Conformance(conformance::Args),
     /// Repeats real runs against an OpenAI-compatible server
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Test(args) => test_run::run(&args),
         Task::Kill(args) => kill::run(&args),
+        Task::Chaos(args) => chaos::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Live(args) => live::run(&args),
         Task::EvalLocal(args) => eval_local::run(&args),

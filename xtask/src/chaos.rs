@@ -1,0 +1,33 @@
+//! Kills a hub at random, until it was killed so often, and looks what people saw.
+
+use crate::workspace;
+use anyhow::{Context, Result};
+
+/// What is asked of the test that does it.
+const TEST: [&str; 6] = ["test", "-p", "rondo-hub", "--test", "chaos", "--"];
+
+/// Arguments of the task.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs cases until the hub was killed so often
+    #[arg(long, default_value_t = 500)]
+    kills: u64,
+    /// Repeats the choices of an earlier run, which printed it; a new one when absent
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Runs the cases; true when each message was answered once, or more often only as often as the hub itself counted.
+///
+/// # Errors
+/// When cargo cannot be started.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut command = workspace::cargo();
+    command.args(TEST);
+    command.args(["--kills", &args.kills.to_string()]);
+    if let Some(seed) = args.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    let status = command.status().context("failed to start cargo")?;
+    Ok(status.success())
+}
