@@ -28,6 +28,11 @@ async fn a_command_is_typed_in_the_pane_and_its_state_stays() {
     person.press("echo it-is-$NAME; false\r").await;
     person.shows("it-is-kept").await;
     person.shows("exit 1").await;
+    person.press("exit 3\r").await;
+    person.shows("[the shell ended: the next command").await;
+    person.press("echo \"<$NAME>\"; false\r").await;
+    person.shows("<>").await;
+    person.shows("exit 1").await;
     // The conversation does not say it again.
     assert!(!person.screen().contains("✗"), "{}", person.screen());
     person.press(PANE).await;

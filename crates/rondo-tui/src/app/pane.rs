@@ -29,6 +29,9 @@ const ASKED_MAX: usize = 64;
 /// Texts that go along with one message.
 pub(super) const ATTACHED_MAX: usize = 16;
 
+/// Said in the pane, since the variables of the shell are gone.
+const SHELL_ENDED: &str = "[the shell ended: the next command starts another]\n";
+
 /// The pane.
 #[derive(Debug, Default)]
 pub(super) struct ShellPane {
@@ -92,9 +95,13 @@ impl ShellPane {
                         directory,
                         output,
                         omitted_bytes,
+                        has_shell_ended,
                         ..
                     },
             } => {
+                if *has_shell_ended {
+                    self.emulator.feed_text(SHELL_ENDED);
+                }
                 let command = self.command.take().unwrap_or_default();
                 self.last = Some(Last {
                     text: shell_text(&command, directory, *exit_code, output, *omitted_bytes),
