@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
@@ -79,7 +79,8 @@ struct State {
     /// Numbers what comes, also again.
     places: u64,
     events: u64,
-    shown: Vec<Sent>,
+    /// What was shown, and when.
+    shown: Vec<(Instant, Sent)>,
     keys: HashMap<String, u64>,
     faults: HashMap<String, VecDeque<Fault>>,
     typing: Vec<String>,
@@ -180,16 +181,17 @@ impl Messenger {
 
     /// What people saw in a chat.
     pub(crate) fn seen(&self, chat: &str) -> Vec<Sent> {
-        let state = self.state();
-        state
-            .shown
-            .iter()
-            .filter(|it| it.chat == chat)
-            .cloned()
-            .collect()
+        let mut seen = self.all_seen();
+        seen.retain(|it| it.chat == chat);
+        seen
     }
 
     pub(crate) fn all_seen(&self) -> Vec<Sent> {
+        self.all_seen_at().into_iter().map(|it| it.1).collect()
+    }
+
+    /// What people saw, and when.
+    pub(crate) fn all_seen_at(&self) -> Vec<(Instant, Sent)> {
         self.state().shown.clone()
     }
 
@@ -301,7 +303,7 @@ impl Messenger {
             _ => {
                 let number = state.shown.len() as u64;
                 state.keys.insert(message.key.clone(), number);
-                state.shown.push(message);
+                state.shown.push((Instant::now(), message));
                 number
             }
         };
