@@ -10,7 +10,7 @@ use crate::cron::job::{self, RUNS, Runs};
 use crate::hub::Core;
 use crate::outgoing::{self, Details};
 use crate::questions::{self, Asked};
-use crate::recovery::{CRASHES, CRASHES_MAX};
+use crate::recovery::{CRASHES_MAX, Crashes};
 use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
@@ -118,7 +118,10 @@ impl Core {
             chat: chat.clone(),
             actor: actor.clone(),
         });
-        let source = self.source(session, &chat, asked, owner_chat).await?;
+        // That its message was taken up is past.
+        let crashes = if turn.begins.is_some() { 0 } else { crashes };
+        let source = self.source(session, &chat, asked, owner_chat, crashes);
+        let source = source.await?;
         Ok(HostTurn {
             tools,
             system: Some(system),
@@ -127,7 +130,7 @@ impl Core {
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
-            is_stopped: turn.begins.is_none() && crashes >= CRASHES_MAX,
+            is_stopped: crashes >= CRASHES_MAX,
             ..HostTurn::new(approver)
         })
     }
@@ -138,6 +141,7 @@ impl Core {
         chat: &Chat,
         begun: Option<Begun>,
         owner_chat: Option<ChatKey>,
+        crashes: u32,
     ) -> Result<Arc<dyn CommitSource>> {
         let open = questions::of_session(&*self.store, session).await;
         Ok(Arc::new(TurnCommits {
@@ -150,6 +154,7 @@ impl Core {
             open: open.map_err(unreadable)?,
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
+            crashes: Crashes::after(crashes),
         }))
     }
 
@@ -210,7 +215,7 @@ impl Core {
             let approver = Arc::new(Refusing(refused.to_owned()));
             return Ok(HostTurn {
                 tool_filter: ToolFilter::Only(Vec::new()),
-                commits: Some(self.source(session, chat, None, None).await?),
+                commits: Some(self.source(session, chat, None, None, 0).await?),
                 is_stopped: true,
                 ..HostTurn::new(approver)
             });
@@ -303,6 +308,7 @@ struct TurnCommits {
     timed: Option<Timed>,
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
+    crashes: Crashes,
 }
 
 /// Timed work, and how it went until now.
@@ -363,21 +369,24 @@ impl TurnCommits {
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());
                 self.tokens.fetch_add(tokens, Ordering::Relaxed);
-                // It got further, so it is not what ends the hub at the same point each time.
-                commit.rows.push(HostRow::removed(CRASHES, session));
+                commit.rows.push(self.crashes.survived(&self.session));
+            }
+            RecordBody::ModelRequested { .. } | RecordBody::ToolStarted { .. } => {
+                commit.rows.push(self.crashes.at_stake(&self.session));
             }
             RecordBody::ToolFinished { .. } => {
-                commit.rows.push(HostRow::removed(CRASHES, session));
+                commit.rows.push(self.crashes.survived(&self.session));
             }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());
+                commit.rows.push(self.crashes.survived(&self.session));
             }
             RecordBody::Parked { questions } => {
                 let of = (&self.session, &record.turn);
                 let asking = questions::ask(&self.chat, self.owner_chat.as_ref(), of, questions);
                 commit.outbox.extend(asking.outbox);
                 commit.rows.extend(asking.rows);
-                commit.rows.push(HostRow::removed(CRASHES, session));
+                commit.rows.push(self.crashes.survived(&self.session));
             }
             RecordBody::Final {
                 stop_reason, text, ..
@@ -388,7 +397,7 @@ impl TurnCommits {
                 }
                 commit.outbox.extend(self.last(record, *stop_reason, text));
                 commit.rows.push(HostRow::removed(TURNS, session));
-                commit.rows.push(HostRow::removed(CRASHES, session));
+                commit.rows.push(self.crashes.survived(&self.session));
             }
             _ => {}
         }

@@ -156,6 +156,9 @@ impl Hub {
         core.drain.cancel();
         receiving.cancel();
         self.stop_turns().await;
+        if let Err(error) = core.forget_crashes().await {
+            tracing::warn!(%error, "the end of this process may be taken for a crash");
+        }
         sending.cancel();
         let done = async { while workers.join_next().await.is_some() {} };
         let _ = timeout(FLUSH, done).await;

@@ -10,14 +10,14 @@ use rondo_core::ports::{HostCommit, HostRow, MailboxError};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_types::SessionId;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The table of the processes that ended while they worked on a session, since it last answered.
+/// The table of the processes that ended while a session was at the same request or tool call.
 pub(crate) const CRASHES: &str = "crashes";
 /// Processes that a session may have ended: after so many, what it works on is put aside.
 pub(crate) const CRASHES_MAX: u32 = 3;
@@ -29,6 +29,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(1);
 /// How often questions are looked at that may have expired.
 const EXPIRY_LOOK: Duration = Duration::from_secs(30);
+/// Sessions whose crashes are forgotten as a process ends.
+const LEFT_MAX: usize = 100_000;
 
 /// Sessions that are to be tried again, and turns that wait for the end of the process.
 #[derive(Default)]
@@ -94,40 +96,78 @@ impl Retries {
     }
 }
 
+/// How many processes ended while a turn was where it is now. What is counted is a request or a call of a tool that
+/// began and never ended, so a turn that gets further is not what ends the hub.
+#[derive(Default)]
+pub(crate) struct Crashes(AtomicU32);
+
+impl Crashes {
+    /// Of a turn that goes on after so many.
+    pub(crate) fn after(count: u32) -> Self {
+        Self(AtomicU32::new(count))
+    }
+
+    /// Returns the row to commit as a request or a call begins: it counts unless the process comes further.
+    pub(crate) fn at_stake(&self, session: &SessionId) -> HostRow {
+        crashed(session, self.0.load(Ordering::Relaxed) + 1)
+    }
+
+    /// Returns the row to commit once it ended.
+    pub(crate) fn survived(&self, session: &SessionId) -> HostRow {
+        self.0.store(0, Ordering::Relaxed);
+        HostRow::removed(CRASHES, session.as_str())
+    }
+}
+
+/// A session that the last process left.
+struct Left {
+    session: SessionId,
+    crashes: u32,
+    has_turn: bool,
+}
+
 impl Core {
     /// Has everything go on that the last process left. Sessions that were worked on when more than one process ended are
     /// suspected of it, and go on one at a time, so that the one that does it is told from the others.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<()> {
-        let mut suspects = Vec::new();
-        let mut first = Vec::new();
+        let mut left = Vec::new();
         for session in self.service.unfinished().await? {
             let chat = self.chats.of_session(&session).await.map_err(unreadable)?;
-            if chat.is_none() {
-                // It is another host's.
-                continue;
-            }
-            match self.crashes(&session).await.map_err(unreadable)? {
-                0 => first.push(session),
-                crashes => suspects.push((session, crashes)),
+            // Others are another host's.
+            if chat.is_some() {
+                left.push(self.left(session).await.map_err(unreadable)?);
             }
         }
+        let (suspects, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|it| it.crashes > 1);
         let commit = HostCommit {
-            rows: first.iter().map(|it| crashed(it, 1)).collect(),
+            rows: others.iter().filter_map(Left::at_stake).collect(),
             ..HostCommit::default()
         };
         self.store.commit(commit).await.map_err(unreadable)?;
-        let (count, suspected) = (first.len(), suspects.len());
-        for session in first {
-            self.session(&session).resume();
+        if suspects.len() + others.len() > 0 {
+            let suspected = suspects.len();
+            tracing::info!(sessions = others.len(), suspected, "sessions go on");
         }
-        if count + suspected > 0 {
-            tracing::info!(sessions = count, suspected, "sessions go on");
+        for left in others {
+            self.session(&left.session).resume();
         }
-        if suspected > 0 {
-            let core = Arc::clone(self);
-            tokio::spawn(async move { core.clear(suspects).await });
-        }
+        let core = Arc::clone(self);
+        tokio::spawn(async move { core.clear(suspects).await });
         Ok(())
+    }
+
+    async fn left(&self, session: SessionId) -> Result<Left, MailboxError> {
+        let has_turn = host::begun(&*self.store, &session).await?.is_some();
+        let mut crashes = self.crashes(&session).await?;
+        if !has_turn {
+            // Nothing says how far its message came. It is taken for what ended the process.
+            crashes += 1;
+        }
+        Ok(Left {
+            session,
+            crashes,
+            has_turn,
+        })
     }
 
     pub(crate) async fn crashes(&self, session: &SessionId) -> Result<u32, MailboxError> {
@@ -135,43 +175,55 @@ impl Core {
         Ok(row.and_then(|it| it.parse().ok()).unwrap_or(0))
     }
 
-    async fn clear(&self, suspects: Vec<(SessionId, u32)>) {
-        for (session, crashes) in suspects {
+    async fn clear(&self, suspects: Vec<Left>) {
+        for suspect in suspects {
             if self.drain.is_cancelled() {
                 return;
             }
-            if let Err(error) = self.clear_one(&session, crashes + 1).await {
-                tracing::error!(%error, session = session.as_str(), "a session does not go on");
+            if let Err(error) = self.clear_one(&suspect).await {
+                let session = suspect.session.as_str();
+                tracing::error!(%error, session, "a session does not go on");
             }
         }
     }
 
-    async fn clear_one(&self, session: &SessionId, crashes: u32) -> Result<(), MailboxError> {
+    async fn clear_one(&self, suspect: &Left) -> Result<(), MailboxError> {
         let mut commit = HostCommit {
-            rows: vec![crashed(session, crashes)],
+            rows: suspect.at_stake().into_iter().collect(),
             ..HostCommit::default()
         };
-        if crashes >= CRASHES_MAX {
-            self.put_aside(session, crashes, &mut commit).await?;
+        if suspect.crashes >= CRASHES_MAX {
+            self.put_aside(suspect, &mut commit).await?;
         }
         self.store.commit(commit).await?;
-        let handle = self.session(session);
+        let handle = self.session(&suspect.session);
         handle.resume();
         let _ = timeout(SUSPECT_TIMEOUT, handle.at_rest()).await;
         Ok(())
     }
 
+    /// Forgets all crashes: this process ends because it was told to.
+    pub(crate) async fn forget_crashes(&self) -> Result<(), MailboxError> {
+        let rows = self.store.rows(CRASHES, "", LEFT_MAX).await?;
+        let rows = rows
+            .iter()
+            .map(|(session, _)| HostRow::removed(CRASHES, session));
+        let commit = HostCommit {
+            rows: rows.collect(),
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await?;
+        Ok(())
+    }
+
     /// Puts aside what a session works on: its turn is stopped as soon as it goes on, or its message taken back, where
     /// that had begun no turn.
-    async fn put_aside(
-        &self,
-        session: &SessionId,
-        crashes: u32,
-        commit: &mut HostCommit,
-    ) -> Result<(), MailboxError> {
+    async fn put_aside(&self, left: &Left, commit: &mut HostCommit) -> Result<(), MailboxError> {
         self.metrics.quarantined();
-        let has_turn = host::begun(&*self.store, session).await?.is_some();
-        if !has_turn && let Some(key) = self.session(session).first_waiting().await {
+        let (session, crashes) = (&left.session, left.crashes);
+        if !left.has_turn
+            && let Some(key) = self.session(session).first_waiting().await
+        {
             commit.withdrawn.push((session.clone(), key));
             // What comes after it is given a chance of its own.
             commit.rows = vec![HostRow::removed(CRASHES, session.as_str())];
@@ -215,6 +267,13 @@ impl Core {
             }
             Err(error) => tracing::warn!(%error, "questions could not be looked at"),
         }
+    }
+}
+
+impl Left {
+    /// Returns the row to commit before a message is taken up whose turn did not begin.
+    fn at_stake(&self) -> Option<HostRow> {
+        (!self.has_turn).then(|| crashed(&self.session, self.crashes))
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Tally {
     pub(crate) stops: u64,
     pub(crate) events: u64,
     pub(crate) answers: u64,
+    /// Of these, tasks that were put aside after three kills at the same place.
+    pub(crate) aside: u64,
     /// Messages that were seen again.
     pub(crate) repeats: u64,
     /// Messages that the hub says it sent again although they may have been there.
@@ -46,6 +48,7 @@ impl Tally {
         self.stops += other.stops;
         self.events += other.events;
         self.answers += other.answers;
+        self.aside += other.aside;
         self.repeats += other.repeats;
         self.doubts += other.doubts;
         self.slowest = self.slowest.max(other.slowest);
@@ -57,13 +60,14 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} cases, {} kills, {} stops, {} events, {} answered, {} seen again, {} times sent again in doubt; \
+            "{} cases, {} kills, {} stops, {} events, {} answered, {} of them put aside, {} seen again, {} times sent again in doubt; \
              all was answered {:.1} s after the last fault at the latest; {:.0} s",
             self.cases,
             self.kills,
             self.stops,
             self.events,
             self.answers,
+            self.aside,
             self.repeats,
             self.doubts,
             self.slowest.as_secs_f64(),
@@ -157,9 +161,10 @@ pub(crate) async fn run(seed: u64) -> Tally {
     let mut hub = start();
     let finals = |messenger: &Messenger| {
         let seen = messenger.all_seen();
-        expected
-            .iter()
-            .all(|(chat, number)| seen.iter().any(|it| answers(it, chat, *number)))
+        expected.iter().all(|(chat, number)| {
+            let settles = |it: &Sent| answers(it, chat, *number) || stops(it, chat, *number);
+            seen.iter().any(settles)
+        })
     };
     let is_lively = timeout(LIVELY * 2, messenger.until_all(finals))
         .await
@@ -186,6 +191,13 @@ pub(crate) async fn run(seed: u64) -> Tally {
     tally.events = said.len() as u64;
     tally.doubts = counts.doubts;
     look(seed, delivery, &messenger, &expected, &mut tally);
+    look_aside(seed, &messenger, &model, &expected, &mut tally);
+    if !tally.problems.is_empty() {
+        let kept = home.keep();
+        tally
+            .problems
+            .push(format!("seed {seed}: its files are in {}", kept.display()));
+    }
     tally
 }
 
@@ -220,16 +232,49 @@ fn look(
             .iter()
             .filter(|it| it.chat == chat && it.kind == OutboxKind::Final);
         let finals: Vec<&Sent> = finals.filter(|it| first.insert(it.key.clone())).collect();
-        let wanted: Vec<String> = expected
+        let wanted: Vec<usize> = expected
             .iter()
             .filter(|(of, _)| *of == chat)
-            .map(|(_, number)| model::answer(*number))
+            .map(|(_, number)| *number)
             .collect();
-        let got: Vec<String> = finals.iter().map(|it| it.text.clone()).collect();
-        tally.answers += got.iter().filter(|it| wanted.contains(it)).count() as u64;
-        if got != wanted {
+        let is_right = finals.len() == wanted.len()
+            && finals
+                .iter()
+                .zip(&wanted)
+                .all(|(sent, number)| answers(sent, &chat, *number) || stops(sent, &chat, *number));
+        tally.answers += finals.len() as u64;
+        if !is_right {
+            let got: Vec<&str> = finals.iter().map(|it| it.text.as_str()).collect();
             tally.problems.push(format!(
-                "seed {seed}: {chat} wanted {wanted:?} and saw {got:?}"
+                "seed {seed}: {chat} wanted answers to {wanted:?} and saw {got:?}"
+            ));
+        }
+    }
+}
+
+/// Looks at what was put aside: that has to have been asked of the model by three processes that did not survive it, and
+/// the chat has to have been told.
+fn look_aside(
+    seed: u64,
+    messenger: &Messenger,
+    model: &Server,
+    expected: &[(String, usize)],
+    tally: &mut Tally,
+) {
+    let seen = messenger.all_seen();
+    let requests = model.requests();
+    for (chat, number) in expected {
+        if !seen.iter().any(|it| stops(it, chat, *number)) {
+            continue;
+        }
+        tally.aside += 1;
+        let is_told = seen
+            .iter()
+            .any(|it| it.chat == *chat && it.text.contains("put aside"));
+        let tries = model::most_tries(&requests, *number);
+        if !is_told || tries < 3 {
+            tally.problems.push(format!(
+                "seed {seed}: task {number} was put aside, told: {is_told}, tried {tries} times at one place"
             ));
         }
     }
@@ -237,6 +282,12 @@ fn look(
 
 fn answers(sent: &Sent, chat: &str, number: usize) -> bool {
     sent.kind == OutboxKind::Final && sent.chat == chat && sent.text == model::answer(number)
+}
+
+/// Whether a message says that the work on a task was stopped, as it is when it is put aside.
+fn stops(sent: &Sent, chat: &str, number: usize) -> bool {
+    let of_task = sent.reply_to.as_deref() == Some(&format!("m-n{number}"));
+    of_task && sent.chat == chat && sent.text.ends_with("Stopped.")
 }
 
 fn event(person: &str, number: usize, text: &str) -> Event {

@@ -2,6 +2,7 @@
 
 use rondo_testkit::{CallScript, Gate, Recorded, ReplyScript, Response, Step, openai};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,20 @@ pub(crate) fn reply(request: &Recorded) -> Response {
         false => ReplyScript::text([format!("Answer {number}.")]),
     };
     openai::streamed(&reply.usage(10, 10))
+}
+
+/// Returns how often a task's request was made that was made most often.
+pub(crate) fn most_tries(requests: &[Recorded], number: usize) -> usize {
+    let task = format!("task {number} ");
+    let mut by_length = BTreeMap::new();
+    for request in requests {
+        let body = request.json();
+        if asked(&body).contains(&task) {
+            let messages = body["messages"].as_array().unwrap().len();
+            *by_length.entry(messages).or_insert(0) += 1;
+        }
+    }
+    by_length.into_values().max().unwrap_or(0)
 }
 
 /// A reply that never comes.
