@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// The table of the processes that ended while a session was at the same request or tool call.
@@ -23,6 +23,8 @@ pub(crate) const CRASHES: &str = "crashes";
 pub(crate) const CRASHES_MAX: u32 = 3;
 /// How long one session that is suspected is waited for before the next one goes on.
 const SUSPECT_TIMEOUT: Duration = Duration::from_mins(5);
+/// How often it is looked at whether it got further.
+const SUSPECT_LOOK: Duration = Duration::from_millis(50);
 /// The pause before what could not begin is tried again; it doubles with each time.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest such pause.
@@ -158,11 +160,7 @@ impl Core {
 
     async fn left(&self, session: SessionId) -> Result<Left, MailboxError> {
         let has_turn = host::begun(&*self.store, &session).await?.is_some();
-        let mut crashes = self.crashes(&session).await?;
-        if !has_turn {
-            // Nothing says how far its message came. It is taken for what ended the process.
-            crashes += 1;
-        }
+        let crashes = self.crashes(&session).await?;
         Ok(Left {
             session,
             crashes,
@@ -198,7 +196,19 @@ impl Core {
         self.store.commit(commit).await?;
         let handle = self.session(&suspect.session);
         handle.resume();
-        let _ = timeout(SUSPECT_TIMEOUT, handle.at_rest()).await;
+        tokio::select! {
+            () = handle.at_rest() => {}
+            cleared = self.comes_further(&suspect.session) => cleared?,
+            () = sleep(SUSPECT_TIMEOUT) => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until a session got past what it was at when processes ended.
+    async fn comes_further(&self, session: &SessionId) -> Result<(), MailboxError> {
+        while self.crashes(session).await? > 0 {
+            sleep(SUSPECT_LOOK).await;
+        }
         Ok(())
     }
 
@@ -271,9 +281,9 @@ impl Core {
 }
 
 impl Left {
-    /// Returns the row to commit before a message is taken up whose turn did not begin.
+    /// Returns the row to commit before a message is taken up whose turn did not begin: no record of a turn says so.
     fn at_stake(&self) -> Option<HostRow> {
-        (!self.has_turn).then(|| crashed(&self.session, self.crashes))
+        (!self.has_turn).then(|| crashed(&self.session, self.crashes + 1))
     }
 }
 
