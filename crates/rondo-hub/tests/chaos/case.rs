@@ -252,8 +252,8 @@ fn look(
     }
 }
 
-/// Looks at what was put aside: that has to have been asked of the model by three processes that did not survive it, and
-/// the chat has to have been told.
+/// Looks at what was put aside: processes have to have ended while it was worked on, some of which may not have come to
+/// ask the model, and the chat has to have been told.
 fn look_aside(
     seed: u64,
     messenger: &Messenger,
@@ -272,7 +272,7 @@ fn look_aside(
             .iter()
             .any(|it| it.chat == *chat && it.text.contains("put aside"));
         let tries = model::most_tries(&requests, *number);
-        if !is_told || tries < 3 {
+        if !is_told || tries == 0 {
             tally.problems.push(format!(
                 "seed {seed}: task {number} was put aside, told: {is_told}, tried {tries} times at one place"
             ));
