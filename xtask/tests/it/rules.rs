@@ -65,8 +65,9 @@ const RULES: [Rule; 15] = [
         view: View::Code,
         only_in: &[],
         // The program runs the user's editor; the runtime runs the user's own command for a key, and their pip, before there is any
-        // agent. The sandbox tries itself.
+        // agent. The sandbox tries itself. The build script asks for the C library's version.
         not_in: &[
+            "crates/rondo-cli/build.rs",
             "crates/rondo-exec/src/shell/",
             "crates/rondo-launch/",
             "crates/rondo-python/src/unix",
