@@ -5,12 +5,14 @@ use rondo_core::ports::{RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_runtime::Layer;
 use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Update};
+use rondo_runtime::subagent::AT_ONCE_MAX;
 use rondo_testkit::{CallScript, Gate, Recorded, ReplyScript, Response, Script, Step, openai};
 use rondo_types::{EventBody, Message, SessionId, StopReason, ToolErrorCode, Used};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
 
 /// Whom a request is from: what its session was asked first, and how many results of calls it has.
 struct Asked {
@@ -182,28 +184,38 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
 
 #[tokio::test]
 async fn six_children_work_at_once_and_a_seventh_takes_its_turn() {
-    let (gate, begun) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
-    let seen = Arc::clone(&begun);
+    let (gate, all_places) = (Gate::new(), Arc::new(Notify::new()));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (held_by, seen, taken) = (gate.clone(), Arc::clone(&begun), Arc::clone(&all_places));
     let names = ["1?", "2?", "3?", "4?", "5?", "6?", "7?"];
     let world = World::new(script(move |asked| match asked.is("Find out") {
+        _ if asked.is("Something else") => text("Here."),
         true if asked.results.is_empty() => calls(&names.map(task)),
         true => text("All found."),
         false => {
             // No reply comes before six have asked; were there fewer places, none would ever come.
-            if seen.fetch_add(1, Ordering::SeqCst) + 1 == rondo_runtime::subagent::AT_ONCE_MAX {
-                gate.open();
+            if seen.fetch_add(1, Ordering::SeqCst) + 1 == AT_ONCE_MAX {
+                taken.notify_one();
             }
-            held(&format!("about {}", asked.task), &gate)
+            held(&format!("about {}", asked.task), &held_by)
         }
     }))
     .await;
     // A server on this machine is sent four requests at once, unless it is said to take more.
-    let config = "[providers.localhost]\nmax_concurrent_requests = 8\n";
+    let config = "[providers.localhost]\nmax_concurrent_requests = 16\n";
     std::fs::write(world.home.path().join("config.toml"), config).unwrap();
     let service = world.service();
     let session = service.new_session(world.options());
     let mut listener = session.subscribe(Cursor::START);
     ask(&session, "Find out").await;
+    all_places.notified().await;
+    // A whole turn of another session takes longer than a child with a place would to ask.
+    let other = service.new_session(world.options());
+    let mut others = other.subscribe(Cursor::START);
+    ask(&other, "Something else").await;
+    until(&mut others, is_result).await;
+    assert_eq!(begun.load(Ordering::SeqCst), AT_ONCE_MAX);
+    gate.open();
     let told = until(&mut listener, is_result).await;
     let ends = ends(&told);
     assert_eq!((ends.len(), begun.load(Ordering::SeqCst)), (7, 7));
