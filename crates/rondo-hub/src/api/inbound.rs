@@ -4,6 +4,7 @@ use super::call::{Call, Caller, Object};
 use super::chats::{existing, unreadable};
 use super::error::ApiError;
 use super::messages::{CHATS_MAX, GivenAnswer};
+use super::submissions::reused;
 use crate::channel::{ChatKey, ChatKind, Inbound, InboundBody, InboundFile, Sender};
 use crate::inbox::{InboxError, Taken};
 use crate::keys::random;
@@ -113,7 +114,7 @@ pub(super) struct Submitted {
 
 pub(super) async fn message(call: Call, caller: Caller) -> Result<Response, ApiError> {
     let chat = call.chat(&caller)?;
-    let key = submission_key(&call)?;
+    let name = submission_name(&call)?;
     let shared = std::sync::Arc::clone(&call.shared);
     let body = body(call.json().await?)?;
     let begun = shared
@@ -128,12 +129,12 @@ pub(super) async fn message(call: Call, caller: Caller) -> Result<Response, ApiE
             message,
         ));
     }
-    submit(&shared, &caller, chat, key, body).await
+    submit(&shared, &caller, chat, name, body).await
 }
 
 pub(super) async fn answer(call: Call, caller: Caller) -> Result<Response, ApiError> {
     let (chat, _) = existing(&call, &caller).await?;
-    let key = submission_key(&call)?;
+    let name = submission_name(&call)?;
     let shared = std::sync::Arc::clone(&call.shared);
     let given: NewAnswer = call.json().await?;
     if given.token.is_empty() || given.token.chars().count() > TOKEN_CHARS_MAX {
@@ -144,19 +145,19 @@ pub(super) async fn answer(call: Call, caller: Caller) -> Result<Response, ApiEr
         token: given.token,
         value: given.answer.into(),
     };
-    submit(&shared, &caller, chat, key, body).await
+    submit(&shared, &caller, chat, name, body).await
 }
 
 pub(super) async fn cancel(call: Call, caller: Caller) -> Result<Response, ApiError> {
     let (chat, _) = existing(&call, &caller).await?;
-    let key = submission_key(&call)?;
+    let name = submission_name(&call)?;
     let body = InboundBody::Message {
         text: "/stop".to_owned(),
         images: Vec::new(),
         files: Vec::new(),
         notes: Vec::new(),
     };
-    submit(&call.shared, &caller, chat, key, body).await
+    submit(&call.shared, &caller, chat, name, body).await
 }
 
 fn body(message: NewMessage) -> Result<InboundBody, ApiError> {
@@ -221,8 +222,16 @@ fn decoded(data: &str) -> Result<Vec<u8>, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("`data` is not standard base64: {error}")))
 }
 
+/// The name of a submission within its chat.
+enum Name {
+    /// The caller's, which may come again.
+    Given(String),
+    /// One that nobody else has.
+    New(String),
+}
+
 /// Returns the caller's name for a submission, or a new one.
-fn submission_key(call: &Call) -> Result<String, ApiError> {
+fn submission_name(call: &Call) -> Result<Name, ApiError> {
     let mut given = call.head.headers.get_all("idempotency-key").iter();
     let bad = || {
         let message = format!(
@@ -233,7 +242,7 @@ fn submission_key(call: &Call) -> Result<String, ApiError> {
     match (given.next(), given.next()) {
         (None, _) => {
             let random = random::<KEY_BYTES>().map_err(|error| ApiError::internal(&error))?;
-            Ok(HEXLOWER.encode(&random))
+            Ok(Name::New(HEXLOWER.encode(&random)))
         }
         (Some(key), None) => {
             let key = key.to_str().map_err(|_| bad())?;
@@ -241,7 +250,9 @@ fn submission_key(call: &Call) -> Result<String, ApiError> {
                 |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
             let is_sound =
                 !key.is_empty() && key.len() <= KEY_BYTES_MAX && key.chars().all(is_plain);
-            is_sound.then(|| key.to_owned()).ok_or_else(bad)
+            is_sound
+                .then(|| Name::Given(key.to_owned()))
+                .ok_or_else(bad)
         }
         (Some(_), Some(_)) => Err(bad()),
     }
@@ -251,11 +262,21 @@ async fn submit(
     shared: &super::Shared,
     caller: &Caller,
     chat: ChatKey,
-    key: String,
+    name: Name,
     body: InboundBody,
 ) -> Result<Response, ApiError> {
+    let name = match name {
+        Name::New(name) => name,
+        Name::Given(name) => {
+            let bound = shared.parts()?.submissions.bind(&chat, &name, &body).await;
+            if !bound.map_err(unreadable)? {
+                return Err(reused(&name));
+            }
+            name
+        }
+    };
     let event = Inbound {
-        event_id: format!("{}/{key}", chat.chat_id),
+        event_id: format!("{}/{name}", chat.chat_id),
         chat,
         chat_kind: ChatKind::Private,
         sender: Sender {
@@ -281,7 +302,7 @@ async fn submit(
         return Err(ApiError::forbidden("you may not do that"));
     }
     let submitted = Submitted {
-        id: key,
+        id: name,
         is_duplicate: taken == Taken::Duplicate,
     };
     Ok((StatusCode::ACCEPTED, Json(submitted)).into_response())

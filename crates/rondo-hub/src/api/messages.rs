@@ -299,7 +299,7 @@ fn piece(sent: &Outgoing, text: &str, is_last: bool, id: u64, now: TimeMs) -> Me
 }
 
 /// Neither a user's id nor a chat's name has a `/`.
-fn chat_key(chat: &ChatKey) -> String {
+pub(super) fn chat_key(chat: &ChatKey) -> String {
     format!("{}/{}", chat.account, chat.chat_id)
 }
 
@@ -307,11 +307,11 @@ fn message_key(chat: &ChatKey, number: u64) -> String {
     format!("{}/{number:020}", chat_key(chat))
 }
 
-fn json(value: &impl Serialize) -> Result<String, MailboxError> {
+pub(super) fn json(value: &impl Serialize) -> Result<String, MailboxError> {
     serde_json::to_string(value).map_err(|error| MailboxError::Io(error.into()))
 }
 
-fn read<T: for<'a> Deserialize<'a>>(row: &str) -> Result<T, MailboxError> {
+pub(super) fn read<T: for<'a> Deserialize<'a>>(row: &str) -> Result<T, MailboxError> {
     serde_json::from_str(row).map_err(|error| MailboxError::Io(io::Error::from(error)))
 }
 

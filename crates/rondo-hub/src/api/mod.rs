@@ -5,7 +5,8 @@
 //!   a stranger's page, `limiter` bounds how often keys are tried.
 //! - `routes`: the table of all routes, each a `route`; `openapi` describes them. `call`: a request and who sent it.
 //! - `chats`, `events`, `files`, `inbound`, `service`: what the routes do.
-//! - `messages`: what was delivered to the chats, as rows in the journal's file. `revoked`: ends streams of revoked keys.
+//! - `messages`: what was delivered to the chats, as rows in the journal's file; `submissions`: what callers named there.
+//! - `revoked`: ends streams of revoked keys.
 
 mod call;
 mod chats;
@@ -23,6 +24,7 @@ mod revoked;
 mod route;
 mod routes;
 mod service;
+mod submissions;
 
 pub use messages::{
     GivenAnswer, Message as ChatMessage, MessageChoice as ChatMessageChoice,
@@ -50,6 +52,7 @@ use rondo_runtime::service::SessionHandle;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
+use submissions::Submissions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -101,6 +104,7 @@ struct Parts {
     core: Weak<Core>,
     known: Keys,
     messages: Messages,
+    submissions: Submissions,
     keys: OpenKeys,
     limiter: Limiter,
     figures: Arc<Figures>,
@@ -253,6 +257,7 @@ impl Channel for Api {
             core: Arc::downgrade(core),
             known: Keys::new(Arc::clone(&core.store)),
             messages: Messages::new(Arc::clone(&core.store)),
+            submissions: Submissions::new(Arc::clone(&core.store)),
             keys: OpenKeys::default(),
             limiter: Limiter::default(),
             figures: Arc::default(),

@@ -153,7 +153,7 @@ fn meaning(status: u16) -> &'static str {
         403 => "The user may not do that, or a page of another origin sent it.",
         404 => "There is no such thing.",
         408 => "The body took too long.",
-        409 => "There is too much of it already.",
+        409 => "There is too much of it already, or its `Idempotency-Key` named something else.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         421 => "The hub does not answer to that host.",

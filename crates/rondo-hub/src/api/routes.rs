@@ -38,7 +38,7 @@ const LIMIT: Parameter = Parameter {
 const KEY: Parameter = Parameter {
     name: "Idempotency-Key",
     place: ParameterPlace::Header,
-    help: "Names the submission within its chat: sent again under it, it counts once.",
+    help: "Names the submission within its chat: sent again under it, it counts once; something else under it is refused with 409.",
     schema: r#"{"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"}"#,
 };
 const LAST_EVENT: Parameter = Parameter {
@@ -239,7 +239,7 @@ fn submission_routes() -> Vec<Route> {
             parameters: &[KEY],
             request: Some(shape::<NewAnswer>()),
             answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
-            errors: &[404, 408, 413, 415, 503],
+            errors: &[404, 408, 409, 413, 415, 503],
         },
         Route {
             method: Method::POST,
@@ -252,7 +252,7 @@ fn submission_routes() -> Vec<Route> {
             parameters: &[KEY],
             request: None,
             answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
-            errors: &[404, 503],
+            errors: &[404, 409, 503],
         },
     ]
 }

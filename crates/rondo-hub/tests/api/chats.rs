@@ -93,6 +93,38 @@ async fn the_same_submission_counts_once_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_name_that_comes_again_with_something_else_is_refused_also_after_a_restart() {
+    let world = World::new([text(&["One."]), text(&["Two."])]).await;
+    let key = world.user("ada", Role::Member).await;
+    let send = async |world: &World, path: &str, body: &str| {
+        let request = world.request("POST", &format!("/v1/chats/{path}"));
+        let request = request.key(&key).header("Idempotency-Key", "a:1");
+        request.json(&json!({ "text": body })).send().await
+    };
+    assert_eq!(send(&world, "home/messages", "Hi.").await.status, 202);
+    let mut events = world.events("home", &key, "").await;
+    assert_eq!(events.message().await.1["text"], "One.");
+    let refused = send(&world, "home/messages", "Bye.").await;
+    assert_eq!(refused.status, 409, "{}", refused.text());
+    assert_eq!(refused.json()["error"]["code"], "key_reused");
+    let cancelled = world.request("POST", "/v1/chats/home/cancel").key(&key);
+    let cancelled = cancelled.header("Idempotency-Key", "a:1");
+    let cancelled = cancelled.header("Content-Length", "0").send().await;
+    assert_eq!(cancelled.status, 409, "{}", cancelled.text());
+    let (home, model) = world.stop().await;
+    while events.next().await.is_some() {}
+    let world = World::on(home, model).await;
+    assert_eq!(send(&world, "home/messages", "Bye.").await.status, 409);
+    let again = send(&world, "home/messages", "Hi.").await;
+    assert_eq!(again.json()["is_duplicate"], true, "{}", again.text());
+    assert_eq!(send(&world, "work/messages", "Bye.").await.status, 202);
+    let mut events = world.events("work", &key, "").await;
+    assert_eq!(events.message().await.1["text"], "Two.");
+    assert_eq!(world.model.requests().len(), 2);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_from_now_tells_nothing_of_before() {
     let world = World::new([text(&["Old."]), text(&["New."])]).await;
     let key = world.user("ada", Role::Owner).await;
