@@ -3,10 +3,14 @@
 use crate::hub::Hub;
 use crate::inbox::{Inbox, InboxError};
 use async_trait::async_trait;
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
 use rondo_types::{AnswerValue, Media};
 
 pub use rondo_types::OutboxKind;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -192,7 +196,7 @@ pub struct Outgoing {
     pub kind: OutboxKind,
     /// Its text, as Markdown; empty where it has files alone.
     pub text: String,
-    /// Files that go along: paths within the chat's own directory, checked when they were attached.
+    /// Files that go along: copies that the hub made when they were attached, so that they are what they were then.
     pub files: Vec<OutgoingFile>,
     /// How it can be answered; empty where it is no question.
     pub choices: Vec<Choice>,
@@ -209,8 +213,28 @@ pub struct Outgoing {
 pub struct OutgoingFile {
     /// Its name for the receiver.
     pub name: String,
-    /// Where it is.
+    /// Where it is. See [`OutgoingFile::open`].
     pub path: std::path::PathBuf,
+}
+
+impl OutgoingFile {
+    /// Opens it to be read. It blocks, so it does not belong on an async thread.
+    ///
+    /// # Errors
+    /// When it is not there, or something else is in its place: a link is not followed, and a pipe not waited for.
+    pub fn open(&self) -> io::Result<std::fs::File> {
+        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let directory = Dir::open_ambient_dir(parent, ambient_authority())?;
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true).follow(FollowSymlinks::No);
+        let file = directory.open_with(name, &options)?;
+        match file.metadata()?.is_file() {
+            true => Ok(file.into_std()),
+            false => Err(io::Error::other("it is not a regular file")),
+        }
+    }
 }
 
 /// One way to answer a question.
@@ -301,4 +325,40 @@ pub enum ChannelError {
     /// What it received could not be taken.
     #[error(transparent)]
     Inbox(#[from] InboxError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_in_the_place_of_an_attached_file_is_not_opened() {
+        let home = tempfile::tempdir().unwrap();
+        // A link above what the hub made is its owner's own, such as to another disk.
+        let linked = home.path().join("linked");
+        let real = home.path().join("real");
+        fs::create_dir(&real).unwrap();
+        symlink(&real, &linked).unwrap();
+        fs::write(real.join("file"), "hi").unwrap();
+        fs::create_dir(real.join("directory")).unwrap();
+        symlink(real.join("file"), real.join("link")).unwrap();
+        let (owner, pipe) = (rustix::fs::Mode::RUSR, rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, real.join("pipe"), pipe, owner, 0).unwrap();
+        let open = |name: &str| {
+            let file = OutgoingFile {
+                name: name.to_owned(),
+                path: linked.join(name),
+            };
+            file.open()
+        };
+        let mut text = String::new();
+        open("file").unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hi");
+        for name in ["gone", "directory", "link", "pipe"] {
+            assert!(open(name).is_err(), "{name}");
+        }
+    }
 }

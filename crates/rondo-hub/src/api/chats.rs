@@ -193,7 +193,7 @@ async fn used(shared: &Shared, chats: HashSet<ChatKey>) -> Result<UsageSum, ApiE
 
 /// Returns the first session of the chat that has a session of this name: they are named alike, with `+N` for the N-th
 /// that followed.
-pub(super) fn first_session(name: &str) -> SessionId {
+fn first_session(name: &str) -> SessionId {
     SessionId::new(name.split_once('+').map_or(name, |it| it.0))
 }
 

@@ -5,8 +5,9 @@ use crate::channel::{ChatKey, ChatKind, OutgoingFile};
 use crate::outgoing::{self, Details};
 use crate::users::Role;
 use async_trait::async_trait;
+use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions};
 use rondo_core::ports::OutboxKind;
 use rondo_core::{Tool, ToolInvocation};
 use rondo_types::{
@@ -164,7 +165,10 @@ fn copies(from: &Path, to: &Path, names: &[String]) -> Result<Vec<OutgoingFile>,
 }
 
 fn copy(dir: &Dir, path: &Path, target: &PathBuf) -> io::Result<()> {
-    let file = dir.open(path)?;
+    let mut options = OpenOptions::new();
+    // A pipe would wait for its other end.
+    options.read(true).nonblock(true);
+    let file = dir.open_with(path, &options)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));

@@ -8,6 +8,7 @@
 mod attacks;
 mod chats;
 mod description;
+mod files;
 mod http;
 mod routes;
 mod world;

@@ -195,6 +195,7 @@ async fn messages_go_to_known_chats_alone_and_files_come_from_the_chats_director
         ),
         ("c", "message", json!({"files": ["../../../secret"]})),
         ("d", "message", json!({"files": ["link"]})),
+        ("p", "message", json!({"files": ["pipe"]})),
         (
             "e",
             "message",
@@ -218,6 +219,8 @@ async fn messages_go_to_known_chats_alone_and_files_come_from_the_chats_director
     fs::write(chat.join("note.txt"), "note").unwrap();
     fs::write(&secret, "key").unwrap();
     std::os::unix::fs::symlink(&secret, chat.join("link")).unwrap();
+    let (owner, pipe) = (rustix::fs::Mode::RUSR, rustix::fs::FileType::Fifo);
+    rustix::fs::mknodat(rustix::fs::CWD, chat.join("pipe"), pipe, owner, 0).unwrap();
     world.messenger.say("ann", "Send.");
     world.messenger.until("ann", 3).await;
     assert_eq!(world.messenger.texts("ann")[1..], ["Here.", "Sent."]);
@@ -230,7 +233,7 @@ async fn messages_go_to_known_chats_alone_and_files_come_from_the_chats_director
     let results = messages.iter().filter(|it| it["role"] == "tool");
     let results: Vec<String> = results.map(content).collect();
     assert!(results[1].contains("knows no chat"), "{results:?}");
-    for refused in &results[2..4] {
+    for refused in &results[2..5] {
         assert!(refused.contains("cannot be sent"), "{results:?}");
     }
     let refused = last_said(&requests[5]);

@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use rondo_hub::channel::OutgoingFile;
-use std::fs::{self, File};
 use std::io::Read as _;
-use std::path::Path;
 
 /// The bounds of Telegram on files and on photos, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 50 << 20;
@@ -15,18 +13,14 @@ pub(super) const PHOTO_BYTES_MAX: usize = 10 << 20;
 /// # Errors
 /// What the chat is told.
 pub(super) async fn read(file: &OutgoingFile) -> Result<Bytes, String> {
-    let path = file.path.clone();
-    let read = tokio::task::spawn_blocking(move || read_regular(&path)).await;
+    let attached = file.clone();
+    let read = tokio::task::spawn_blocking(move || read_attached(&attached)).await;
     let read = read.unwrap_or_else(|_| Err("it cannot be read".to_owned()));
     read.map_err(|reason| format!("The file `{}` was not sent: {reason}.", file.name))
 }
 
-fn read_regular(path: &Path) -> Result<Bytes, String> {
-    // What runs in the chat's directory may put a link in the place of what was attached, to where it cannot read itself.
-    let is_real = fs::canonicalize(path).is_ok_and(|real| real == path);
-    let opened = File::open(path).ok().filter(|_| is_real);
-    let opened = opened.filter(|it| it.metadata().is_ok_and(|it| it.is_file()));
-    let opened = opened.ok_or("it is not there any more")?;
+fn read_attached(file: &OutgoingFile) -> Result<Bytes, String> {
+    let opened = file.open().map_err(|_| "it is not there any more")?;
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX.saturating_add(1);
     let count = opened.take(limit).read_to_end(&mut bytes);
