@@ -7,6 +7,7 @@ use rondo_types::SessionId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::iter::successors;
 use std::sync::Arc;
 
 /// The table of chats, by their keys.
@@ -125,6 +126,15 @@ impl Chat {
 /// Returns the row by which a session that is not the chat's own speaks in it: that of spawned work, or of the heartbeat.
 pub(crate) fn session_row(session: &SessionId, chat: &ChatKey) -> HostRow {
     HostRow::set(SESSIONS, session.as_str(), chat.text())
+}
+
+/// Returns the first session of the chat that has this one, or for which this one was started: a chat's sessions are
+/// named alike, with `+N` for the N-th that followed.
+pub(crate) fn first_session(session: &SessionId) -> SessionId {
+    let ancestors = successors(session.parent(), SessionId::parent);
+    let root = ancestors.last().unwrap_or_else(|| session.clone());
+    let name = root.as_str();
+    SessionId::new(name.split_once('+').map_or(name, |it| it.0))
 }
 
 /// What is known of all chats.

@@ -1,12 +1,14 @@
 //! Commands in chats: what begins with a slash.
 
 use crate::authorise::{Action, authorise};
+use crate::chats::first_session;
 use crate::hub::Core;
 use crate::inbox::Taken;
 use crate::questions;
 use crate::receive::Event;
 use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
+use rondo_runtime::usage::{self, UsageSum};
 use rondo_types::{AnswerValue, TimeMs};
 
 /// Bytes of what follows a command.
@@ -52,7 +54,7 @@ pub const COMMANDS: [(&str, &str); 10] = [
         "deny",
         "do not let it run: /deny REASON or /deny NUMBER REASON",
     ),
-    ("usage", "say what was used today"),
+    ("usage", "say what was used here, and today"),
     (
         "skills",
         "list the skills: /skills, /skills show NAME, /skills enable NAME HASH",
@@ -136,7 +138,7 @@ pub(crate) async fn run(
             };
             answer(core, event, *number, &AnswerValue::Deny { reason }).await
         }
-        Command::Usage => usage(core, event).await,
+        Command::Usage => tell_usage(core, event).await,
         Command::Skills(rest) => skills(core, event, rest.clone()).await,
         Command::Help => core.tell(event, help()).await,
         Command::Unknown(word) => {
@@ -273,19 +275,31 @@ async fn answer(
     core.answer(event, &session, &chosen, value).await
 }
 
-async fn usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+async fn tell_usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
-    let text = match core.session(&session).used().await {
-        Ok(sum) => format!(
-            "This conversation: {} requests, {} tokens in, {} out, ${:.4}.",
-            sum.requests,
-            sum.usage.input,
-            sum.usage.output,
-            sum.cost.usd(),
+    let first = first_session(&session);
+    let today = core.service.usage(usage::midnight(), move |session| {
+        first_session(session) == first
+    });
+    let text = match (core.session(&session).used().await, today.await) {
+        (Ok(all), Ok(today)) => format!(
+            "This conversation: {}.\nThis chat today: {}.",
+            summed(&all),
+            summed(&today)
         ),
-        Err(error) => format!("It is not known: {}.", error.line()),
+        (Err(error), _) | (_, Err(error)) => format!("It is not known: {}.", error.line()),
     };
     core.tell(event, text).await
+}
+
+fn summed(sum: &UsageSum) -> String {
+    format!(
+        "{} requests, {} tokens in, {} out, ${:.4}",
+        sum.requests,
+        sum.usage.input,
+        sum.usage.output,
+        sum.cost.usd(),
+    )
 }
 
 async fn skills(core: &Core, event: &Event<'_>, rest: String) -> Result<Taken, MailboxError> {

@@ -5,13 +5,13 @@ use crate::paths::repository_root;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
-use crate::usage::{UsageBy, UsageSum, of_one, usage};
+use crate::usage::{UsageBy, UsageSum, midnight, of_one, usage};
 use async_trait::async_trait;
-use chrono::{Datelike as _, NaiveTime};
+use chrono::Datelike as _;
 use rondo_core::Budgets;
 use rondo_core::ports::{Amount, ReservationRequest, Reserved};
 use rondo_journal::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, Store};
-use rondo_types::{NanoUsd, SessionId, TimeMs};
+use rondo_types::{NanoUsd, SessionId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -163,14 +163,6 @@ fn recorded(store: &Store, scope: BudgetScope, place: &BudgetPlace) -> Result<Us
             .fold(UsageSum::default(), UsageSum::plus),
         BudgetScope::ProjectDay => of_today()?.remove(&place.project).unwrap_or_default(),
     })
-}
-
-/// Returns when the day began on this machine's clock and in its time zone.
-fn midnight() -> TimeMs {
-    let today = chrono::Local::now().date_naive().and_time(NaiveTime::MIN);
-    let begin = today.and_local_timezone(chrono::Local).earliest();
-    let millis = begin.map_or(0, |it| it.timestamp_millis());
-    TimeMs(u64::try_from(millis).unwrap_or_default())
 }
 
 /// Returns the session for which this one was started, or itself.

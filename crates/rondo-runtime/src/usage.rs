@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SetupError};
 use crate::sessions;
-use chrono::{Local, TimeZone as _};
+use chrono::{Local, NaiveTime, TimeZone as _};
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
 use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
@@ -32,6 +32,15 @@ pub struct UsageSum {
     pub cost: NanoUsd,
     /// Replies whose tokens or price are not known.
     pub uncounted: u64,
+}
+
+/// Returns when the day began on this machine's clock and in its time zone.
+#[must_use]
+pub fn midnight() -> TimeMs {
+    let today = Local::now().date_naive().and_time(NaiveTime::MIN);
+    let begin = today.and_local_timezone(Local).earliest();
+    let millis = begin.map_or(0, |it| it.timestamp_millis());
+    TimeMs(u64::try_from(millis).unwrap_or_default())
 }
 
 /// Sums up what the sessions used since a time.

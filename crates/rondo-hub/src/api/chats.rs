@@ -5,15 +5,15 @@ use super::call::{CHAT_CHARS_MAX, Call, Caller, NUMBER_MAX, chat_key};
 use super::error::ApiError;
 use super::messages::{CHATS_MAX, Message};
 use crate::channel::ChatKey;
+use crate::chats::first_session;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use rondo_core::ports::MailboxError;
 use rondo_runtime::usage::UsageSum;
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TimeMs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashSet;
-use std::iter::successors;
 
 /// How many chats or messages are returned at once.
 const LIST_MAX: u64 = 100;
@@ -183,18 +183,10 @@ pub(super) async fn usage(call: Call, caller: Caller) -> Result<Response, ApiErr
 async fn used(shared: &Shared, chats: HashSet<ChatKey>) -> Result<UsageSum, ApiError> {
     let core = shared.core()?;
     let first: HashSet<SessionId> = chats.iter().map(|it| it.session(0)).collect();
-    let used = core.service.usage(move |session| {
-        let ancestors = successors(session.parent(), SessionId::parent);
-        let root = ancestors.last().unwrap_or_else(|| session.clone());
-        first.contains(&first_session(root.as_str()))
+    let used = core.service.usage(TimeMs(0), move |session| {
+        first.contains(&first_session(session))
     });
     used.await.map_err(|error| ApiError::internal(&error))
-}
-
-/// Returns the first session of the chat that has a session of this name: they are named alike, with `+N` for the N-th
-/// that followed.
-fn first_session(name: &str) -> SessionId {
-    SessionId::new(name.split_once('+').map_or(name, |it| it.0))
 }
 
 /// Returns the chat that the path names, if the caller has one of that name.

@@ -155,3 +155,29 @@ async fn a_chat_that_begins_anew_knows_nothing_of_before_and_the_command_counts_
     assert!(!requests[1].to_string().contains("pear"));
     assert!(requests[2].to_string().contains("What was it?"));
 }
+
+#[tokio::test]
+async fn a_chat_is_told_what_its_conversation_used_and_what_it_used_today_and_nothing_of_others() {
+    let world = World::new(Script::repeat(text(&["Yes."]))).await;
+    let hub = world.start();
+    for (chat, text) in [
+        ("bob", "Hello."),
+        ("ann", "Hello."),
+        ("ann", "/new"),
+        ("ann", "Hello again."),
+        ("ann", "/usage"),
+    ] {
+        world.ask(chat, text).await;
+    }
+    hub.stop().await;
+    let said = world.messenger.texts("ann").pop().unwrap();
+    let counted: Vec<_> = said
+        .lines()
+        .map(|line| line.split(" requests").next())
+        .collect();
+    assert_eq!(
+        counted,
+        [Some("This conversation: 1"), Some("This chat today: 2")],
+        "{said}"
+    );
+}

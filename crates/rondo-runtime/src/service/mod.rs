@@ -339,7 +339,7 @@ impl SessionService {
         }
     }
 
-    /// Sums up what models used in some of the sessions. It reads all records of these.
+    /// Sums up what models used in some of the sessions since a time. It reads all records of those that were used since.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -348,11 +348,12 @@ impl SessionService {
     /// Cancel safe.
     pub async fn usage(
         &self,
+        since: TimeMs,
         is_counted: impl Fn(&SessionId) -> bool + Send + 'static,
     ) -> Result<UsageSum> {
         let store = self.shared.store.clone();
         off_thread(move || {
-            let sums = usage::usage_of(&store, UsageBy::Session, TimeMs(0), is_counted)?;
+            let sums = usage::usage_of(&store, UsageBy::Session, since, is_counted)?;
             Ok(sums.into_values().fold(UsageSum::default(), UsageSum::plus))
         })
         .await
