@@ -8,8 +8,8 @@ use crate::progress::Shown;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Attempt, HostCommit, HostStore, Outbox, OutboxRow, OutboxState};
 use rondo_types::TimeMs;
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -35,6 +35,31 @@ pub(crate) struct Worker {
     pub(crate) store: Arc<dyn HostStore>,
     pub(crate) shown: Shown,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) failures: Failures,
+}
+
+/// Attempts in a row that failed in this process, by chat: those that a kill cut short say nothing of the channel, and
+/// must not make what waits wait longer. Holds chats to which something is to be sent, at most.
+#[derive(Default)]
+pub(crate) struct Failures(Mutex<HashMap<String, u32>>);
+
+impl Failures {
+    fn counts(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the pause after one more, which doubles with each.
+    fn pause(&self, chat: &str) -> Duration {
+        let mut counts = self.counts();
+        let count = counts.entry(chat.to_owned()).or_default();
+        let pause = PAUSE.saturating_mul(1 << (*count).min(16)).min(PAUSE_MAX);
+        *count = count.saturating_add(1);
+        pause
+    }
+
+    fn are_over(&self, chat: &str) {
+        self.counts().remove(chat);
+    }
 }
 
 impl Worker {
@@ -130,6 +155,9 @@ impl Worker {
             // Editing it again would do no harm.
             let _ = self.store.commit(forgotten).await;
         }
+        if matches!(attempt, Attempt::Sent(_) | Attempt::GivenUp { .. }) {
+            self.failures.are_over(&chat);
+        }
         self.metrics.attempted(&attempt);
         if let Err(error) = self.outbox.end(row.id, attempt).await {
             tracing::error!(%error, "what came of a message was not noted");
@@ -151,11 +179,11 @@ impl Worker {
         match sent {
             Ok(receipt) => Attempt::Sent(receipt.0),
             Err(SendError::Retry { after, reason }) => Attempt::NotSent {
-                not_before: later(after.unwrap_or_else(|| pause(row.attempts))),
+                not_before: later(after.unwrap_or_else(|| self.failures.pause(&row.entry.chat))),
                 error: reason,
             },
             Err(SendError::Ambiguous { reason }) => Attempt::Unclear {
-                not_before: later(pause(row.attempts)),
+                not_before: later(self.failures.pause(&row.entry.chat)),
                 error: reason,
             },
             Err(SendError::Refused { reason }) => Attempt::GivenUp { error: reason },
@@ -237,9 +265,4 @@ fn later(after: Duration) -> TimeMs {
             .0
             .saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)),
     )
-}
-
-/// Returns the pause after an attempt, which doubles with each.
-fn pause(attempts: u32) -> Duration {
-    PAUSE.saturating_mul(1 << attempts.min(16)).min(PAUSE_MAX)
 }

@@ -5,7 +5,7 @@ use crate::chats::Chats;
 use crate::config::{HubConfig, Strangers};
 use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
 use crate::cron::HeartbeatConfig;
-use crate::delivery::Worker;
+use crate::delivery::{Failures, Worker};
 use crate::host::HubHost;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
@@ -293,6 +293,7 @@ impl Core {
             store: Arc::clone(&self.store),
             shown: self.shown.clone(),
             metrics: Arc::clone(&self.metrics),
+            failures: Failures::default(),
         })
     }
 }
