@@ -93,14 +93,17 @@ pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the absolute paths that a name may stand for: as it is written, and where its links lead.
+/// Returns the absolute paths that a name may stand for: as it is written, and where its links lead. `directory` has no
+/// links in it.
 pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
     let plain = without_dots(&directory.join(path));
     // One look at each name of the path, where no `..` makes it matter what a link before it leads to.
     let has_parents = path.components().any(|part| part == Component::ParentDir);
     let is_short = path.as_os_str().len() <= PATH_BYTES_MAX;
     if !has_parents && is_short {
-        match unix::way(directory, path) {
+        // What is written from the root on need not be followed through the directory again.
+        let below = path.strip_prefix(directory).unwrap_or(path);
+        match unix::way(directory, below) {
             Way::To(real) if real == plain => return vec![plain],
             Way::To(real) => return vec![plain, real],
             Way::Ends(last) if plain.starts_with(&last) => return vec![plain],
