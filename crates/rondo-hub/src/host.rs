@@ -10,7 +10,7 @@ use crate::cron::job::{self, RUNS, Runs};
 use crate::hub::Core;
 use crate::outgoing::{self, Details};
 use crate::questions::{self, Asked};
-use crate::recovery::{CRASHES_MAX, Crashes};
+use crate::recovery::{Count, Crashes};
 use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
@@ -106,7 +106,11 @@ impl Core {
         let Some(actor) = actor.or_else(guest) else {
             return self.of_nobody(session, turn.begins, &chat).await;
         };
-        let crashes = self.crashes(session).await.map_err(unreadable)?;
+        let count = match turn.begins {
+            // That its message was taken up is past.
+            Some(_) => Count::default(),
+            None => self.count(session).await.map_err(unreadable)?,
+        };
         self.retries.began(session);
         let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
         let approver = approver(&actor, &chat, owner_chat.is_some(), turn);
@@ -118,9 +122,7 @@ impl Core {
             chat: chat.clone(),
             actor: actor.clone(),
         });
-        // That its message was taken up is past.
-        let crashes = if turn.begins.is_some() { 0 } else { crashes };
-        let source = self.source(session, &chat, asked, owner_chat, crashes);
+        let source = self.source(session, &chat, asked, owner_chat, count);
         let source = source.await?;
         Ok(HostTurn {
             tools,
@@ -130,7 +132,7 @@ impl Core {
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
-            is_stopped: crashes >= CRASHES_MAX,
+            is_stopped: count.is_put_aside(),
             ..HostTurn::new(approver)
         })
     }
@@ -141,7 +143,7 @@ impl Core {
         chat: &Chat,
         begun: Option<Begun>,
         owner_chat: Option<ChatKey>,
-        crashes: u32,
+        count: Count,
     ) -> Result<Arc<dyn CommitSource>> {
         let open = questions::of_session(&*self.store, session).await;
         Ok(Arc::new(TurnCommits {
@@ -154,7 +156,7 @@ impl Core {
             open: open.map_err(unreadable)?,
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
-            crashes: Crashes::after(crashes),
+            crashes: Crashes::after(count),
         }))
     }
 
@@ -215,7 +217,10 @@ impl Core {
             let approver = Arc::new(Refusing(refused.to_owned()));
             return Ok(HostTurn {
                 tool_filter: ToolFilter::Only(Vec::new()),
-                commits: Some(self.source(session, chat, None, None, 0).await?),
+                commits: Some(
+                    self.source(session, chat, None, None, Count::default())
+                        .await?,
+                ),
                 is_stopped: true,
                 ..HostTurn::new(approver)
             });
@@ -369,24 +374,24 @@ impl TurnCommits {
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());
                 self.tokens.fetch_add(tokens, Ordering::Relaxed);
-                commit.rows.push(self.crashes.survived(&self.session));
+                commit.rows.extend(self.crashes.survived(&self.session));
             }
             RecordBody::ModelRequested { .. } | RecordBody::ToolStarted { .. } => {
                 commit.rows.push(self.crashes.at_stake(&self.session));
             }
             RecordBody::ToolFinished { .. } => {
-                commit.rows.push(self.crashes.survived(&self.session));
+                commit.rows.extend(self.crashes.survived(&self.session));
             }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());
-                commit.rows.push(self.crashes.survived(&self.session));
+                commit.rows.extend(self.crashes.survived(&self.session));
             }
             RecordBody::Parked { questions } => {
                 let of = (&self.session, &record.turn);
                 let asking = questions::ask(&self.chat, self.owner_chat.as_ref(), of, questions);
                 commit.outbox.extend(asking.outbox);
                 commit.rows.extend(asking.rows);
-                commit.rows.push(self.crashes.survived(&self.session));
+                commit.rows.extend(self.crashes.survived(&self.session));
             }
             RecordBody::Final {
                 stop_reason, text, ..
@@ -397,7 +402,7 @@ impl TurnCommits {
                 }
                 commit.outbox.extend(self.last(record, *stop_reason, text));
                 commit.rows.push(HostRow::removed(TURNS, session));
-                commit.rows.push(self.crashes.survived(&self.session));
+                commit.rows.extend(self.crashes.survived(&self.session));
             }
             _ => {}
         }

@@ -19,8 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The table of the processes that ended while a session was at the same request or tool call.
 pub(crate) const CRASHES: &str = "crashes";
-/// Processes that a session may have ended: after so many, what it works on is put aside.
-pub(crate) const CRASHES_MAX: u32 = 3;
+/// Processes that a request or call may have ended: after so many, what the session works on is put aside.
+const CRASHES_MAX: u32 = 3;
+/// The table of the processes that took a session up and did not get any further with it.
+const STARTS: &str = "starts";
+/// After so many of these it is put aside, too: what ends a process need not be a request or a call. It is more, since it
+/// says less.
+const STARTS_MAX: u32 = 6;
 /// How long one session that is suspected is waited for before the next one goes on.
 const SUSPECT_TIMEOUT: Duration = Duration::from_mins(5);
 /// How often it is looked at whether it got further.
@@ -98,34 +103,71 @@ impl Retries {
     }
 }
 
-/// How many processes ended while a turn was where it is now. What is counted is a request or a call of a tool that
-/// began and never ended, so a turn that gets further is not what ends the hub.
+/// How many processes ended while a session was where it is now.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count {
+    /// While a request or a call of a tool was under way, which began and never ended.
+    crashes: u32,
+    /// After they took it up again, whatever they did with it.
+    starts: u32,
+}
+
+impl Count {
+    fn is_suspect(self) -> bool {
+        self.crashes > 1 || self.starts > STARTS_MAX / 2
+    }
+
+    /// Returns whether the session is taken for what ends them.
+    fn is_enough(self) -> bool {
+        self.crashes >= CRASHES_MAX || self.starts >= STARTS_MAX
+    }
+
+    /// Returns whether that was found before this process took it up, which counted as a start since.
+    pub(crate) fn is_put_aside(self) -> bool {
+        self.crashes >= CRASHES_MAX || self.starts > STARTS_MAX
+    }
+}
+
+/// Counts on while a turn runs: one that gets further is not what ends the hub.
 #[derive(Default)]
 pub(crate) struct Crashes(AtomicU32);
 
 impl Crashes {
-    /// Of a turn that goes on after so many.
-    pub(crate) fn after(count: u32) -> Self {
-        Self(AtomicU32::new(count))
+    /// Of a turn that goes on.
+    pub(crate) fn after(count: Count) -> Self {
+        Self(AtomicU32::new(count.crashes))
     }
 
     /// Returns the row to commit as a request or a call begins: it counts unless the process comes further.
     pub(crate) fn at_stake(&self, session: &SessionId) -> HostRow {
-        crashed(session, self.0.load(Ordering::Relaxed) + 1)
+        let crashes = self.0.load(Ordering::Relaxed) + 1;
+        HostRow::set(CRASHES, session.as_str(), crashes.to_string())
     }
 
-    /// Returns the row to commit once it ended.
-    pub(crate) fn survived(&self, session: &SessionId) -> HostRow {
+    /// Returns the rows to commit once it ended.
+    pub(crate) fn survived(&self, session: &SessionId) -> [HostRow; 2] {
         self.0.store(0, Ordering::Relaxed);
-        HostRow::removed(CRASHES, session.as_str())
+        none(session)
     }
+}
+
+fn none(session: &SessionId) -> [HostRow; 2] {
+    [CRASHES, STARTS].map(|table| HostRow::removed(table, session.as_str()))
 }
 
 /// A session that the last process left.
 struct Left {
     session: SessionId,
-    crashes: u32,
+    count: Count,
     has_turn: bool,
+}
+
+impl Left {
+    /// Returns the row to commit before it is taken up.
+    fn taken_up(&self) -> HostRow {
+        let starts = self.count.starts + 1;
+        HostRow::set(STARTS, self.session.as_str(), starts.to_string())
+    }
 }
 
 impl Core {
@@ -140,9 +182,10 @@ impl Core {
                 left.push(self.left(session).await.map_err(unreadable)?);
             }
         }
-        let (suspects, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|it| it.crashes > 1);
+        let (suspects, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|it| it.count.is_suspect());
         let commit = HostCommit {
-            rows: others.iter().filter_map(Left::at_stake).collect(),
+            rows: others.iter().map(Left::taken_up).collect(),
             ..HostCommit::default()
         };
         self.store.commit(commit).await.map_err(unreadable)?;
@@ -160,16 +203,23 @@ impl Core {
 
     async fn left(&self, session: SessionId) -> Result<Left, MailboxError> {
         let has_turn = host::begun(&*self.store, &session).await?.is_some();
-        let crashes = self.crashes(&session).await?;
+        let count = self.count(&session).await?;
         Ok(Left {
             session,
-            crashes,
+            count,
             has_turn,
         })
     }
 
-    pub(crate) async fn crashes(&self, session: &SessionId) -> Result<u32, MailboxError> {
-        let row = self.store.row(CRASHES, session.as_str()).await?;
+    pub(crate) async fn count(&self, session: &SessionId) -> Result<Count, MailboxError> {
+        Ok(Count {
+            crashes: self.counted(CRASHES, session).await?,
+            starts: self.counted(STARTS, session).await?,
+        })
+    }
+
+    async fn counted(&self, table: &str, session: &SessionId) -> Result<u32, MailboxError> {
+        let row = self.store.row(table, session.as_str()).await?;
         Ok(row.and_then(|it| it.parse().ok()).unwrap_or(0))
     }
 
@@ -187,10 +237,10 @@ impl Core {
 
     async fn clear_one(&self, suspect: &Left) -> Result<(), MailboxError> {
         let mut commit = HostCommit {
-            rows: suspect.at_stake().into_iter().collect(),
+            rows: vec![suspect.taken_up()],
             ..HostCommit::default()
         };
-        if suspect.crashes >= CRASHES_MAX {
+        if suspect.count.is_enough() {
             self.put_aside(suspect, &mut commit).await?;
         }
         self.store.commit(commit).await?;
@@ -206,22 +256,25 @@ impl Core {
 
     /// Waits until a session got past what it was at when processes ended.
     async fn comes_further(&self, session: &SessionId) -> Result<(), MailboxError> {
-        while self.crashes(session).await? > 0 {
+        loop {
+            let count = self.count(session).await?;
+            if count.crashes + count.starts == 0 {
+                return Ok(());
+            }
             sleep(SUSPECT_LOOK).await;
         }
-        Ok(())
     }
 
     /// Forgets all crashes: this process ends because it was told to.
     pub(crate) async fn forget_crashes(&self) -> Result<(), MailboxError> {
-        let rows = self.store.rows(CRASHES, "", LEFT_MAX).await?;
-        let rows = rows
-            .iter()
-            .map(|(session, _)| HostRow::removed(CRASHES, session));
-        let commit = HostCommit {
-            rows: rows.collect(),
-            ..HostCommit::default()
-        };
+        let mut commit = HostCommit::default();
+        for table in [CRASHES, STARTS] {
+            let rows = self.store.rows(table, "", LEFT_MAX).await?;
+            let rows = rows
+                .iter()
+                .map(|(session, _)| HostRow::removed(table, session));
+            commit.rows.extend(rows);
+        }
         self.store.commit(commit).await?;
         Ok(())
     }
@@ -230,18 +283,18 @@ impl Core {
     /// that had begun no turn.
     async fn put_aside(&self, left: &Left, commit: &mut HostCommit) -> Result<(), MailboxError> {
         self.metrics.quarantined();
-        let (session, crashes) = (&left.session, left.crashes);
+        let session = &left.session;
         if !left.has_turn
             && let Some(key) = self.session(session).first_waiting().await
         {
             commit.withdrawn.push((session.clone(), key));
             // What comes after it is given a chance of its own.
-            commit.rows = vec![HostRow::removed(CRASHES, session.as_str())];
+            commit.rows = none(session).into();
         }
         if let Some(chat) = self.chats.of_session(session).await? {
             let now = Clock::system().now().0;
-            let key = format!("quarantine:{session}:{crashes}:{now}");
-            let text = "What you asked ended the gateway three times, so it was put aside. Ask in other words, or begin anew with /new.";
+            let key = format!("quarantine:{session}:{now}");
+            let text = "What you asked ended the gateway again and again, so it was put aside. Ask in other words, or begin anew with /new.";
             commit.outbox.push(outgoing::notice(key, &chat.key, text));
         }
         Ok(())
@@ -280,18 +333,67 @@ impl Core {
     }
 }
 
-impl Left {
-    /// Returns the row to commit before a message is taken up whose turn did not begin: no record of a turn says so.
-    fn at_stake(&self) -> Option<HostRow> {
-        (!self.has_turn).then(|| crashed(&self.session, self.crashes + 1))
-    }
-}
-
-fn crashed(session: &SessionId, crashes: u32) -> HostRow {
-    HostRow::set(CRASHES, session.as_str(), crashes.to_string())
-}
-
 fn unreadable(error: MailboxError) -> SetupError {
     let context = "failed to read what the hub notes";
     SetupError::because(SetupErrorKind::Other, context, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_suspected_and_put_aside_sooner_for_what_began_than_for_being_taken_up() {
+        let of = |crashes, starts| Count { crashes, starts };
+        for harmless in [of(0, 0), of(1, 1), of(0, STARTS_MAX / 2)] {
+            assert!(
+                !harmless.is_suspect() && !harmless.is_enough(),
+                "{harmless:?}"
+            );
+        }
+        for suspect in [of(CRASHES_MAX - 1, 1), of(0, STARTS_MAX - 1)] {
+            assert!(suspect.is_suspect() && !suspect.is_enough(), "{suspect:?}");
+        }
+        for culprit in [of(CRASHES_MAX, 1), of(0, STARTS_MAX)] {
+            assert!(culprit.is_suspect() && culprit.is_enough(), "{culprit:?}");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_stopped_that_was_put_aside_and_not_one_that_is_tried_for_the_last_time() {
+        let session = SessionId::new("s");
+        let last_try = Left {
+            session: session.clone(),
+            count: Count {
+                crashes: 0,
+                starts: STARTS_MAX - 1,
+            },
+            has_turn: true,
+        };
+        assert_eq!(
+            last_try.taken_up(),
+            HostRow::set(STARTS, "s", STARTS_MAX.to_string())
+        );
+        let seen = |starts| Count { crashes: 0, starts };
+        assert!(!seen(STARTS_MAX).is_put_aside());
+        assert!(seen(STARTS_MAX + 1).is_put_aside());
+    }
+
+    #[test]
+    fn what_gets_further_starts_from_none() {
+        let session = SessionId::new("s");
+        let crashes = Crashes::after(Count {
+            crashes: 2,
+            starts: 4,
+        });
+        assert_eq!(
+            crashes.at_stake(&session),
+            HostRow::set(CRASHES, "s", "3".to_owned())
+        );
+        assert_eq!(crashes.survived(&session), none(&session));
+        assert_eq!(
+            crashes.at_stake(&session),
+            HostRow::set(CRASHES, "s", "1".to_owned())
+        );
+    }
 }

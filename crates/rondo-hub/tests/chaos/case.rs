@@ -30,7 +30,7 @@ pub(crate) struct Tally {
     pub(crate) stops: u64,
     pub(crate) events: u64,
     pub(crate) answers: u64,
-    /// Of these, tasks that were put aside after three kills at the same place.
+    /// Of these, tasks that were put aside after kills at the same place.
     pub(crate) aside: u64,
     /// Messages that were seen again.
     pub(crate) repeats: u64,
@@ -157,6 +157,7 @@ pub(crate) async fn run(seed: u64) -> Tally {
         }
     }
     faults.lock().unwrap().1 = false;
+    messenger.faults_are_over();
     let began = Instant::now();
     let mut hub = start();
     let finals = |messenger: &Messenger| {

@@ -7,8 +7,8 @@
 //! left alone, and everything has to be answered within ten seconds: once, in order, and more often only as often as the
 //! hub itself counted that it sent something again (`case.rs`). `load.rs` has a thousand chats at once.
 //!
-//! Everything random follows from a seed, which is printed. Without arguments, only the message is tried that ends the hub
-//! whenever it is worked on; `--kills N` has cases run until so many kills, and `--load N` measures N chats.
+//! Everything random follows from a seed, which is printed. Without arguments, the message is tried that ends the hub
+//! whenever it is worked on, and two cases; `--kills N` has cases run until so many kills, and `--load N` measures N chats.
 
 #![expect(
     clippy::indexing_slicing,
@@ -31,9 +31,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The one test of this program.
-const NAME: &str = "what_ends_the_hub_each_time_is_put_aside_and_told";
-/// Without arguments: the message alone that ends the hub each time.
-const KILLS: u64 = 3;
+const NAME: &str = "whenever_the_hub_is_killed_everyone_is_answered_once";
+/// Without arguments: the message that ends the hub each time, and two cases.
+const KILLS: u64 = 4;
 
 struct Plan {
     kills: u64,

@@ -179,6 +179,11 @@ impl Messenger {
             .push_back(fault);
     }
 
+    /// Has nothing fail any more.
+    pub(crate) fn faults_are_over(&self) {
+        self.state().faults.clear();
+    }
+
     /// What people saw in a chat.
     pub(crate) fn seen(&self, chat: &str) -> Vec<Sent> {
         let mut seen = self.all_seen();
