@@ -489,3 +489,22 @@ async fn init_lua_guards_calls_and_adds_commands_and_keys_as_at_the_prompt() {
     person.shows("Asked by a command.").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn the_example_of_a_command_asks_about_what_was_committed() {
+    let server = serve(vec![says("You mended the parser.")]).await;
+    let env = TestEnv::new();
+    let file = env.home().join(".config/rondo/init.lua");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scripts");
+    std::fs::copy(format!("{examples}/standup_command.lua"), file).unwrap();
+    let commit = "git init -q . && git -c user.email=a@b.c -c user.name=A commit -q --allow-empty -m 'mend the parser'";
+    let mut command = env.wrapped(commit, &[]);
+    assert!(command.status().await.unwrap().success());
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/standup\r").await;
+    person.shows("You mended the parser.").await;
+    let asked = server.requests()[0].json()["messages"].to_string();
+    assert!(asked.contains("mend the parser\\n"), "{asked}");
+    leave(person).await;
+}
