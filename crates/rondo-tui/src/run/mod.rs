@@ -339,24 +339,26 @@ impl Runner {
             let Some(event) = next.take() else {
                 break;
             };
-            if let Event::Resize(width, height) = event {
-                self.area = Rect::new(0, 0, width, height);
-            }
-            let now = self.clock.now();
-            let effects = self.app.event(event, now);
-            self.is_stale = true;
-            if !effects.is_empty() {
-                self.act(effects).await;
-            }
+            self.event(event).await;
             if self.ended.is_some() {
                 return;
             }
             next = self.keys.as_mut().and_then(Keyboard::at_once);
         }
         if let Some(event) = next {
-            // Its turn comes after a frame.
-            let now = self.clock.now();
-            let effects = self.app.event(event, now);
+            // What comes after it has its turn after a frame.
+            self.event(event).await;
+        }
+    }
+
+    async fn event(&mut self, event: Event) {
+        if let Event::Resize(width, height) = event {
+            self.area = Rect::new(0, 0, width, height);
+        }
+        let now = self.clock.now();
+        let effects = self.app.event(event, now);
+        self.is_stale = true;
+        if !effects.is_empty() {
             self.act(effects).await;
         }
     }
