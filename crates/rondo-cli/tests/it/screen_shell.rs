@@ -134,6 +134,8 @@ async fn the_pane_is_zoomed_closed_and_follows_the_size_of_the_terminal() {
         );
         person.press(&wait).await;
         person.shows(&format!("has={size}")).await;
+        // Until the command is over, keys are the program's.
+        person.shows("zooms").await;
     }
     person.press(CLOSE).await;
     person.shows_no_more("Ctrl-] leaves").await;
