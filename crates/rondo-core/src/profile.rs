@@ -115,15 +115,15 @@ fn whole(name: &str) -> serde_json::Result<Map<String, Value>> {
     serde_json::from_str(text)
 }
 
-/// The list of programs that a profile refuses, which layers only add to.
-const FORBIDDEN_PROGRAMS: &str = "forbidden_programs";
+/// The lists of what a profile refuses, which layers only add to.
+const REFUSING: [&str; 2] = ["rule_sets", "forbidden_programs"];
 
 fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
             (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
             // What a profile refuses, those that extend it refuse too.
-            (Some(Value::Array(base)), Value::Array(over)) if key == FORBIDDEN_PROGRAMS => {
+            (Some(Value::Array(base)), Value::Array(over)) if REFUSING.contains(&key.as_str()) => {
                 let new = over.iter().filter(|it| !base.contains(it)).cloned();
                 let new: Vec<Value> = new.collect();
                 base.extend(new);
@@ -251,14 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn hub_33_a_layer_adds_to_the_blacklist_and_takes_nothing_from_it() {
-        let own = builtin("hub").unwrap().forbidden_programs;
-        assert!(own.contains(&"rm".to_owned()) && own.contains(&"sudo".to_owned()));
-        for (list, added) in [("['curl', 'rm']", &["curl".to_owned()][..]), ("[]", &[])] {
-            let text = format!("forbidden_programs = {list}");
-            let resolved = resolve("hub", &[layer("config.toml", &text)]).unwrap();
-            let expected = [&own[..], added].concat();
-            assert_eq!(resolved.profile.forbidden_programs, expected);
+    fn hub_33_a_layer_adds_to_what_a_profile_refuses_and_takes_nothing_from_it() {
+        for (list, added) in [("['curl', 'rm']", &["curl", "rm"][..]), ("[]", &[])] {
+            let text = format!("rule_sets = {list}\nforbidden_programs = {list}");
+            let layers = [layer("config.toml", &text), layer("again", &text)];
+            let profile = resolve("hub", &layers).unwrap().profile;
+            assert_eq!(profile.rule_sets, [&["dangerous-programs"], added].concat());
+            assert_eq!(profile.forbidden_programs, added);
         }
     }
 

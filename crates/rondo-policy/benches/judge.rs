@@ -152,25 +152,14 @@ fn make(project: &Path) {
 
 /// A gate with rules of each kind, so that none of its ways is left out.
 fn gate(project: &Path) -> StandardGate {
-    let rule = |decision| RuleSpec {
-        id: None,
-        tool: None,
-        command: Vec::new(),
-        path: None,
-        host: None,
-        decision,
-        message: None,
-        matches: Vec::new(),
-        not_match: Vec::new(),
-    };
     let one = |text: &str| AnyOf::One(text.to_owned());
     let command = RuleSpec {
         command: vec![one("cargo"), one("publish")],
-        ..rule(Decision::Deny)
+        ..RuleSpec::new(Decision::Deny)
     };
     let path = RuleSpec {
         path: Some(one("secrets/**")),
-        ..rule(Decision::Ask)
+        ..RuleSpec::new(Decision::Ask)
     };
     let dirs = RuleDirs {
         working: project,

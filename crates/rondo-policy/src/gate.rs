@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The rule where a setting says so: the allowed and the disallowed tools, and a profile's forbidden programs.
+/// The rule where a setting says so: the allowed and the disallowed tools.
 const SETTINGS: &str = "settings";
 /// The rule by which commands that only look run.
 const READS: &str = "read-only";
@@ -62,7 +62,6 @@ struct Judge {
     looking: LookingCalls,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
-    forbidden_programs: Vec<String>,
     rules: Rules,
     grants: Grants,
     /// What is allowed for ever, by the rules.
@@ -80,7 +79,7 @@ pub struct GateOptions {
     pub workdir: Option<Workdir>,
     /// The variables that the shell tool gives its commands.
     pub environment: CommandEnvironment,
-    /// Allows every call that `disallowed_tools` and `forbidden_programs` do not deny.
+    /// Allows every call that `disallowed_tools` and `rules` do not deny.
     pub yolo: bool,
     /// Denies every call that does more than look, whatever else allows it.
     pub looks_only: bool,
@@ -93,9 +92,6 @@ pub struct GateOptions {
     pub allowed_tools: Vec<String>,
     /// Calls that are denied, in the same form.
     pub disallowed_tools: Vec<String>,
-    /// Programs that no command may name. If there are any, commands whose programs are not known are denied
-    /// too.
-    pub forbidden_programs: Vec<String>,
     /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
     pub rules: Rules,
     /// What the user allowed for the rest of the session.
@@ -157,7 +153,6 @@ impl GateOptions {
             looking: LookingCalls::default(),
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
-            forbidden_programs: Vec::new(),
             rules: Rules::default(),
             grants: Grants::default(),
         }
@@ -268,7 +263,6 @@ impl StandardGate {
             looks_only: options.looks_only,
             confined: options.confined,
             looking: options.looking,
-            forbidden_programs: options.forbidden_programs,
             granted: Grants::new(options.rules.grants().iter().cloned()),
             rules: options.rules,
             grants: options.grants,
@@ -290,7 +284,7 @@ impl Judge {
     fn is_quick(&self, request: &GateRequest) -> bool {
         let looks = self.confined.is_some() && request.spec.effects != Effects::ReadOnly;
         let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
-        !runs_command && !looks && !request.has_outside_text && self.rules.rules().is_empty()
+        !runs_command && !looks && !request.has_outside_text && !self.rules.have_paths()
     }
 
     fn judge(&self, request: &GateRequest) -> Verdict {
@@ -654,24 +648,7 @@ impl Judge {
                 ));
             }
         }
-        if self.forbidden_programs.is_empty() {
-            return None;
-        }
-        let names = [analysis.names(), analysis.wrapped_names()].concat();
-        let refused = names.iter().find(|name| self.is_forbidden(name));
-        if let Some(name) = refused {
-            return Some(format!("`{name}` is not allowed"));
-        }
-        analysis
-            .has_hidden_names()
-            .then(|| "which programs the command runs cannot be told".to_owned())
-    }
-
-    fn is_forbidden(&self, name: &str) -> bool {
-        self.forbidden_programs.iter().any(|refused| {
-            name.strip_prefix(refused.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        None
     }
 
     /// Returns what allows a command: what looks is allowed with what the patterns name, if its programs are known to

@@ -7,8 +7,10 @@
 mod denials;
 mod fit;
 mod host;
+mod sets;
 
 pub use denials::{DENIALS, Denial};
+pub use sets::{SETS_MAX, UnknownSet};
 
 use crate::analysis::{AllowedDirs, Analysis, COMMAND_BYTES_MAX, analyse};
 use glob::Pattern;
@@ -17,6 +19,8 @@ use rondo_core::shown;
 use rondo_types::{Grant, GrantScope, ToolKind, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sets::Sets;
+use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +90,8 @@ pub struct RuleSpec {
     /// The names of tools; `*` is any, and at the end of a name any rest of it, as in `mcp__git__*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<AnyOf>,
-    /// The words that a command begins with; the first one is the program's name.
+    /// The words that a command begins with; the first one is the program's name. In a rule that asks or denies, `*` at
+    /// its end is any rest of the name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<AnyOf>,
     /// Patterns of files: `*` is any part of a name, `**` any directories. They are relative to the working
@@ -98,6 +103,10 @@ pub struct RuleSpec {
     pub host: Option<AnyOf>,
     /// What becomes of the call.
     pub decision: Decision,
+    /// What becomes of a command of which it cannot be told whether it fits: it is asked about, or denied where this says so.
+    /// Only for rules that deny.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_unclear: Option<Decision>,
     /// What the model reads where the call is denied, and the person where it is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -107,6 +116,25 @@ pub struct RuleSpec {
     /// Those that must not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_match: Vec<String>,
+}
+
+impl RuleSpec {
+    /// Returns a rule that says nothing yet about which calls fit it.
+    #[must_use]
+    pub fn new(decision: Decision) -> Self {
+        Self {
+            id: None,
+            tool: None,
+            command: Vec::new(),
+            path: None,
+            host: None,
+            decision,
+            when_unclear: None,
+            message: None,
+            matches: Vec::new(),
+            not_match: Vec::new(),
+        }
+    }
 }
 
 /// Hosts that commands may reach by name.
@@ -143,6 +171,8 @@ pub struct RuleError {
 pub struct Rule {
     spec: RuleSpec,
     origin: String,
+    /// The set that it is in force with.
+    set: Option<String>,
     paths: Vec<Pattern>,
 }
 
@@ -177,6 +207,8 @@ pub struct GrantSpec {
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// Those that are not in force, since no profile named them yet.
+    sets: Sets,
     /// The ids of built-in denials that the user lifted.
     lifted: Vec<String>,
     home: Option<PathBuf>,
@@ -194,6 +226,15 @@ pub struct Ruling {
     pub reason: String,
     /// Whether it holds where all calls are allowed, too.
     pub holds_always: bool,
+    /// Whether the call fits the rule; otherwise that cannot be told.
+    pub is_certain: bool,
+}
+
+impl Ruling {
+    /// The greater, the more it counts.
+    fn weight(&self) -> (Decision, bool, bool) {
+        (self.decision, self.holds_always, self.is_certain)
+    }
 }
 
 /// Returns whether a name in a rule or a setting means a tool: it is the tool's own, or what stands before a `*` at its
@@ -229,7 +270,7 @@ impl Rules {
                 id,
                 problem,
             };
-            if self.rules.len() >= RULES_MAX {
+            if self.written() >= RULES_MAX {
                 return Err(error(format!("there are more than {RULES_MAX} rules")));
             }
             let rule = Rule::new(spec, origin, dirs).map_err(error)?;
@@ -287,6 +328,11 @@ impl Rules {
         &self.rules
     }
 
+    /// Returns whether a rule is about files, so that a judgement looks at the disk.
+    pub(crate) fn have_paths(&self) -> bool {
+        self.rules.iter().any(|rule| rule.spec.path.is_some())
+    }
+
     /// Returns the built-in denials that are in force.
     pub fn denials(&self) -> impl Iterator<Item = &'static Denial> {
         DENIALS
@@ -340,7 +386,8 @@ impl Rules {
         let rules = self.rules.iter().filter(|rule| rule.names(tool));
         let rulings = rules.filter_map(|rule| rule.strict(command, analysis, &place));
         let too_long = (command.len() > COMMAND_BYTES_MAX).then(too_long);
-        rulings.chain(too_long).max_by_key(|ruling| ruling.decision)
+        let all = rulings.chain(too_long);
+        all.min_by_key(|ruling| Reverse(ruling.weight()))
     }
 
     /// Returns which hosts the commands of a tool may reach; nothing where no rule allows any. A rule that is for other
@@ -383,6 +430,7 @@ fn too_long() -> Ruling {
         rule: "built in".to_owned(),
         reason: "it is too long to be judged".to_owned(),
         holds_always: true,
+        is_certain: true,
     }
 }
 
@@ -449,6 +497,7 @@ impl Rule {
                 .map(|text| path_pattern(text, dirs))
                 .collect::<Result<_, _>>()?,
             origin: origin.to_owned(),
+            set: None,
             spec,
         };
         rule.check_examples(dirs.working)?;
@@ -465,6 +514,12 @@ impl Rule {
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// Returns the set that it is in force with, if it is one of a set.
+    #[must_use]
+    pub fn set(&self) -> Option<&str> {
+        self.set.as_deref()
     }
 
     fn decision(&self) -> Decision {
@@ -520,6 +575,7 @@ impl Rule {
                 Decision::Deny => format!("the rule `{}` denies it", self.subject()),
             }),
             holds_always: self.decision() == Decision::Deny,
+            is_certain: true,
         }
     }
 
@@ -541,13 +597,14 @@ impl Rule {
         let may_fit_command = fits_command || analysis.has_hidden_names();
         let may_fit_paths = fits_paths || is_unknown;
         (may_fit_command && may_fit_paths).then(|| Ruling {
-            decision: Decision::Ask,
+            decision: self.spec.when_unclear.unwrap_or(Decision::Ask),
             rule: self.name(),
             reason: format!(
                 "what it runs and reads cannot be told, and there is a rule about `{}`",
                 self.subject()
             ),
             holds_always: self.decision() == Decision::Deny,
+            is_certain: false,
         })
     }
 
@@ -607,6 +664,11 @@ fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
     }
     if has_command && has_path && spec.decision == Decision::Allow {
         return Err("a rule that allows has a `command` or a `path`, not both".to_owned());
+    }
+    match (spec.when_unclear, spec.decision) {
+        (None, _) | (Some(Decision::Ask | Decision::Deny), Decision::Deny) => {}
+        (Some(_), Decision::Deny) => return Err("`when_unclear` is `ask` or `deny`".to_owned()),
+        (Some(_), _) => return Err("`when_unclear` is for rules that deny".to_owned()),
     }
     let any = |any: &AnyOf| any.texts().to_vec();
     let lists = [

@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_exec::ExecTool;
 use rondo_policy::Confined;
-use rondo_policy::rules::Hosts;
+use rondo_policy::rules::{Hosts, Rules};
 use rondo_sandbox::{
     Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots,
     support,
@@ -84,13 +84,13 @@ fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Returns what the gate allows for the sandbox.
-pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
+/// Returns what the gate allows for the sandbox, where these rules are in force.
+pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
     // What the settings contradict each other about is an error of building the tools.
     let mode = mode(settings).ok().flatten()?;
     Some(Confined {
         may_write: mode == SandboxMode::WorkspaceWrite,
-        reaches_hosts: hosts(settings).is_some(),
+        reaches_hosts: hosts(rules).is_some(),
         is_enough: settings.values.approval == Some(ApprovalMode::Auto),
         protected: PROTECTED.map(str::to_owned).to_vec(),
         tools: Vec::new(),
@@ -99,12 +99,10 @@ pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
 
 /// Returns the hosts that commands in the sandbox reach by name; nothing where no rule allows any, or the system has no
 /// network to put a proxy into.
-fn hosts(settings: &Settings) -> Option<Hosts> {
+fn hosts(rules: &Rules) -> Option<Hosts> {
     let has_proxy = cfg!(all(feature = "web", target_os = "linux"));
     // The rules are looked at first: what the system can is tried with a process.
-    let hosts = ExecTool::NAMES
-        .iter()
-        .find_map(|it| settings.rules.hosts(it));
+    let hosts = ExecTool::NAMES.iter().find_map(|it| rules.hosts(it));
     hosts.filter(|_| has_proxy && is_full())
 }
 
@@ -114,8 +112,8 @@ fn hosts(settings: &Settings) -> Option<Hosts> {
 /// # Errors
 /// When its socket cannot be made.
 #[cfg(all(feature = "web", target_os = "linux"))]
-pub(crate) fn proxy(settings: &Settings) -> Result<Option<Arc<HostProxy>>> {
-    let Some(hosts) = hosts(settings).filter(|_| Handle::try_current().is_ok()) else {
+pub(crate) fn proxy(rules: &Rules) -> Result<Option<Arc<HostProxy>>> {
+    let Some(hosts) = hosts(rules).filter(|_| Handle::try_current().is_ok()) else {
         return Ok(None);
     };
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();

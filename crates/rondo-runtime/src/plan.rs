@@ -174,13 +174,13 @@ impl TurnPlan {
 
 /// What runs without asking is the profile's of now, never a record's; what was forbidden stays so.
 fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
-    let now = profiles::resolve(settings, &recorded.name).ok();
-    let now = now.map(|resolved| resolved.profile);
-    let (allowed, forbidden) = now
-        .map(|profile| (profile.allowed_tools, profile.forbidden_programs))
-        .unwrap_or_default();
-    recorded.allowed_tools = allowed;
-    recorded.forbidden_programs.extend(forbidden);
+    recorded.allowed_tools = Vec::new();
+    if let Ok(now) = profiles::resolve(settings, &recorded.name) {
+        recorded
+            .allowed_tools
+            .clone_from(&now.profile.allowed_tools);
+        profiles::refuse_too(&mut recorded, now.profile);
+    }
     recorded
 }
 
@@ -368,10 +368,15 @@ mod tests {
             recorded.name = name.to_owned();
             recorded.allowed_tools = vec!["exec".to_owned()];
             recorded.forbidden_programs = vec!["own".to_owned()];
+            recorded.rule_sets = vec!["recorded".to_owned()];
             let permitted = permitted_now(recorded, &settings);
             assert_eq!(permitted.allowed_tools, allowed, "{name}");
-            let has = |program: &str| permitted.forbidden_programs.iter().any(|it| it == program);
-            assert_eq!((has("own"), has("rm")), (true, is_forbidden), "{name}");
+            assert_eq!(permitted.forbidden_programs, ["own"], "{name}");
+            let sets = match is_forbidden {
+                true => &["recorded", "dangerous-programs"][..],
+                false => &["recorded"],
+            };
+            assert_eq!(permitted.rule_sets, sets, "{name}");
         }
     }
 }

@@ -11,9 +11,11 @@ use crate::table::Layer;
 use crate::tools::{gate_options_in, new_gate};
 use crate::trust::is_trusted;
 use rondo_exec::ExecTool;
-use rondo_policy::rules::{Decision, GrantSpec, RuleDirs, RuleSpec, Rules};
+use rondo_policy::rules::{Decision, GrantSpec, RuleDirs, RuleSpec, Rules, UnknownSet};
 use rondo_policy::{AllowedDirs, Judged};
+use rondo_types::Profile;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What is written in a file of rules.
@@ -25,6 +27,9 @@ pub(crate) struct PolicyFile {
     pub(crate) lift: Vec<String>,
     #[serde(default, rename = "rule")]
     pub(crate) rules: Vec<RuleSpec>,
+    /// Rules that count under the profiles that name their set.
+    #[serde(default, rename = "rule_set")]
+    pub(crate) rule_sets: BTreeMap<String, Vec<RuleSpec>>,
     /// What the user allowed for ever.
     #[serde(default, rename = "grant")]
     pub(crate) grants: Vec<GrantSpec>,
@@ -58,6 +63,11 @@ pub(crate) fn load(
         .grant(written.grants)
         .map_err(|problem| invalid(&user_file, problem))?;
     add(&mut rules, written.rules, &user_file, dirs)?;
+    let origin = user_file.display().to_string();
+    for (name, specs) in written.rule_sets {
+        let defined = rules.define(&name, specs, &origin, dirs);
+        defined.map_err(|problem| invalid(&user_file, problem))?;
+    }
     let Some(file) = project_policy(directory) else {
         return Ok(rules);
     };
@@ -66,6 +76,10 @@ pub(crate) fn load(
     if !written.lift.is_empty() {
         // A clone must not lift what protects the machine, trusted or not.
         ignored.push("`lift`");
+    }
+    if !written.rule_sets.is_empty() {
+        // A profile of the user means the user's sets.
+        ignored.push("rule sets");
     }
     if !written.grants.is_empty() {
         // A person gives those at a question, and no clone does.
@@ -95,6 +109,27 @@ pub(crate) fn load(
     Ok(rules)
 }
 
+/// Returns the rules that are in force under a profile.
+///
+/// # Errors
+/// When the profile names a set of rules that is not defined.
+pub fn under(profile: &Profile, settings: &Settings) -> Result<Rules> {
+    let mut rules = settings.rules.clone();
+    for name in &profile.rule_sets {
+        let unknown = |error: UnknownSet| {
+            let known = error.known.join(", ");
+            let file = settings.paths.user_policy();
+            SetupError::caused(SetupErrorKind::Config, error).hint(format!(
+                "the rule sets are: {known}; `[[rule_set.NAME]]` in `{}` defines one",
+                file.display()
+            ))
+        };
+        rules.put_in_force(name, &profile.name).map_err(unknown)?;
+    }
+    rules.forbid_programs(&profile.forbidden_programs, &profile.name);
+    Ok(rules)
+}
+
 /// Says what becomes of a command that the model would run in the working directory, and of each simple command in it;
 /// the whole comes last.
 ///
@@ -106,7 +141,7 @@ pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Res
     let more: Vec<PathBuf> = add_dirs.map(|it| settings.directory.join(it)).collect();
     let dirs = AllowedDirs::new(&settings.directory, &more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
-    let options = gate_options_in(dirs, None, &profile, settings);
+    let options = gate_options_in(dirs, None, &profile, settings)?;
     let mut names = profile.tools.iter().map(String::as_str);
     let tool = names.find(|it| ExecTool::NAMES.contains(it));
     let [first, ..] = ExecTool::NAMES;
@@ -197,6 +232,82 @@ mod tests {
         assert!(denials.denials().any(|it| it.id == "shut-down"));
     }
 
+    impl Folders {
+        /// Returns what is in force under the profile of the settings, where this is the project's configuration.
+        fn under_profile(&self, config: &str) -> Result<Rules> {
+            fs::write(self.project.path().join(".rondo/config.toml"), config).unwrap();
+            let home = self.home.path().to_str().unwrap();
+            let env = Env::of(&[("RONDO_HOME", home), ("HOME", home)]);
+            let directory = self.project.path().to_owned();
+            let settings = Settings::load(env, directory, Layer::default(), &self.notes)?;
+            let profile = profiles::resolve(&settings, settings.profile_name())?.profile;
+            under(&profile, &settings)
+        }
+
+        fn configure(&self, user: &str, is_trusted: bool) {
+            let trusted = match is_trusted {
+                true => format!("trusted_folders = [{:?}]\n", self.project.path()),
+                false => String::new(),
+            };
+            fs::write(self.home.path().join("config.toml"), trusted + user).unwrap();
+        }
+    }
+
+    const OWN_SET: &str = "[[rule_set.mine]]\ncommand = ['curl']\ndecision = 'deny'\n";
+
+    #[test]
+    fn hub_33_no_project_drops_or_redefines_a_rule_set_that_a_profile_names() {
+        let theirs = "[[rule_set.mine]]\ncommand = ['x']\ndecision = 'ask'\n\
+            [[rule_set.dangerous-programs]]\ncommand = ['x']\ndecision = 'ask'\n";
+        let folders = Folders::new(OWN_SET, theirs);
+        let user = "profile = 'own'\n[profiles.own]\nextends = 'hub'\nrule_sets = ['mine']\n";
+        for is_trusted in [false, true] {
+            folders.configure(user, is_trusted);
+            for config in [
+                "",
+                "[profiles.own]\nrule_sets = []",
+                "[profiles.own]\nextends = 'default'\nforbidden_programs = []",
+                "[profiles.hub]\nrule_sets = []",
+                "profile = 'default'",
+                "profile = 'theirs'\n[profiles.theirs]\nextends = 'default'\nrule_sets = []",
+            ] {
+                let rules = folders.under_profile(config).unwrap();
+                let sets = rules.rules().iter().map(|it| (it.set(), it.subject()));
+                let sets: Vec<_> = sets.collect();
+                let has = |set, subject: &str| sets.contains(&(Some(set), subject.to_owned()));
+                assert!(has("mine", "curl"), "{config}: {sets:?}");
+                assert!(
+                    has("dangerous-programs", "remove-files"),
+                    "{config}: {sets:?}"
+                );
+            }
+        }
+        let notes = folders.notes.0.lock().unwrap().concat();
+        assert!(notes.contains("rule sets in `"), "{notes}");
+    }
+
+    #[test]
+    fn a_project_names_sets_of_the_user_where_its_folder_is_trusted() {
+        let folders = Folders::new(OWN_SET, "");
+        let names = "[profiles.default]\nrule_sets = ['mine']";
+        for is_trusted in [false, true] {
+            folders.configure("", is_trusted);
+            let rules = folders.under_profile(names).unwrap();
+            assert_eq!(rules.rules().len(), usize::from(is_trusted));
+        }
+    }
+
+    #[test]
+    fn a_profile_that_names_a_set_nobody_defines_is_an_error_that_says_how_to() {
+        let folders = Folders::new(OWN_SET, "");
+        folders.configure("[profiles.default]\nrule_sets = ['mien']", false);
+        let error = folders.under_profile("").unwrap_err();
+        let line = error.line();
+        assert!(line.contains("the rule set `mien`"), "{line}");
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("mine, dangerous-programs;"), "{hint}");
+    }
+
     #[test]
     fn the_user_lifts_a_denial_by_its_id() {
         let folders = Folders::new(RULES, "");
@@ -217,6 +328,10 @@ mod tests {
             (
                 "[[rule]]\ncommand = ['a']\ndecision = 'deny'\nmatch = ['b']",
                 "`b` of `match`",
+            ),
+            (
+                "[[rule]]\ncommand = ['a']\ndecision = 'ask'\nwhen_unclear = 'deny'",
+                "for rules that deny",
             ),
         ] {
             for folders in [Folders::new(text, ""), Folders::new("", text)] {

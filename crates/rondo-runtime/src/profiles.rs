@@ -5,7 +5,7 @@ use crate::error::{Result, SetupError};
 use crate::settings::{DEFAULT_PROFILE, Settings, Source};
 use crate::table::Layer;
 use rondo_core::profile::{self, Resolved};
-use rondo_types::{Effort, NanoUsd};
+use rondo_types::{Effort, NanoUsd, Profile};
 use serde_json::Map;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
@@ -13,14 +13,52 @@ use toml::{Table, Value};
 /// The key by which a profile of the configuration names the one it is built on.
 const EXTENDS: &str = "extends";
 
-/// Resolves a profile with all layers of settings.
+/// Resolves a profile with all layers of settings. What the user's profiles refuse stays refused, whatever a project says.
 ///
 /// # Errors
 /// When no profile has that name, or a layer sets an unknown key of a profile.
 pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
-    let base = base_of(settings, name)?;
+    let sources: Vec<&Source> = settings.sources.iter().collect();
+    let mut resolved = resolve_from(&sources, name)?;
+    let own: Vec<&Source> = sources.into_iter().filter(|it| !it.is_of_project).collect();
+    let chosen = displaced(settings, name);
+    for name in std::iter::once(name).chain(chosen) {
+        if names_from(&own).contains(name) {
+            refuse_too(&mut resolved.profile, resolve_from(&own, name)?.profile);
+        }
+    }
+    Ok(resolved)
+}
+
+/// Returns the user's profile in whose place a project has put this one.
+fn displaced<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
+    let chooses = |it: &&Source| it.layer.profile.is_some();
+    let chooser = settings.sources.iter().rev().find(chooses)?;
+    if !chooser.is_of_project || chooser.layer.profile.as_deref() != Some(name) {
+        return None;
+    }
+    let own = settings.sources.iter().filter(|it| !it.is_of_project);
+    let chosen = own.rev().find_map(|it| it.layer.profile.as_deref());
+    Some(chosen.unwrap_or(DEFAULT_PROFILE))
+}
+
+/// Makes a profile refuse what another one refuses, besides what it refuses itself.
+pub(crate) fn refuse_too(profile: &mut Profile, other: Profile) {
+    let add = |list: &mut Vec<String>, more: Vec<String>| {
+        for item in more {
+            if !list.contains(&item) {
+                list.push(item);
+            }
+        }
+    };
+    add(&mut profile.rule_sets, other.rule_sets);
+    add(&mut profile.forbidden_programs, other.forbidden_programs);
+}
+
+fn resolve_from(sources: &[&Source], name: &str) -> Result<Resolved> {
+    let base = base_of(sources, name)?;
     let mut layers = Vec::new();
-    for source in &settings.sources {
+    for source in sources {
         let mut own = layers_of(source, name, base != name);
         if !source.is_trusted {
             keep_lower(&mut own, &base, &layers)?;
@@ -32,27 +70,33 @@ pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
 
 /// Returns the names of all profiles: the built-in ones and those of the configuration.
 pub fn names(settings: &Settings) -> BTreeSet<String> {
+    let sources: Vec<&Source> = settings.sources.iter().collect();
+    names_from(&sources)
+}
+
+fn names_from(sources: &[&Source]) -> BTreeSet<String> {
     let builtin = profile::builtin_names()
         .iter()
         .map(|name| (*name).to_owned());
-    let configured = settings
-        .sources
+    let configured = sources
         .iter()
         .flat_map(|source| source.layer.profiles.keys().cloned());
     builtin.chain(configured).collect()
 }
 
-fn base_of(settings: &Settings, name: &str) -> Result<String> {
+fn base_of(sources: &[&Source], name: &str) -> Result<String> {
     if profile::builtin_names().contains(&name) {
         return Ok(name.to_owned());
     }
-    let mut tables = settings
-        .sources
+    let mut tables = sources
         .iter()
         .filter_map(|source| source.layer.profiles.get(name))
         .peekable();
     if tables.peek().is_none() {
-        let known = names(settings).into_iter().collect::<Vec<_>>().join(", ");
+        let known = names_from(sources)
+            .into_iter()
+            .collect::<Vec<_>>()
+            .join(", ");
         return Err(SetupError::new(
             SetupErrorKind::Config,
             format_args!("there is no profile `{name}`"),

@@ -46,6 +46,8 @@ pub struct Source {
     /// Whether it is trusted. The numbers of an untrusted layer apply only if they are lower than those of the
     /// layers below.
     pub is_trusted: bool,
+    /// Whether it is the project's, not the user's.
+    pub is_of_project: bool,
 }
 
 impl Settings {
@@ -152,18 +154,19 @@ impl Source {
             name,
             layer,
             is_trusted: true,
+            is_of_project: false,
         }
     }
-}
 
-impl Source {
     fn of_project(project: Project) -> Self {
-        match project {
-            Project::Trusted(file, layer) => Self::new(file.display().to_string(), layer),
-            Project::Untrusted(file, layer) => Self {
-                is_trusted: false,
-                ..Self::new(file.display().to_string(), layer)
-            },
+        let (file, layer, is_trusted) = match project {
+            Project::Trusted(file, layer) => (file, layer, true),
+            Project::Untrusted(file, layer) => (file, layer, false),
+        };
+        Self {
+            is_trusted,
+            is_of_project: true,
+            ..Self::new(file.display().to_string(), layer)
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::confined;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::memory;
+use crate::policy;
 use crate::python::{self, LivePython};
 use crate::scratch;
 use crate::secrets;
@@ -317,7 +318,7 @@ fn confine_commands(
     exec.sandbox = confined::spec(settings, &own_directories(workspace, settings), scratch)?;
     #[cfg(all(feature = "web", target_os = "linux"))]
     if let Some(sandbox) = &mut exec.sandbox
-        && let Some(proxy) = confined::proxy(settings)?
+        && let Some(proxy) = confined::proxy(&policy::under(options.profile, settings)?)?
     {
         sandbox.proxy = Some(proxy.socket().to_owned());
         // It serves for as long as the tools are there.
@@ -389,7 +390,7 @@ pub fn gate_options(
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
     let workdir = toolset.workdir.as_ref();
-    let mut options = gate_options_in(dirs, workdir, profile, settings);
+    let mut options = gate_options_in(dirs, workdir, profile, settings)?;
     if let Some(confined) = &mut options.confined {
         confined.tools.clone_from(&toolset.confined);
     }
@@ -398,16 +399,20 @@ pub fn gate_options(
 }
 
 /// Returns the options of a gate for commands that may read these directories.
+///
+/// # Errors
+/// When the profile names a set of rules that is not defined.
 pub(crate) fn gate_options_in(
     dirs: AllowedDirs,
     workdir: Option<&Workdir>,
     profile: &Profile,
     settings: &Settings,
-) -> GateOptions {
+) -> Result<GateOptions> {
     let mut options = GateOptions::new(dirs);
+    options.rules = policy::under(profile, settings)?;
     options.workdir = workdir.cloned();
     withhold_keys(&mut options.environment, &[], settings, workdir);
-    options.confined = confined::of_gate(settings);
+    options.confined = confined::of_gate(settings, &options.rules);
     options.looks_only = settings.values.plan == Some(true);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
@@ -415,17 +420,13 @@ pub(crate) fn gate_options_in(
     options
         .allowed_tools
         .extend_from_slice(&profile.allowed_tools);
-    options
-        .forbidden_programs
-        .clone_from(&profile.forbidden_programs);
-    options.rules.clone_from(&settings.rules);
     let home = settings.env.get("HOME").map(Path::new);
     let home = home.filter(|it| it.is_absolute());
     if skills::forbid(&mut options.rules, &skills::places(settings), home).is_err() {
         let commands = ExecTool::NAMES.map(str::to_owned);
         options.disallowed_tools.extend(commands);
     }
-    options
+    Ok(options)
 }
 
 /// Builds the gate.

@@ -35,7 +35,10 @@ pub struct Profile {
     /// Tools, or patterns of calls such as `exec(git status *)`, that run without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Programs that may not run, even when another rule allows them.
+    /// Names of rule sets that restrict calls; a layer of settings only adds to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rule_sets: Vec<String>,
+    /// Programs that may not run, even when another rule allows them; a layer of settings only adds to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden_programs: Vec<String>,
     /// How tool results are rendered for the model.

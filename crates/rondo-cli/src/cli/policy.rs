@@ -27,6 +27,9 @@ pub(crate) enum PolicyCommand {
     },
     /// List the rules that are in force, and where they come from
     List {
+        /// Profile whose rules count too [default: the one of the settings]
+        #[arg(long)]
+        profile: Option<String>,
         /// Print as JSON
         #[arg(long)]
         json: bool,

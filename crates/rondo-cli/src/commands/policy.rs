@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use rondo_core::shown;
 use rondo_policy::Judged;
-use rondo_policy::rules::{Decision, GrantSpec};
+use rondo_policy::rules::{Decision, GrantSpec, Rule};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::policy;
@@ -36,8 +36,13 @@ pub(super) fn run(args: &PolicyArgs, env: Env, output: &Output) -> Result<Exit> 
                 false => (checked(&judged), false),
             }
         }
-        PolicyCommand::List { json: true } => (listed_json(&in_force(&settings)?), true),
-        PolicyCommand::List { json: false } => (listed(&in_force(&settings)?), false),
+        PolicyCommand::List { profile, json } => {
+            let rows = in_force(&settings, profile.as_deref())?;
+            match json {
+                true => (listed_json(&rows), true),
+                false => (listed(&rows), false),
+            }
+        }
     };
     let written = match is_json {
         true => output.json(&text),
@@ -109,23 +114,16 @@ impl Row {
     }
 }
 
-/// Returns what is in force and where it comes from: rules, what was allowed for ever, the settings, the profile and the
-/// denials that are built in.
-fn in_force(settings: &Settings) -> Result<Vec<Row>> {
-    let rules = &settings.rules;
-    let own = rules.rules().iter().map(|rule| {
-        let decision = rule.spec().decision;
-        Row::new(decision, &rule.subject(), rule.origin(), json!(rule.spec()))
-    });
+/// Returns what is in force and where it comes from: rules, those of the profile included, what was allowed for ever, the
+/// settings and the denials that are built in.
+fn in_force(settings: &Settings, profile: Option<&str>) -> Result<Vec<Row>> {
+    let profile = profile.unwrap_or(settings.profile_name());
+    let profile = profiles::resolve(settings, profile)?.profile;
+    let rules = policy::under(&profile, settings)?;
+    let own = rules.rules().iter().map(row_of);
     let grants = rules.grants().iter().map(|grant| {
         let data = json!({"grant": GrantSpec::of(grant)});
         Row::new(Decision::Allow, &grant.to_string(), "you, for ever", data)
-    });
-    let profile = profiles::resolve(settings, settings.profile_name())?.profile;
-    let of_profile = format!("profile {}", profile.name);
-    let programs = profile.forbidden_programs.iter().map(|program| {
-        let data = json!({"program": program});
-        Row::new(Decision::Deny, program, &of_profile, data)
     });
     let values = &settings.values;
     let tools = |list: &Option<Vec<String>>, decision, name: &'static str| -> Vec<Row> {
@@ -144,7 +142,15 @@ fn in_force(settings: &Settings) -> Result<Vec<Row>> {
         }
     });
     let rows = own.chain(grants).chain(allowed).chain(denied);
-    Ok(rows.chain(programs).chain(built_in).collect())
+    Ok(rows.chain(built_in).collect())
+}
+
+fn row_of(rule: &Rule) -> Row {
+    let mut data = json!(rule.spec());
+    if let (Some(fields), Some(set)) = (data.as_object_mut(), rule.set()) {
+        fields.insert("rule_set".to_owned(), json!(set));
+    }
+    Row::new(rule.spec().decision, &rule.subject(), rule.origin(), data)
 }
 
 fn listed(rows: &[Row]) -> String {

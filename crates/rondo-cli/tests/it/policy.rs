@@ -2,6 +2,7 @@
 
 use crate::calls::last_result;
 use crate::harness::{TestEnv, calls, says, serve};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -79,4 +80,87 @@ async fn a_rule_lets_a_command_run_unasked_and_a_clones_rule_does_not() {
     let shown = env.ask(&server, &["x"]).await;
     assert!(made() && shown.code == Some(0), "{shown:?}");
     assert_eq!(last_result(&server)["exitCode"], 0);
+}
+
+const SET: &str = "[[rule_set.no-touch]]\ncommand = ['touch']\ndecision = 'deny'\nmessage = 'Nothing is touched.'\n";
+
+#[tokio::test]
+async fn hub_33_a_rule_set_is_listed_and_named_with_the_profile_that_names_it() {
+    let env = TestEnv::new();
+    env.user_policy(SET);
+    env.user_config("[profiles.mine]\nextends = 'hub'\nrule_sets = ['no-touch']\n");
+    let listed = env.run(&["policy", "list", "--profile", "mine"]).await;
+    for line in [
+        "deny   remove-files      # built in, rule set `dangerous-programs` of profile `mine`\n",
+        "deny   touch             # [ROOT]/home/.config/rondo/policy.toml, rule set `no-touch` of profile `mine`\n",
+    ] {
+        assert!(listed.stdout.contains(line), "{}", listed.stdout);
+    }
+    let json = env
+        .run(&["policy", "list", "--profile", "hub", "--json"])
+        .await;
+    let json: Vec<Value> = serde_json::from_str(&json.stdout).unwrap();
+    let sets = json.iter().filter_map(|it| it["rule_set"].as_str());
+    assert_eq!(sets.collect::<Vec<_>>(), ["dangerous-programs"; 4]);
+    let check = [
+        "policy",
+        "check",
+        "--profile",
+        "mine",
+        "ls; /bin/rm x; touch y",
+    ];
+    env.run(&check).await.check(
+        "allow  ls         read-only: it only looks\n\
+         deny   /bin/rm x  remove-files (built in, rule set `dangerous-programs` of profile `mine`): `rm` removes files for good, which is not allowed here\n\
+         deny   touch y    touch ([ROOT]/home/.config/rondo/policy.toml, rule set `no-touch` of profile `mine`): Nothing is touched.\n\
+         deny   all of it  remove-files (built in, rule set `dangerous-programs` of profile `mine`): `rm` removes files for good, which is not allowed here\n",
+        "",
+        0,
+    );
+    let plain = env.run(&["policy", "list"]).await;
+    assert!(!plain.stdout.contains("rule set"), "{}", plain.stdout);
+}
+
+#[tokio::test]
+async fn a_turn_under_a_profile_whose_rule_set_nobody_defines_does_not_start() {
+    let env = TestEnv::new();
+    env.user_config("[profiles.default]\nrule_sets = ['no-such']\n");
+    let server = serve(vec![says("done")]).await;
+    let shown = env.ask(&server, &["x"]).await;
+    assert_eq!(shown.code, Some(52), "{shown:?}");
+    assert!(shown.stderr.contains("the rule set `no-such`"), "{shown:?}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_resumed_turn_refuses_what_its_profile_refused_when_it_began() {
+    let env = TestEnv::new();
+    env.user_policy(SET);
+    env.user_config(
+        "[profiles.default]\nrule_sets = ['no-touch']\nforbidden_programs = ['mkdir']\n",
+    );
+    let gate = Gate::new();
+    let command = |line: &str| calls("exec", &json!({ "command": line }));
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&command("touch made")),
+        openai::streamed(&command("/bin/mkdir made")),
+        openai::streamed(&says("done")),
+    ]))
+    .await;
+    let url = server.url("/v1");
+    let ask = ["ask", "-m", "localhost/test", "--base-url", &url, "x"];
+    let mut child = env.command(&ask).spawn().unwrap();
+    server.request(0).await;
+    child.kill().await.unwrap();
+    // The profile of now refuses nothing.
+    env.user_config("");
+    let resumed = env.run(&["resume", "--yolo"]).await;
+    assert_eq!(resumed.stdout, "done\n", "{resumed:?}");
+    assert!(!env.project().join("made").exists());
+    let told = server.requests().pop().unwrap().json()["messages"].to_string();
+    assert!(told.contains("Nothing is touched."), "{told}");
+    assert!(told.contains("`mkdir` is not allowed"), "{told}");
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
 }

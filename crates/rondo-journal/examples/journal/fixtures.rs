@@ -6,6 +6,7 @@ mod ended;
 mod equipped;
 mod parked;
 mod room;
+mod ruled;
 
 use crate::Failure;
 use crate::sessions::store;
@@ -66,6 +67,13 @@ pub(crate) async fn write_amended(dir: &Path) -> Result<Value, Failure> {
 pub(crate) async fn write_equipped(dir: &Path) -> Result<Value, Failure> {
     let store = store(&dir.join("store"), Durability::Full)?;
     equipped::write(&store).await?;
+    export(store, dir)
+}
+
+/// Does the same with a session whose profile names sets of rules.
+pub(crate) async fn write_ruled(dir: &Path) -> Result<Value, Failure> {
+    let store = store(&dir.join("store"), Durability::Full)?;
+    ruled::write(&store).await?;
     export(store, dir)
 }
 

@@ -101,6 +101,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("turn_started", "/unbegun_not_run"),
     ("turn_started", "/profile/dialect"),
     ("turn_started", "/profile/allowed_tools/0"),
+    ("turn_started", "/profile/rule_sets/0"),
     ("turn_started", "/profile/forbidden_programs/0"),
     ("turn_started", "/profile/compaction/max_messages"),
     ("turn_started", "/profile/compaction/only"),

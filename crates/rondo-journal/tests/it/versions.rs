@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 7] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 8] = [
     (
         "v1",
         &[
@@ -40,6 +40,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 7] = [
     ("v3", &[("parked", 2, 6), ("open-parked", 1, 3)]),
     ("v3-amended", &[("intercepted", 2, 7), ("reserved", 1, 3)]),
     ("v3-equipped", &[("equipped", 1, 6)]),
+    ("v3-ruled", &[("ruled", 1, 4)]),
     ("v3-script", &[("scripted", 1, 2)]),
 ];
 
@@ -202,6 +203,7 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
         }
         let parent = |name: &str| store.session(&id(name)).unwrap().parent.unwrap().0;
         match version {
+            "v3-ruled" => assert_eq!(parent("ruled-fork"), id("ruled")),
             "v3-script" => assert_eq!(parent("scripted-fork"), id("scripted")),
             "v3-equipped" => assert_eq!(parent("equipped-fork"), id("equipped")),
             "v3-amended" => assert_eq!(parent("reserved-fork"), id("reserved")),
@@ -349,6 +351,11 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
             let records: Vec<Record> = store.load(&id(name)).unwrap();
             records.iter().any(|it| is(&it.body))
         };
+        if version == "v3-ruled" {
+            let has_sets = |it: &RecordBody| matches!(it, RecordBody::TurnStarted { profile, .. } if !profile.rule_sets.is_empty());
+            assert!(has("ruled", has_sets));
+            continue;
+        }
         if version == "v3-script" {
             let is_call = |it: &RecordBody| matches!(it, RecordBody::ScriptCallFinished { .. });
             assert!(has("scripted", is_call));

@@ -100,6 +100,7 @@ impl Denial {
             rule: format!("{} (built in)", self.id),
             reason: self.what.to_owned(),
             holds_always: true,
+            is_certain: true,
         }
     }
 }

@@ -20,25 +20,33 @@ pub(super) fn may_run(command: &[AnyOf], analysis: &Analysis) -> bool {
     };
     let begins_at = |words: &[String], at: usize| {
         let (name, after) = (words.get(at), words.get(at + 1..));
-        name.is_some_and(|name| program.has(base(name)))
+        name.is_some_and(|name| means(program, base(name)))
             && after.is_some_and(|after| follow(rest, after))
     };
     analysis.commands().any(|words| begins_at(&words, 0))
         || analysis
             .wrapped_commands()
             .any(|words| (0..words.len()).any(|at| begins_at(&words, at)))
-        || (rest.is_empty() && analysis.wrapped_names().iter().any(|it| program.has(it)))
+        || (rest.is_empty() && analysis.wrapped_names().iter().any(|it| means(program, it)))
 }
 
 /// Returns whether a text that is not understood names a command: its program and its words, in any order.
 pub(super) fn may_name(command: &[AnyOf], text: &str) -> bool {
     let names: HashSet<String> = tokens(text).collect();
-    let has = |any: &AnyOf, is: fn(&str) -> &str| {
-        let mut texts = any.texts().iter();
-        texts.any(|text| names.iter().any(|name| is(name) == text))
-    };
     command.split_first().is_some_and(|(program, rest)| {
-        has(program, base) && rest.iter().all(|any| has(any, |name| name))
+        names.iter().any(|name| means(program, base(name)))
+            && rest
+                .iter()
+                .all(|any| names.iter().any(|name| any.has(name)))
+    })
+}
+
+/// Returns whether the word of a rule that restricts means a program: at its end, `*` is any rest of the name.
+fn means(program: &AnyOf, name: &str) -> bool {
+    let mut texts = program.texts().iter();
+    texts.any(|text| match text.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => text == name,
     })
 }
 

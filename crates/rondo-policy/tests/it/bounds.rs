@@ -84,7 +84,8 @@ async fn over_a_bound_what_is_denied_stays_denied_and_what_is_asked_about_is_ask
 async fn a_program_that_may_not_run_may_not_run_over_a_bound() {
     let mut world = World::new();
     world.options.yolo = true;
-    world.options.forbidden_programs = vec!["rm".to_owned()];
+    let programs = ["rm".to_owned()];
+    world.options.rules.forbid_programs(&programs, "own");
     for (name, bound, pad) in BOUNDS {
         for count in [bound - 1, bound, bound + 1] {
             let verdict = world.check(&pad(count, "rm a")).await;

@@ -303,10 +303,30 @@ async fn allowed_commands_must_all_be_allowed() {
 
 #[tokio::test]
 async fn hub_33_blacklisted_programs_are_refused_wherever_they_hide() {
-    let mut fixture = Fixture::new();
-    fixture.options.yolo = true;
+    let mut of_set = Fixture::new();
     let hub = rondo_core::profile::builtin("hub").unwrap();
-    fixture.options.forbidden_programs = hub.forbidden_programs;
+    for name in &hub.rule_sets {
+        of_set.options.rules.put_in_force(name, "hub").unwrap();
+    }
+    // As a profile lists them, and journals have it that were written before there were sets.
+    let mut of_list = Fixture::new();
+    let programs = BLACKLIST.map(str::to_owned);
+    of_list.options.rules.forbid_programs(&programs, "hub");
+    for mut fixture in [of_set, of_list] {
+        fixture.options.yolo = true;
+        blacklisted_programs_are_refused(&fixture).await;
+    }
+}
+
+/// The programs that the design of the chat gateway refuses.
+const BLACKLIST: [&str; 9] = [
+    "rm", "sudo", "dd", "mkfs", "shutdown", "reboot", "passwd", "visudo", "su",
+];
+
+async fn blacklisted_programs_are_refused(fixture: &Fixture) {
+    for program in BLACKLIST {
+        assert!(is_deny(&fixture.exec(program).await), "{program}");
+    }
     for command in [
         "rm x",
         "/bin/rm x",

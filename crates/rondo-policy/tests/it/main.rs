@@ -14,3 +14,4 @@ mod gate;
 mod grants;
 mod options;
 mod rules;
+mod sets;

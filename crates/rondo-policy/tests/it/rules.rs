@@ -7,33 +7,19 @@ use rondo_types::ToolKind;
 use serde_json::json;
 use std::path::Path;
 
-fn rule(decision: Decision) -> RuleSpec {
-    RuleSpec {
-        id: None,
-        tool: None,
-        command: Vec::new(),
-        path: None,
-        host: None,
-        decision,
-        message: None,
-        matches: Vec::new(),
-        not_match: Vec::new(),
-    }
-}
-
 /// A rule about a command; `|` stands between alternatives.
 fn about(command: &str, decision: Decision) -> RuleSpec {
     let any = |word: &str| AnyOf::Many(word.split('|').map(str::to_owned).collect());
     RuleSpec {
         command: command.split(' ').map(any).collect(),
-        ..rule(decision)
+        ..RuleSpec::new(decision)
     }
 }
 
 fn of_path(path: &str, decision: Decision) -> RuleSpec {
     RuleSpec {
         path: Some(AnyOf::One(path.to_owned())),
-        ..rule(decision)
+        ..RuleSpec::new(decision)
     }
 }
 
@@ -48,7 +34,7 @@ impl Fixture {
         self
     }
 
-    async fn decision(&self, command: &str) -> Decision {
+    pub(crate) async fn decision(&self, command: &str) -> Decision {
         match self.exec(command).await {
             Verdict::Allow => Decision::Allow,
             Verdict::Ask { .. } => Decision::Ask,
@@ -191,7 +177,7 @@ async fn a_page_is_judged_by_its_host_and_a_spelling_that_hides_it_helps_nobody(
         host: Some(AnyOf::Many(
             hosts.iter().map(|it| (*it).to_owned()).collect(),
         )),
-        ..rule(decision)
+        ..RuleSpec::new(decision)
     };
     let gate = Fixture::new().with(vec![
         of_hosts(&["docs.rs", "*.rust-lang.org"], Decision::Allow),
@@ -232,7 +218,7 @@ async fn a_tool_is_denied_with_the_message_of_its_rule() {
     let gate = Fixture::new().with(vec![RuleSpec {
         tool: Some(AnyOf::One("remote".to_owned())),
         message: Some("Not on Mondays.".to_owned()),
-        ..rule(Decision::Deny)
+        ..RuleSpec::new(Decision::Deny)
     }]);
     let denied = gate.of_kind(ToolKind::Other, "remote", json!({})).await;
     let reason = "Not on Mondays.".to_owned();
@@ -261,14 +247,14 @@ fn a_rule_whose_examples_do_not_hold_is_refused() {
 
 #[test]
 fn a_rule_that_fits_nothing_or_passes_a_bound_is_refused() {
-    assert!(refused(rule(Decision::Deny)).contains("it needs `tool`"));
+    assert!(refused(RuleSpec::new(Decision::Deny)).contains("it needs `tool`"));
     assert!(refused(of_path("~/a", Decision::Deny)).contains("home directory"));
     assert!(refused(of_path("a[", Decision::Deny)).contains("no pattern"));
     assert!(refused(about("", Decision::Deny)).contains("is empty"));
     let mut both = about("rm", Decision::Allow);
     both.path = Some(AnyOf::One("a".to_owned()));
     assert!(refused(both).contains("not both"));
-    let mut long = rule(Decision::Deny);
+    let mut long = RuleSpec::new(Decision::Deny);
     long.tool = Some(AnyOf::Many(vec!["a".to_owned(); 65]));
     assert!(refused(long).contains("more than 64"));
 }

@@ -38,12 +38,8 @@ fn rule() -> RuleSpec {
     RuleSpec {
         id: Some(ID.to_owned()),
         tool: Some(AnyOf::Many(ExecTool::NAMES.map(str::to_owned).to_vec())),
-        command: Vec::new(),
         path: Some(AnyOf::One("**".to_owned())),
-        host: None,
-        decision: Decision::Deny,
         message: Some(MESSAGE.to_owned()),
-        matches: Vec::new(),
-        not_match: Vec::new(),
+        ..RuleSpec::new(Decision::Deny)
     }
 }
