@@ -75,36 +75,38 @@ impl Lane {
         2 * half::BYTES * self.heads * positions * self.size
     }
 
-    /// Writes the keys and then the values of the first `positions`, in half precision; `None` if there
-    /// are not as many, or a number is too large for it.
-    pub(crate) fn write(&self, positions: usize, to: &mut Vec<u8>) -> Option<()> {
-        if positions > self.length {
+    /// Writes the keys and then the values of the positions from index `from` on, in half precision;
+    /// `None` if there are not as many, or a number is too large for it.
+    pub(crate) fn write(&self, from: usize, to: &mut Vec<u8>) -> Option<()> {
+        if from > self.length {
             return None;
         }
+        let wanted = from * self.size..self.length * self.size;
         for side in [&self.keys, &self.values] {
             for head in side.chunks_exact((self.capacity * self.size).max(1)) {
-                half::write(head.get(..positions * self.size)?, to)?;
+                half::write(head.get(wanted.clone())?, to)?;
             }
         }
         Some(())
     }
 
-    /// Takes the keys and values of so many positions as [`write`](Self::write) wrote them, in place of
-    /// those there are; `None`, and nothing is left, if they are not as many bytes.
+    /// Appends the keys and values of so many positions as [`write`](Self::write) wrote them; `None`,
+    /// and nothing is appended, if they are not as many bytes.
     pub(crate) fn read(&mut self, positions: usize, from: &[u8]) -> Option<()> {
-        self.length = 0;
         if from.len() != self.bytes(positions) {
             return None;
         }
-        self.reserve(positions);
-        let (per_head, count) = (self.capacity * self.size, positions * self.size);
-        let mut heads = from.chunks_exact((count * half::BYTES).max(1));
+        let length = self.length + positions;
+        self.reserve(length);
+        let per_head = self.capacity * self.size;
+        let place = self.length * self.size..length * self.size;
+        let mut heads = from.chunks_exact((positions * self.size * half::BYTES).max(1));
         for side in [&mut self.keys, &mut self.values] {
             for head in side.chunks_exact_mut(per_head.max(1)) {
-                half::read(heads.next()?, head.get_mut(..count)?);
+                half::read(heads.next()?, head.get_mut(place.clone())?);
             }
         }
-        self.length = positions;
+        self.length = length;
         Some(())
     }
 
@@ -162,18 +164,23 @@ mod tests {
     fn what_was_written_is_read_by_a_lane_of_another_capacity() {
         let mut lane = Lane::new(2, 2);
         lane.append(&rows(1.0, GROWTH + 3), &rows(5.0, GROWTH + 3));
-        let mut bytes = Vec::new();
-        lane.write(3, &mut bytes).unwrap();
-        assert_eq!(bytes.len(), lane.bytes(3));
+        let mut end = Vec::new();
+        lane.write(GROWTH, &mut end).unwrap();
+        assert_eq!(end.len(), lane.bytes(3));
+        lane.truncate(2);
+        let mut beginning = Vec::new();
+        lane.write(0, &mut beginning).unwrap();
         let mut other = Lane::new(2, 2);
-        other.append(&rows(9.0, 7), &rows(9.0, 7));
-        other.read(3, &bytes).unwrap();
-        assert_eq!(other.length(), 3);
-        assert_eq!(column(&other, 0), [1.0, 2.0, 3.0]);
-        assert_eq!(column(&other, 1), [-1.0, -2.0, -3.0]);
+        other.read(2, &beginning).unwrap();
+        other.read(3, &end).unwrap();
+        assert_eq!(other.length(), 5);
+        let last = GROWTH as f32;
+        let both = [1.0, 2.0, last + 1.0, last + 2.0, last + 3.0];
+        assert_eq!(column(&other, 0), both);
+        assert_eq!(column(&other, 1), both.map(|it| -it));
         assert_eq!(other.room().values[1..3], [0.5, 6.0]);
         other.append(&rows(4.0, 1), &rows(4.0, 1));
-        assert_eq!(column(&other, 0), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(column(&other, 0)[4..], [last + 3.0, 4.0]);
     }
 
     #[test]
@@ -182,12 +189,12 @@ mod tests {
         lane.append(&rows(1.0, 3), &rows(1.0, 3));
         let mut bytes = Vec::new();
         assert_eq!(lane.write(4, &mut bytes), None);
-        lane.write(3, &mut bytes).unwrap();
-        assert_eq!(lane.clone().read(2, &bytes), None);
+        lane.write(0, &mut bytes).unwrap();
+        assert_eq!(lane.read(2, &bytes), None);
         assert_eq!(lane.read(3, &bytes[1..]), None);
-        assert_eq!(lane.length(), 0);
+        assert_eq!(lane.length(), 3);
         lane.append(&rows(70_000.0, 1), &rows(1.0, 1));
-        assert_eq!(lane.write(1, &mut Vec::new()), None);
+        assert_eq!(lane.write(3, &mut Vec::new()), None);
     }
 
     #[test]

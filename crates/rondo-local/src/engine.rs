@@ -39,16 +39,15 @@ pub trait Engine: Send {
         [0; 32]
     }
 
-    /// Returns the state of the first `length` tokens as bytes; `None` if it cannot be kept, as is so
-    /// where an engine does not provide it.
-    fn save(&self, _length: usize) -> Option<Vec<u8>> {
+    /// Returns the state of the tokens from index `from` to the end as bytes; `None` if it cannot be
+    /// kept, as is so where an engine does not provide it.
+    fn save(&self, _from: usize) -> Option<Vec<u8>> {
         None
     }
 
-    /// Begins anew with tokens whose state an engine of the same fingerprint has saved. Where it does
-    /// not fit, the sequence is empty and the result false.
+    /// Appends tokens whose state an engine of the same fingerprint has saved behind the same
+    /// sequence. Where it does not fit, the sequence is as before and the result false.
     fn restore(&mut self, _tokens: &[u32], _state: &[u8]) -> bool {
-        self.truncate(0);
         false
     }
 
@@ -173,29 +172,27 @@ impl Engine for CpuEngine {
         self.fingerprint
     }
 
-    fn save(&self, length: usize) -> Option<Vec<u8>> {
-        let bytes = self.lanes.iter().map(|lane| lane.bytes(length)).sum();
+    fn save(&self, from: usize) -> Option<Vec<u8>> {
+        let count = self.sequence.len().checked_sub(from)?;
+        let bytes = self.lanes.iter().map(|lane| lane.bytes(count)).sum();
         let mut state = Vec::with_capacity(bytes);
         for lane in &self.lanes {
-            lane.write(length, &mut state)?;
+            lane.write(from, &mut state)?;
         }
         Some(state)
     }
 
     fn restore(&mut self, tokens: &[u32], state: &[u8]) -> bool {
-        let length = tokens.len();
-        self.truncate(0);
-        let bytes = self.lanes.first().map_or(0, |lane| lane.bytes(length));
-        let fits = length <= self.context && bytes > 0 && state.len() == bytes * self.lanes.len();
+        let (position, count) = (self.sequence.len(), tokens.len());
+        let bytes = self.lanes.first().map_or(0, |lane| lane.bytes(count));
+        let fits = position + count <= self.context
+            && bytes > 0
+            && state.len() == bytes * self.lanes.len();
         let mut parts = state.chunks_exact(bytes.max(1));
         let mut lanes = self.lanes.iter_mut();
-        if !fits
-            || !lanes.all(|lane| {
-                lane.read(length, parts.next().unwrap_or_default())
-                    .is_some()
-            })
+        if !fits || !lanes.all(|lane| lane.read(count, parts.next().unwrap_or_default()).is_some())
         {
-            self.truncate(0);
+            self.truncate(position);
             return false;
         }
         self.sequence.extend_from_slice(tokens);

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{LocalError, first_line};
-use crate::prompt_cache::PromptCache;
+use crate::prompt_cache::{Part, PromptCache, TOKENS_MIN};
 use crate::sampler::Sampler;
 use llguidance::Matcher;
 
@@ -15,9 +15,9 @@ pub const PREFILL_CHUNK_TOKENS: usize = 96;
 pub(crate) struct Job<'a> {
     /// The whole prompt.
     pub(crate) prompt: &'a [u32],
-    /// How many of its tokens are a beginning that other prompts have too.
-    pub(crate) fixed: usize,
-    /// Where the state of that beginning is kept.
+    /// How long its beginnings are that other prompts have too, in tokens, the shortest first.
+    pub(crate) beginnings: &'a [usize],
+    /// Where the state of these beginnings is kept.
     pub(crate) cache: Option<&'a PromptCache>,
     /// What may be said.
     pub(crate) matcher: Matcher,
@@ -64,11 +64,12 @@ pub(crate) enum End {
 /// When computing fails.
 pub(crate) fn generate(
     engine: &mut dyn Engine,
-    job: Job<'_>,
+    mut job: Job<'_>,
     listener: &mut dyn Listener,
 ) -> Result<Generated, LocalError> {
     let reused = reuse(engine, &job);
-    let Some(logits) = read(engine, &job, reused, &*listener)? else {
+    let forced = forced(&mut job.matcher)?;
+    let Some(logits) = read(engine, &job, &forced, &*listener)? else {
         return Ok(Generated {
             end: End::Unwanted,
             reused,
@@ -83,7 +84,7 @@ pub(crate) fn generate(
         tokens: 0,
         tokens_max: job.tokens_max,
     };
-    let end = reply.run(logits)?;
+    let end = reply.run(&forced, logits)?;
     Ok(Generated {
         end,
         reused,
@@ -91,43 +92,65 @@ pub(crate) fn generate(
     })
 }
 
+/// Returns the parts of a prompt that the cache keeps, in order. One that would be too short is part of
+/// the next one.
+fn parts<'a>(prompt: &'a [u32], beginnings: &[usize]) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for end in beginnings {
+        // What follows the prompt's last token is wanted, so that one is never kept.
+        let whole = prompt.get(..*end).filter(|_| *end < prompt.len());
+        if let Some(whole) = whole.filter(|_| *end >= from + TOKENS_MIN) {
+            parts.push(Part { whole, from });
+            from = *end;
+        }
+    }
+    parts
+}
+
 /// Returns how much of a prompt need not be computed, having the engine go back to there: what the
-/// sequence shares with it, or its fixed beginning from the cache.
+/// sequence shares with it, or beginnings from the cache.
 fn reuse(engine: &mut dyn Engine, job: &Job<'_>) -> usize {
-    let common = common_prefix(engine.sequence(), job.prompt);
-    let fixed = job.prompt.get(..job.fixed).unwrap_or_default();
-    if common < fixed.len()
-        && let Some(cache) = job.cache
-        && cache.restore(engine, fixed)
-    {
-        return fixed.len();
+    let mut common = common_prefix(engine.sequence(), job.prompt);
+    if let Some(cache) = job.cache {
+        for part in parts(job.prompt, job.beginnings) {
+            if part.whole.len() <= common {
+                continue;
+            }
+            if !cache.restore(engine, part) {
+                break;
+            }
+            common = part.whole.len();
+        }
     }
     let common = common.min(engine.sequence().len());
     engine.truncate(common);
     common
 }
 
-/// Computes the rest of a prompt and returns what follows it. The fixed beginning is computed by itself
-/// and kept; `None` if the caller left.
+/// Computes the rest of a prompt, and the tokens that the reply begins with in any case; returns what
+/// follows, or `None` if the caller left. The beginnings are computed by themselves and kept.
 fn read(
     engine: &mut dyn Engine,
     job: &Job<'_>,
-    from: usize,
+    forced: &[u32],
     listener: &dyn Listener,
 ) -> Result<Option<Vec<f32>>, LocalError> {
-    let mut rest = job.prompt.get(from..).unwrap_or_default();
-    if let Some(cache) = job.cache
-        && let Some(new) = job.fixed.checked_sub(from).filter(|new| *new > 0)
-        && let Some((fixed, after)) = rest.split_at_checked(new)
-        && !after.is_empty()
-    {
-        if prefill(engine, fixed, listener)?.is_none() {
-            return Ok(None);
+    if let Some(cache) = job.cache {
+        for part in parts(job.prompt, job.beginnings) {
+            let computed = engine.sequence().len();
+            let Some(new) = part.whole.get(computed..).filter(|it| !it.is_empty()) else {
+                continue;
+            };
+            if prefill(engine, new, listener)?.is_none() {
+                return Ok(None);
+            }
+            cache.keep(engine, part);
         }
-        cache.keep(engine, job.prompt.get(..job.fixed).unwrap_or_default());
-        rest = after;
     }
-    prefill(engine, rest, listener)
+    let computed = engine.sequence().len();
+    let rest = job.prompt.get(computed..).unwrap_or_default();
+    prefill(engine, &[rest, forced].concat(), listener)
 }
 
 /// Returns how much of a prompt is computed; its last token never is, since what follows it is
@@ -166,8 +189,10 @@ struct Reply<'a> {
 }
 
 impl Reply<'_> {
-    fn run(&mut self, mut logits: Vec<f32>) -> Result<End, LocalError> {
-        loop {
+    /// Generates what follows the tokens that the reply begins with, which are computed already.
+    fn run(&mut self, forced: &[u32], mut logits: Vec<f32>) -> Result<End, LocalError> {
+        let mut end = self.take(forced);
+        while end.is_none() {
             if !self.listener.is_waiting() {
                 return Ok(End::Unwanted);
             }
@@ -175,31 +200,49 @@ impl Reply<'_> {
             if next.is_empty() {
                 return Ok(End::Whole);
             }
-            self.matcher.consume_tokens(&next).map_err(grammar_failed)?;
-            self.tokens += next.len();
-            let bytes = self.engine.vocabulary().decode(&next);
-            self.listener.take(&bytes);
-            if self.matcher.is_stopped() {
-                return Ok(End::Whole);
+            end = self.take(&next);
+            if end.is_none() {
+                logits = self.engine.extend(&next)?;
             }
-            if self.tokens >= self.tokens_max {
-                return Ok(End::Length);
-            }
-            logits = self.engine.extend(&next)?;
         }
+        Ok(end.unwrap_or(End::Whole))
     }
 
-    /// Returns the tokens the grammar forces, or else the one the model picks; none at the end.
-    fn next(&mut self, logits: &[f32]) -> Result<Vec<u32>, LocalError> {
-        let forced = self.matcher.compute_ff_tokens();
-        if !forced.is_empty() {
-            return Ok(forced);
+    /// Passes tokens on, and returns how the reply ends, if it does with these.
+    fn take(&mut self, tokens: &[u32]) -> Option<End> {
+        self.tokens += tokens.len();
+        let bytes = self.engine.vocabulary().decode(tokens);
+        self.listener.take(&bytes);
+        if self.matcher.is_stopped() {
+            return Some(End::Whole);
         }
+        (self.tokens >= self.tokens_max).then_some(End::Length)
+    }
+
+    /// Returns the token that the model picks, and those that the grammar forces behind it; none at the
+    /// end.
+    fn next(&mut self, logits: &[f32]) -> Result<Vec<u32>, LocalError> {
         let allowed = self.matcher.compute_mask_or_eos().map_err(grammar_failed)?;
         let end = self.engine.vocabulary().end();
         let picked = self.sampler.pick(logits, &allowed);
-        Ok(picked.filter(|token| *token != end).into_iter().collect())
+        let Some(picked) = picked.filter(|token| *token != end) else {
+            return Ok(Vec::new());
+        };
+        self.matcher
+            .consume_tokens(&[picked])
+            .map_err(grammar_failed)?;
+        Ok([vec![picked], forced(&mut self.matcher)?].concat())
     }
+}
+
+/// Has the grammar go on to where there is something to choose, and returns the tokens up to there: they
+/// need no logits, so they are computed together with what stands before them.
+fn forced(matcher: &mut Matcher) -> Result<Vec<u32>, LocalError> {
+    let forced = matcher.compute_ff_tokens();
+    if !forced.is_empty() {
+        matcher.consume_tokens(&forced).map_err(grammar_failed)?;
+    }
+    Ok(forced)
 }
 
 #[expect(

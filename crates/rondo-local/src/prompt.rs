@@ -18,15 +18,20 @@ use std::fmt::Write as _;
 
 /// The bound on a tool's description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 240;
+/// What the listing of a directory begins and ends with.
+const LISTING: &str = "<files>\n";
+const LISTING_END: &str = "</files>\n";
 
 /// What the model reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// All its tokens.
     pub(crate) tokens: Vec<u32>,
-    /// How many of them, from the first, are the same for every question under one profile: the
-    /// profile's own words, the tools and the examples.
-    pub(crate) fixed: usize,
+    /// How long its beginnings are that other prompts have too, in tokens, the shortest first: the
+    /// profile's own words, the tools and the examples, which are the same for every question; and what
+    /// stands before the first question up to the end of a listing, which is the same for every question
+    /// in one directory.
+    pub(crate) beginnings: Vec<usize>,
 }
 
 impl Prompt {
@@ -43,32 +48,48 @@ impl Prompt {
     ) -> Result<Self, LocalError> {
         let (beginning, rest) = system(&request.system, shown, shape.answer);
         let turns = turns(request, shape);
-        let texts: Vec<&str> = [beginning.as_str(), rest.as_str()]
-            .into_iter()
-            .chain(turns.iter().map(|(_, text)| text.as_str()))
+        let mut texts = vec![beginning.as_str(), rest.as_str()];
+        let mut messages = vec![("system", vec![0, 1])];
+        let mut ends = vec![0];
+        for (role, text) in &turns {
+            let first = texts.len();
+            let listing = listing(text).filter(|_| messages.len() == 1);
+            if let Some((listing, after)) = listing {
+                ends.push(first);
+                texts.extend([listing, after]);
+            } else {
+                texts.push(text);
+            }
+            messages.push((*role, (first..texts.len()).collect()));
+        }
+        let messages: Vec<_> = messages
+            .iter()
+            .map(|(role, texts)| (*role, texts.as_slice()))
             .collect();
-        let numbers: Vec<usize> = (0..texts.len()).collect();
-        let (of_system, of_turns) = numbers.split_at(2.min(numbers.len()));
-        let said = turns.iter().map(|(role, _)| *role).zip(of_turns.chunks(1));
-        let messages: Vec<_> = std::iter::once(("system", of_system)).chain(said).collect();
-        let mut prompt = Self {
-            tokens: Vec::new(),
-            fixed: 0,
-        };
+        let mut prompt = Self::default();
         for piece in vocabulary.template().render(&messages)? {
             match piece {
                 Piece::Form(form) => prompt.tokens.extend(vocabulary.encode_form(&form)?),
                 Piece::Text(number) => {
                     let text = texts.get(number).copied().unwrap_or_default();
                     prompt.tokens.extend(vocabulary.encode(text)?);
-                    if number == 0 {
-                        prompt.fixed = prompt.tokens.len();
+                    if ends.contains(&number) {
+                        prompt.beginnings.push(prompt.tokens.len());
                     }
                 }
             }
         }
         Ok(prompt)
     }
+}
+
+/// Splits a turn behind the listing of a directory that it begins with.
+fn listing(text: &str) -> Option<(&str, &str)> {
+    let end = text
+        .starts_with(LISTING)
+        .then(|| text.find(LISTING_END))
+        .flatten()?;
+    text.split_at_checked(end + LISTING_END.len())
 }
 
 /// Returns who says what behind the system prompt, in order.

@@ -1,6 +1,10 @@
 //! The prompt cache: keys and values of what prompts begin with, kept in files, so that a new process
 //! need not compute them again.
 //!
+//! The files of a prompt are a chain: one for what all questions under a profile have in common, and one
+//! for what those in the same directory have behind it. Each is found by the hash of all tokens up to its
+//! end, and holds the state of its own tokens alone.
+//!
 //! It is a help alone. A file that is torn, damaged or of other weights counts as none and is removed;
 //! one that cannot be written is not there the next time. Files appear whole, by renaming, so writers
 //! do not disturb each other or readers. They hold the prompt's tokens, so only the user can read them.
@@ -19,15 +23,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// What a file begins with; the last byte is the format's version.
-const MAGIC: &[u8; 8] = b"rondokv\x01";
+const MAGIC: &[u8; 8] = b"rondokv\x02";
 /// Bytes of the checksum that a file ends with.
 const CHECKSUM_BYTES: usize = 32;
-/// Tokens below which reading a file saves nothing that anyone notices.
-const TOKENS_MIN: usize = 64;
+/// Tokens of a file below which reading it saves nothing that anyone notices.
+pub(crate) const TOKENS_MIN: usize = 24;
 /// Bytes of a file: a thousand tokens of the default model take 28 MB.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// Files that are kept, and their bytes together.
-const FILES_MAX: usize = 8;
+/// Files that are kept, and their bytes together. Those of directories are small.
+const FILES_MAX: usize = 32;
 const BYTES_MAX: u64 = 256 << 20;
 /// How long a file is kept that nobody reads.
 const UNUSED_MAX: Duration = Duration::from_hours(30 * 24);
@@ -38,6 +42,21 @@ const SEEN_MAX: usize = 1_024;
 /// How names of whole files end, and of those that are being written.
 const WHOLE: &str = "kv";
 const WRITING: &str = "new";
+
+/// A part of a prompt's beginning that has a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part<'a> {
+    /// All tokens of the prompt up to its end.
+    pub(crate) whole: &'a [u32],
+    /// How many of them stand before it.
+    pub(crate) from: usize,
+}
+
+impl<'a> Part<'a> {
+    fn own(&self) -> &'a [u32] {
+        self.whole.get(self.from..).unwrap_or_default()
+    }
+}
 
 /// A directory of states of prompts' beginnings.
 #[derive(Debug, Clone)]
@@ -51,15 +70,19 @@ impl PromptCache {
         Self { directory }
     }
 
-    /// Has the engine begin with those tokens, if their state is there. A file that cannot be used may
-    /// leave the engine without a sequence.
-    pub(crate) fn restore(&self, engine: &mut dyn Engine, tokens: &[u32]) -> bool {
-        if tokens.len() < TOKENS_MIN {
+    /// Has the engine go on with a part, if its state is there and the engine's sequence begins with what
+    /// stands before it. What the sequence had behind that is then forgotten.
+    pub(crate) fn restore(&self, engine: &mut dyn Engine, part: Part<'_>) -> bool {
+        let before = part.whole.get(..part.from).unwrap_or_default();
+        if part.own().len() < TOKENS_MIN || !engine.sequence().starts_with(before) {
             return false;
         }
-        let path = self.path(engine, tokens);
-        let restored = match read(&path, tokens) {
-            Ok(state) => engine.restore(tokens, &state),
+        let path = self.path(engine, part);
+        let restored = match read(&path, part) {
+            Ok(state) => {
+                engine.truncate(part.from);
+                engine.restore(part.own(), &state)
+            }
             Err(err) if err.kind() == io::ErrorKind::NotFound => return false,
             Err(err) => {
                 tracing::debug!(error = %err, "a file of the prompt cache cannot be used");
@@ -75,31 +98,35 @@ impl PromptCache {
         restored
     }
 
-    /// Keeps the state of the engine's sequence, which is those tokens. The engine goes on with what a
-    /// reader will have, so that a reply does not depend on who computed its beginning.
-    pub(crate) fn keep(&self, engine: &mut dyn Engine, tokens: &[u32]) {
-        if tokens.len() < TOKENS_MIN || engine.sequence() != tokens {
+    /// Keeps the state of a part that ends where the engine's sequence does. The engine goes on with what
+    /// a reader will have, so that a reply does not depend on who computed its beginning.
+    pub(crate) fn keep(&self, engine: &mut dyn Engine, part: Part<'_>) {
+        if part.own().len() < TOKENS_MIN || engine.sequence() != part.whole {
             return;
         }
-        let Some(state) = engine.save(tokens.len()) else {
+        let Some(state) = engine.save(part.from) else {
             return;
         };
-        if state.len() as u64 > FILE_BYTES_MAX / 2 || !engine.restore(tokens, &state) {
+        if state.len() as u64 > FILE_BYTES_MAX / 2 {
+            return;
+        }
+        engine.truncate(part.from);
+        if !engine.restore(part.own(), &state) {
             return;
         }
         let written = self
             .prepare()
-            .and_then(|()| write(&self.path(engine, tokens), tokens, &state));
+            .and_then(|()| write(&self.path(engine, part), part, &state));
         match written {
             Ok(()) => self.prune(SystemTime::now()),
             Err(err) => tracing::debug!(error = %err, "the prompt cache cannot be written"),
         }
     }
 
-    fn path(&self, engine: &dyn Engine, tokens: &[u32]) -> PathBuf {
+    fn path(&self, engine: &dyn Engine, part: Part<'_>) -> PathBuf {
         let mut hash = Sha256::new();
         hash.update(engine.fingerprint());
-        hash.update(bytes_of(tokens));
+        hash.update(head(part));
         let name = HEXLOWER.encode(&hash.finalize());
         self.directory.join(name).with_extension(WHOLE)
     }
@@ -156,17 +183,17 @@ fn bytes_of(tokens: &[u32]) -> Vec<u8> {
 }
 
 /// Returns what a file has before its state.
-fn head(tokens: &[u32]) -> Vec<u8> {
-    let count = (tokens.len() as u64).to_le_bytes();
-    [MAGIC.as_slice(), &count, &bytes_of(tokens)].concat()
+fn head(part: Part<'_>) -> Vec<u8> {
+    let [from, count] = [part.from, part.whole.len()].map(|it| (it as u64).to_le_bytes());
+    [MAGIC.as_slice(), &from, &count, &bytes_of(part.whole)].concat()
 }
 
-fn write(path: &Path, tokens: &[u32], state: &[u8]) -> io::Result<()> {
+fn write(path: &Path, part: Part<'_>, state: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let own = format!("{}-{number}.{WRITING}", std::process::id());
     let beside = path.with_extension(own);
-    let head = head(tokens);
+    let head = head(part);
     let checksum = Sha256::new().chain_update(&head).chain_update(state);
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
@@ -179,8 +206,8 @@ fn write(path: &Path, tokens: &[u32], state: &[u8]) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
-/// Reads the state of those tokens from a file.
-fn read(path: &Path, tokens: &[u32]) -> io::Result<Vec<u8>> {
+/// Reads the state of a part from its file.
+fn read(path: &Path, part: Part<'_>) -> io::Result<Vec<u8>> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
     let mut bytes = Vec::new();
     let file = File::open(path)?;
@@ -195,7 +222,7 @@ fn read(path: &Path, tokens: &[u32]) -> io::Result<Vec<u8>> {
         .checked_sub(CHECKSUM_BYTES)
         .ok_or_else(damaged)?;
     let (body, checksum) = bytes.split_at(whole);
-    let head = head(tokens);
+    let head = head(part);
     if !body.starts_with(&head) || Sha256::digest(body).as_slice() != checksum {
         return Err(damaged());
     }

@@ -112,7 +112,7 @@ impl Desk {
             matcher: self.grammars.matcher(&shape)?,
             sampler: sampler(&job.request, &prompt.tokens),
             prompt: &prompt.tokens,
-            fixed: prompt.fixed,
+            beginnings: &prompt.beginnings,
             cache: self.cache.as_ref(),
         };
         let generated = generation::generate(self.engine.as_mut(), wanted, &mut reply)?;

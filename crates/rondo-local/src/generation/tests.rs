@@ -81,6 +81,23 @@ fn a_prompt_is_given_up_between_two_chunks() {
 }
 
 #[test]
+fn a_beginning_that_is_too_short_is_kept_with_the_next_one_and_the_whole_prompt_never() {
+    let prompt = vec![7; 200];
+    let ends = |beginnings: &[usize]| {
+        let parts = parts(&prompt, beginnings);
+        let ends = parts.iter().map(|part| (part.from, part.whole.len()));
+        ends.collect::<Vec<_>>()
+    };
+    let least = TOKENS_MIN;
+    assert_eq!(ends(&[100, 150]), [(0, 100), (100, 150)]);
+    assert_eq!(ends(&[least - 1, 150]), [(0, 150)]);
+    assert_eq!(ends(&[100, 99 + least]), [(0, 100)]);
+    assert_eq!(ends(&[100, 100 + least]), [(0, 100), (100, 100 + least)]);
+    assert_eq!(ends(&[100, 200]), [(0, 100)]);
+    assert_eq!(ends(&[]), []);
+}
+
+#[test]
 fn the_last_token_of_a_prompt_is_always_computed() {
     assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 3]), 2);
     assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 9, 9]), 2);

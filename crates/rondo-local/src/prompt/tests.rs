@@ -131,6 +131,17 @@ fn what_was_added_to_a_question_stands_before_it() {
 }
 
 #[test]
+fn a_listing_ends_where_what_was_found_begins() {
+    let whole = "<files>\na </files> b\n</files>\n<found>\n</files>\n</found>\nHow many?";
+    let (before, after) = listing(whole).unwrap();
+    assert_eq!(before, "<files>\na </files> b\n</files>\n");
+    assert_eq!([before, after].concat(), whole);
+    for none in ["How many?", "Is <files>\n</files>\n a tag?", "<files>\na"] {
+        assert_eq!(listing(none), None, "{none}");
+    }
+}
+
+#[test]
 fn without_tools_only_the_answer_is_described() {
     let request = request(vec![Message::user("Hello")], Vec::new());
     let (system, _) = system(&request.system, &[], "answer");

@@ -46,12 +46,11 @@ impl Engine for Bytes {
         [self.weights; 32]
     }
 
-    fn save(&self, length: usize) -> Option<Vec<u8>> {
-        Some(state_of(self.weights, self.sequence.get(..length)?))
+    fn save(&self, from: usize) -> Option<Vec<u8>> {
+        Some(state_of(self.weights, self.sequence.get(from..)?))
     }
 
     fn restore(&mut self, tokens: &[u32], state: &[u8]) -> bool {
-        self.sequence.clear();
         let fits = state == state_of(self.weights, tokens);
         if fits {
             self.sequence.extend_from_slice(tokens);
@@ -75,6 +74,10 @@ fn tokens(from: u32) -> Vec<u32> {
     (from..from + TOKENS_MIN as u32).collect()
 }
 
+fn part(whole: &[u32]) -> Part<'_> {
+    Part { whole, from: 0 }
+}
+
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap();
     entries.map(|entry| entry.unwrap().path()).collect()
@@ -86,9 +89,9 @@ fn what_is_kept_is_restored_for_the_same_weights_and_tokens_alone() {
     let directory = home.path().join("cache/prompts");
     let cache = PromptCache::in_directory(directory.clone());
     let words = tokens(7);
-    cache.keep(&mut engine(1, &words), &words);
+    cache.keep(&mut engine(1, &words), part(&words));
     let mut fresh = engine(1, &[]);
-    assert!(cache.restore(&mut fresh, &words));
+    assert!(cache.restore(&mut fresh, part(&words)));
     assert_eq!(fresh.sequence(), words);
     for (weights, other) in [
         (2, words.clone()),
@@ -96,7 +99,7 @@ fn what_is_kept_is_restored_for_the_same_weights_and_tokens_alone() {
         (1, [words, tokens(99)].concat()),
     ] {
         let mut fresh = engine(weights, &[3]);
-        assert!(!cache.restore(&mut fresh, &other));
+        assert!(!cache.restore(&mut fresh, part(&other)));
         assert_eq!(fresh.sequence(), [3], "a miss leaves the engine as it was");
     }
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -108,12 +111,46 @@ fn what_is_kept_is_restored_for_the_same_weights_and_tokens_alone() {
 }
 
 #[test]
+fn a_part_is_restored_behind_what_stood_before_it_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = PromptCache::in_directory(home.path().to_owned());
+    let (first, second) = (tokens(0), tokens(500));
+    let both = [first.clone(), second.clone()].concat();
+    let behind = Part {
+        whole: &both,
+        from: first.len(),
+    };
+    let mut computed = engine(1, &first);
+    cache.keep(&mut computed, part(&first));
+    computed.extend(&second).unwrap();
+    cache.keep(&mut computed, behind);
+    assert_eq!(computed.sequence(), both);
+    let mut sizes: Vec<u64> = files(home.path())
+        .iter()
+        .map(|path| fs::metadata(path).unwrap().len())
+        .collect();
+    sizes.sort_unstable();
+    let more = 4 * second.len() as u64;
+    assert_eq!(sizes, [sizes[0], sizes[0] + more], "each has its own state");
+
+    let mut fresh = engine(1, &[]);
+    assert!(!cache.restore(&mut fresh, behind), "the first is missing");
+    assert!(cache.restore(&mut fresh, part(&first)));
+    fresh.extend(&[3, 4]).unwrap();
+    assert!(cache.restore(&mut fresh, behind));
+    assert_eq!(fresh.sequence(), both);
+    let mut other = engine(1, &tokens(1));
+    assert!(!cache.restore(&mut other, behind));
+    assert_eq!(other.sequence(), tokens(1));
+}
+
+#[test]
 fn short_beginnings_and_those_that_are_not_computed_are_not_kept() {
     let home = tempfile::tempdir().unwrap();
     let cache = PromptCache::in_directory(home.path().to_owned());
     let words = tokens(0);
-    cache.keep(&mut engine(1, &words[1..]), &words[1..]);
-    cache.keep(&mut engine(1, &tokens(1)), &words);
+    cache.keep(&mut engine(1, &words[1..]), part(&words[1..]));
+    cache.keep(&mut engine(1, &tokens(1)), part(&words));
     assert!(files(home.path()).is_empty());
 }
 
@@ -122,7 +159,7 @@ fn a_file_that_is_cut_or_changed_anywhere_counts_as_none_and_is_removed() {
     let home = tempfile::tempdir().unwrap();
     let cache = PromptCache::in_directory(home.path().to_owned());
     let words = tokens(0);
-    cache.keep(&mut engine(1, &words), &words);
+    cache.keep(&mut engine(1, &words), part(&words));
     let path = files(home.path()).remove(0);
     let whole = fs::read(&path).unwrap();
     let changed = (0..whole.len()).flat_map(|at| {
@@ -132,7 +169,7 @@ fn a_file_that_is_cut_or_changed_anywhere_counts_as_none_and_is_removed() {
     });
     for bytes in changed.chain([[whole.as_slice(), b"x"].concat()]) {
         fs::write(&path, bytes).unwrap();
-        assert!(!cache.restore(&mut engine(1, &[]), &words));
+        assert!(!cache.restore(&mut engine(1, &[]), part(&words)));
         assert!(!path.exists());
     }
     // What is longer than any file is not read.
@@ -140,9 +177,9 @@ fn a_file_that_is_cut_or_changed_anywhere_counts_as_none_and_is_removed() {
         .unwrap()
         .set_len(FILE_BYTES_MAX + 1)
         .unwrap();
-    assert!(!cache.restore(&mut engine(1, &[]), &words));
+    assert!(!cache.restore(&mut engine(1, &[]), part(&words)));
     fs::write(&path, &whole).unwrap();
-    assert!(cache.restore(&mut engine(1, &[]), &words));
+    assert!(cache.restore(&mut engine(1, &[]), part(&words)));
 }
 
 #[test]
@@ -192,12 +229,12 @@ fn a_file_that_is_read_counts_as_used() {
     let home = tempfile::tempdir().unwrap();
     let cache = PromptCache::in_directory(home.path().to_owned());
     let words = tokens(0);
-    cache.keep(&mut engine(1, &words), &words);
+    cache.keep(&mut engine(1, &words), part(&words));
     let path = files(home.path()).remove(0);
     let long_ago = SystemTime::now() - UNUSED_MAX * 2;
     let file = File::options().append(true).open(&path).unwrap();
     file.set_modified(long_ago).unwrap();
-    assert!(cache.restore(&mut engine(1, &[]), &words));
+    assert!(cache.restore(&mut engine(1, &[]), part(&words)));
     cache.prune(SystemTime::now());
     assert!(path.exists());
 }
@@ -210,8 +247,8 @@ fn many_writers_and_readers_of_one_file_see_it_whole_or_not_at_all() {
     let found = std::thread::scope(|scope| {
         let work = |_| {
             let found = (0..20).filter(|_| {
-                cache.keep(&mut engine(1, &words), &words);
-                cache.restore(&mut engine(1, &[]), &words)
+                cache.keep(&mut engine(1, &words), part(&words));
+                cache.restore(&mut engine(1, &[]), part(&words))
             });
             found.count()
         };
@@ -233,8 +270,8 @@ fn a_directory_that_cannot_be_written_costs_nothing_but_the_file() {
     let cache = PromptCache::in_directory(file.join("prompts"));
     let words = tokens(0);
     let mut computed = engine(1, &words);
-    cache.keep(&mut computed, &words);
+    cache.keep(&mut computed, part(&words));
     assert_eq!(computed.sequence(), words);
-    assert!(!cache.restore(&mut computed, &tokens(1)));
+    assert!(!cache.restore(&mut computed, part(&tokens(1))));
     assert_eq!(computed.sequence(), words);
 }

@@ -106,6 +106,45 @@ fn another_process_reads_only_what_is_new_and_answers_the_same() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
+#[test]
+fn a_second_question_in_a_directory_reads_neither_the_rules_nor_the_listing_again() {
+    let home = tempfile::tempdir().unwrap();
+    let answer = |files: &str, question: &str| {
+        let mut options = LocalOptions::new(weights(), "smollm2-135m");
+        options.prompt_cache = Some(home.path().to_owned());
+        let model = LocalModel::start(options).unwrap();
+        let listing = format!("<files>\n{files}</files>\n<found>\n{question}\n</found>");
+        let mut request = short(vec![
+            Message::user(question),
+            Message::synthetic_user(listing),
+        ]);
+        request.system = vec!["Answer in a few words, and name the colour first. ".repeat(5)];
+        let events = ask(&model, request).unwrap();
+        (text(&events), usage(&events))
+    };
+    let here = "ships.txt (12 lines)\nharbours.csv (7 lines)\n".repeat(4);
+    let there = "letters.md (3 lines)\n".repeat(9);
+    let (_, first) = answer(&here, "What colour is the sea?");
+    let (_, other) = answer(&there, "What colour is the sea?");
+    let (second, again) = answer(&here, "Which one is grass?");
+    assert_eq!(first.cache_read, 0);
+    assert!(other.cache_read > 24, "{other:?}");
+    assert!(again.cache_read > other.cache_read + 24, "{again:?}");
+    assert!(again.input - again.cache_read < 60, "{again:?}");
+    let files = || {
+        std::fs::read_dir(home.path())
+            .unwrap()
+            .map(|it| it.unwrap())
+    };
+    assert_eq!(files().count(), 3);
+    // Who computed the beginning changes nothing.
+    for file in files() {
+        std::fs::remove_file(file.path()).unwrap();
+    }
+    let (anew, computed) = answer(&here, "Which one is grass?");
+    assert_eq!((anew, computed.cache_read), (second, 0));
+}
+
 #[tokio::test]
 async fn a_reply_that_nobody_wants_ends_and_the_next_one_is_answered() {
     let model = model();
