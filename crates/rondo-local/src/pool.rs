@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// Looks for the next job, or for the end of one, before the processor is given up: a few dozen
-/// microseconds, in which the next product of a token has usually begun.
-const SPINS_MAX: u32 = 25_000;
+/// Looks for the next job, or for the end of one, before the processor is given up: about fifty
+/// microseconds, in which the next product of a token has usually begun. On a busy machine another
+/// thread, perhaps the one that is waited for, needs the processor meanwhile.
+const SPINS_MAX: u32 = 2_500;
 /// Threads at most, however many processors there are: a product has a few dozen pieces.
 const THREADS_MAX: usize = 64;
 
@@ -45,11 +46,11 @@ struct Pool {
 
 #[derive(Default)]
 struct Shared {
-    /// The job of the current round.
+    /// The job of the current round, for threads that have not begun it; none once it is done.
     job: Mutex<Option<&'static Job<'static>>>,
     /// Goes up with each job.
     round: AtomicUsize,
-    /// Threads that have not finished the job.
+    /// Threads that have begun the job and not finished it. Goes up only under the lock of `job`.
     running: AtomicUsize,
     panicked: AtomicBool,
 }
@@ -77,21 +78,21 @@ impl Pool {
         }
     }
 
-    /// Runs a job on all threads and on this one.
+    /// Runs a job on this thread, and on all others that the system wakes before this one is done: a
+    /// busy system may not for a while, and what they would have taken is done by then.
     ///
     /// # Panics
     /// When the job does, on any thread.
     fn run(&self, job: &Job<'_>) {
         let _turn = lock(&self.turn);
-        // SAFETY: only the lifetime changes. The threads use the job between the next lines and the
-        // end of `_until_done`, which waits for them also while this thread unwinds; `job` outlives
-        // both.
+        // SAFETY: only the lifetime changes. Threads take the job from `shared.job`, counted under its
+        // lock, between the next lines and the end of `until_done`, which empties it under that lock and
+        // then waits for those that took it, also while this thread unwinds; `job` outlives both.
         let job_for_threads =
             unsafe { std::mem::transmute::<&Job<'_>, &'static Job<'static>>(job) };
         let shared = &*self.shared;
-        *lock(&shared.job) = Some(job_for_threads);
         shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.store(self.threads.len(), Ordering::Relaxed);
+        *lock(&shared.job) = Some(job_for_threads);
         shared.round.fetch_add(1, Ordering::Release);
         let until_done = UntilDone(shared);
         self.threads.iter().for_each(Thread::unpark);
@@ -102,11 +103,12 @@ impl Pool {
     }
 }
 
-/// Waits, at its end, until all threads have finished the job.
+/// At its end, lets no thread begin the job any more and waits until those that have are done.
 struct UntilDone<'a>(&'a Shared);
 
 impl Drop for UntilDone<'_> {
     fn drop(&mut self) {
+        *lock(&self.0.job) = None;
         let mut spins = 0;
         while self.0.running.load(Ordering::Acquire) > 0 {
             if spins < SPINS_MAX {
@@ -116,24 +118,30 @@ impl Drop for UntilDone<'_> {
                 thread::yield_now();
             }
         }
-        *lock(&self.0.job) = None;
     }
 }
 
 impl Shared {
-    /// Takes part in every job, for as long as the process lives.
+    /// Takes part in every job that it comes in time for, for as long as the process lives.
     fn work(&self) {
         let mut seen = 0;
         loop {
             seen = self.next_round(seen);
-            let job = *lock(&self.job);
-            if let Some(job) = job
-                && catch_unwind(AssertUnwindSafe(job)).is_err()
-            {
-                self.panicked.store(true, Ordering::Relaxed);
+            if let Some(job) = self.begin() {
+                if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                    self.panicked.store(true, Ordering::Relaxed);
+                }
+                self.running.fetch_sub(1, Ordering::Release);
             }
-            self.running.fetch_sub(1, Ordering::Release);
         }
+    }
+
+    fn begin(&self) -> Option<&'static Job<'static>> {
+        let job = lock(&self.job);
+        if job.is_some() {
+            self.running.fetch_add(1, Ordering::Relaxed);
+        }
+        *job
     }
 
     fn next_round(&self, seen: usize) -> usize {
@@ -186,6 +194,7 @@ fn cores() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn every_piece_is_worked_on_once_whatever_the_number_of_threads() {
@@ -223,16 +232,35 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_does_not_come_is_not_waited_for_and_finds_nothing_later() {
+        let pool = Pool {
+            threads: vec![thread::current()],
+            shared: Arc::default(),
+            turn: Mutex::new(()),
+        };
+        let ran = AtomicUsize::new(0);
+        pool.run(&|| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(ran.into_inner(), 1);
+        assert_eq!(pool.shared.next_round(0), 1);
+        assert!(pool.shared.begin().is_none());
+    }
+
+    #[test]
     fn a_panic_on_any_thread_is_the_callers_and_the_pool_goes_on() {
         let pool = Pool::new(3);
         let caller = thread::current().id();
         for on_caller in [true, false] {
+            let all = Barrier::new(4);
             let job = || {
+                all.wait();
                 assert!((thread::current().id() == caller) != on_caller, "as wanted");
             };
             assert!(catch_unwind(AssertUnwindSafe(|| pool.run(&job))).is_err());
             let ran = AtomicUsize::new(0);
             pool.run(&|| {
+                all.wait();
                 ran.fetch_add(1, Ordering::Relaxed);
             });
             assert_eq!(ran.into_inner(), 4);
