@@ -21,6 +21,8 @@ const DESCRIPTION_CHARS_MAX: usize = 240;
 /// What the listing of a directory begins and ends with.
 const LISTING: &str = "<files>\n";
 const LISTING_END: &str = "</files>\n";
+/// The bound on what a failed command's result says of the files there are, in characters.
+const LISTED_CHARS_MAX: usize = 400;
 
 /// What the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,6 +85,13 @@ impl Prompt {
     }
 }
 
+/// Returns the lines of a listing as one.
+fn listed(listing: &str) -> String {
+    let lines = listing.lines().filter(|line| !line.starts_with(['<', '(']));
+    let text = lines.collect::<Vec<_>>().join(", ");
+    text.chars().take(LISTED_CHARS_MAX).collect()
+}
+
 /// Splits a turn behind the listing of a directory that it begins with.
 fn listing(text: &str) -> Option<(&str, &str)> {
     let end = text
@@ -95,6 +104,7 @@ fn listing(text: &str) -> Option<(&str, &str)> {
 /// Returns who says what behind the system prompt, in order.
 pub(crate) fn turns(request: &ModelRequest, shape: &StepShape) -> Vec<(&'static str, String)> {
     let mut turns = Vec::new();
+    let mut files = String::new();
     let mut messages = request.messages.iter().peekable();
     while let Some(message) = messages.next() {
         match message.role {
@@ -107,15 +117,20 @@ pub(crate) fn turns(request: &ModelRequest, shape: &StepShape) -> Vec<(&'static 
                     texts.push(user_text(added));
                 }
                 texts.push(user_text(message));
-                turns.push(("user", texts.join("\n")));
+                let text = texts.join("\n");
+                if let Some((listing, _)) = listing(&text) {
+                    files = listed(listing);
+                }
+                turns.push(("user", text));
             }
             Role::Tool => {
-                let results = message.results().map(result_text);
+                let results = message.results().map(|it| result_text(it, &files));
                 turns.push(("user", results.collect::<Vec<_>>().join("\n")));
             }
             Role::Assistant => {
                 let results = messages.next_if(|next| next.role == Role::Tool);
-                push_steps(&mut turns, message, results.map(AsRef::as_ref), shape);
+                let results = results.map(AsRef::as_ref);
+                push_steps(&mut turns, message, results, &files, shape);
             }
         }
     }
@@ -127,6 +142,7 @@ fn push_steps(
     turns: &mut Vec<(&'static str, String)>,
     message: &Message,
     results: Option<&Message>,
+    files: &str,
     shape: &StepShape,
 ) {
     let mut called = false;
@@ -147,7 +163,7 @@ fn push_steps(
             .flat_map(Message::results)
             .find(|result| result.call_id == call.id);
         if let Some(result) = result {
-            turns.push(("user", result_text(result)));
+            turns.push(("user", result_text(result, files)));
         }
     }
     let text = message.text();
@@ -180,8 +196,8 @@ fn user_text(message: &Message) -> String {
     text
 }
 
-fn result_text(result: &ToolResult) -> String {
-    let mut text = observation(&result.content);
+fn result_text(result: &ToolResult, files: &str) -> String {
+    let mut text = observation(&result.content, files);
     for block in &result.blocks {
         match block {
             ContentBlock::Text { text: more } => push_line(&mut text, more),

@@ -17,14 +17,17 @@ const SILENT_SUCCESS: &str = "(no output; exit code 0: it succeeded)";
 const SILENT_NO: &str = "(no output; exit code 1: nothing was found, the answer may be no)";
 /// What follows the output of a command that could not do what it should.
 const WRONG: &str = "(The command was wrong. Try a simpler one.)";
+/// What programs print that were given a name that no file has; some of them exit as those do that say no.
+const MISSING: &str = "No such file";
 /// The exit code of programs that say no, and the last one that no signal makes.
 const NO: i64 = 1;
 const FAILURE_MAX: i64 = 127;
 /// Names of the number that says how a process ended. Zero goes without saying.
 const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 
-/// Returns a result in the marks that the system prompt speaks of.
-pub(super) fn observation(content: &ToolContent) -> String {
+/// Returns a result in the marks that the system prompt speaks of. That of a command that failed names the
+/// files there are, if any: a small model invents names.
+pub(super) fn observation(content: &ToolContent, files: &str) -> String {
     let text = match content {
         ToolContent::Text(text) => text.clone(),
         ToolContent::Json(Value::Object(fields)) => lines(fields),
@@ -35,10 +38,20 @@ pub(super) fn observation(content: &ToolContent) -> String {
         ("", Some(0)) => SILENT_SUCCESS.to_owned(),
         ("", _) => NOTHING.to_owned(),
         ("exit code: 1", Some(NO)) => SILENT_NO.to_owned(),
-        (text, Some(code)) if code > NO && code <= FAILURE_MAX => format!("{text}\n{WRONG}"),
+        (text, Some(code)) if code > NO && code <= FAILURE_MAX => {
+            format!("{text}\n{WRONG}{}", there_are(files))
+        }
+        (text, Some(NO)) if text.contains(MISSING) => format!("{text}{}", there_are(files)),
         (text, _) => text.to_owned(),
     };
     format!("<observation>\n{text}\n</observation>")
+}
+
+fn there_are(files: &str) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    format!("\n(The files here: {files})")
 }
 
 fn exit_code(content: &ToolContent) -> Option<i64> {
@@ -97,7 +110,11 @@ mod tests {
     use serde_json::json;
 
     fn read(value: Value) -> String {
-        let whole = observation(&ToolContent::Json(value));
+        read_among("", value)
+    }
+
+    fn read_among(files: &str, value: Value) -> String {
+        let whole = observation(&ToolContent::Json(value), files);
         let inside = whole.strip_prefix("<observation>\n").unwrap();
         inside.strip_suffix("\n</observation>").unwrap().to_owned()
     }
@@ -123,6 +140,32 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_command_is_told_which_files_there_are() {
+        let files = "a.txt (2 lines), notes/ has 1 files: b.md (9 lines)";
+        assert_eq!(
+            read_among(
+                files,
+                json!({"stdout": "cat: x: No such file\n", "exitCode": 1})
+            ),
+            format!("cat: x: No such file\nexit code: 1\n(The files here: {files})")
+        );
+        assert_eq!(
+            read_among(files, json!({"stdout": "usage: grep\n", "exitCode": 2})),
+            format!("usage: grep\nexit code: 2\n{WRONG}\n(The files here: {files})")
+        );
+        for fine in [
+            json!({"stdout": "a\n", "exitCode": 0}),
+            json!({"stdout": "a\n", "exitCode": 137}),
+            json!({"stdout": "", "exitCode": 1}),
+            // `grep -c` of a word that is not there.
+            json!({"stdout": "0\n", "exitCode": 1}),
+            json!({"count": 3}),
+        ] {
+            assert_eq!(read_among(files, fine.clone()), read(fine));
+        }
+    }
+
+    #[test]
     fn other_results_are_keys_and_values_or_json() {
         assert_eq!(
             read(json!({"count": 0, "exists": false, "names": ["a"], "none": null})),
@@ -130,7 +173,10 @@ mod tests {
         );
         assert_eq!(read(json!([1, 2])), "[1,2]");
         let text = ToolContent::Text("plain\n".to_owned());
-        assert_eq!(observation(&text), "<observation>\nplain\n</observation>");
+        assert_eq!(
+            observation(&text, "a.txt"),
+            "<observation>\nplain\n</observation>"
+        );
     }
 
     #[test]

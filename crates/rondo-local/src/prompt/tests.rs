@@ -131,6 +131,47 @@ fn what_was_added_to_a_question_stands_before_it() {
 }
 
 #[test]
+fn a_failed_command_names_the_files_of_the_last_listing_before_it() {
+    let failed = |id| ToolResult {
+        content: ToolContent::Json(json!({"stdout": "cat: x: No such file\n", "exitCode": 1})),
+        ..result(id, "")
+    };
+    let called = |id| Message {
+        parts: vec![call(id, r#"{"command":"cat x"}"#)],
+        ..Message::assistant("")
+    };
+    let listing = |file: &str| {
+        let shown =
+            format!("<files>\n(git repository, branch x)\n{file}\n</files>\n<found>\n</found>");
+        Message::synthetic_user(shown)
+    };
+    let long = "n".repeat(2 * LISTED_CHARS_MAX);
+    let messages = vec![
+        Message::user("Is it?"),
+        listing("a.txt (2 lines)\nb.csv (3 lines)"),
+        called("1"),
+        Message::tool_results(vec![failed("1")]),
+        Message::user("And now?"),
+        listing(&long),
+        called("2"),
+        Message::tool_results(vec![failed("2")]),
+    ];
+    let request = request(messages, vec![exec()]);
+    let turns = turns(&request, &StepShape::of(&request));
+    let hints: Vec<&str> = turns
+        .iter()
+        .filter_map(|(_, text)| text.lines().find(|line| line.starts_with("(The files")))
+        .collect();
+    assert_eq!(
+        hints,
+        [
+            "(The files here: a.txt (2 lines), b.csv (3 lines))".to_owned(),
+            format!("(The files here: {})", "n".repeat(LISTED_CHARS_MAX)),
+        ]
+    );
+}
+
+#[test]
 fn a_listing_ends_where_what_was_found_begins() {
     let whole = "<files>\na </files> b\n</files>\n<found>\n</files>\n</found>\nHow many?";
     let (before, after) = listing(whole).unwrap();
