@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
     #[arg(long, conflicts_with_all = ["replay", "command"])]
     bypasses: bool,
-    /// Runs these attempts and what the fuzzer starts from in Rondo's own read-only sandbox, none of them judged
+    /// Runs these attempts, what the fuzzer starts from and what it makes of all in Rondo's own read-only sandbox, none of
+    /// them judged
     #[arg(long, conflicts_with_all = ["replay", "command", "bypasses"])]
     confined: bool,
     /// Started within the sandbox
@@ -75,9 +76,6 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         println!("{:#?}", tester.ask(command)?);
         return Ok(true);
     }
-    if args.confined {
-        return confined::run();
-    }
     if args.bypasses {
         return bypasses::run();
     }
@@ -87,7 +85,20 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if !(args.minutes > 0.0 && args.minutes <= 24.0 * 60.0) {
         bail!("`--minutes` is more than 0, and a day at the most");
     }
-    search(Duration::from_secs_f64(args.minutes * 60.0), args.seed)
+    let time = Duration::from_secs_f64(args.minutes * 60.0);
+    let seed = announced(args.seed, time);
+    match args.confined {
+        true => confined::run(time, seed),
+        false => search(time, seed),
+    }
+}
+
+/// Returns the seed of a run, and says what repeats it.
+fn announced(seed: Option<u64>, time: Duration) -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = seed.unwrap_or_else(|| since.map_or(0, |since| since.as_secs()));
+    println!("fuzz-gate: seed {seed}, {} s", time.as_secs());
+    seed
 }
 
 /// Runs for a short time; says so where commands cannot be confined.
@@ -96,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 /// When the corpus cannot be read.
 pub(crate) fn run_short() -> Result<bool> {
     match Sandbox::start() {
-        Ok(_) => search(SHORT, None),
+        Ok(_) => search(SHORT, announced(None, SHORT)),
         Err(error) => {
             println!("fuzz-gate: not run: {error:#}");
             Ok(true)
@@ -239,17 +250,17 @@ struct Totals {
     findings: Vec<Finding>,
 }
 
-fn search(time: Duration, seed: Option<u64>) -> Result<bool> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seed = seed.unwrap_or_else(|| since.map_or(0, |since| since.as_secs()));
-    println!("fuzz-gate: seed {seed}, {} s", time.as_secs());
+/// What commands are made of.
+fn beginnings() -> Result<Vec<String>> {
     let mut seeds = corpus::seeds()?;
-    seeds.extend(
-        corpus::findings()?
-            .into_iter()
-            .map(|finding| finding.command),
-    );
+    let findings = corpus::findings()?;
+    seeds.extend(findings.into_iter().map(|finding| finding.command));
     seeds.extend(grammar::connections());
+    Ok(seeds)
+}
+
+fn search(time: Duration, seed: u64) -> Result<bool> {
+    let seeds = beginnings()?;
     let workers =
         thread::available_parallelism().map_or(1, |count| count.get().min(WORKERS_MAX)) as u64;
     let ends: Vec<Result<Totals>> = thread::scope(|scope| {

@@ -1,9 +1,10 @@
-//! Whether Rondo's own sandbox holds what the gate would ask about: every attempt to pass the gate runs in it, and
-//! none may have an effect.
+//! Whether Rondo's own sandbox holds what the gate would ask about: every attempt to pass the gate runs in it, and so do
+//! commands that are made of them, none of them judged. None may have an effect.
 
 use super::bypasses::{self, Class};
-use super::corpus;
+use super::grammar::Generator;
 use super::world::{self, CANARY, World};
+use super::{FINDINGS_MAX, beginnings};
 use anyhow::{Context, Result};
 use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, confine, probe, readable_roots};
 use std::fs::File;
@@ -22,30 +23,50 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// What is looked at of an attempt's output, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 
-/// Runs all attempts; true when none had an effect.
+/// Runs all attempts, then commands that are made of them for that time; true when none had an effect.
 ///
 /// # Errors
 /// When this system has no sandbox, or the corpus cannot be read.
-pub(super) fn run() -> Result<bool> {
+pub(super) fn run(time: Duration, seed: u64) -> Result<bool> {
     probe(Enforcement::Full).context("commands cannot be confined here")?;
     let listener = TcpListener::bind(("127.0.0.1", PORT))?;
     listener.set_nonblocking(true)?;
     let mut classes = bypasses::corpus()?;
-    classes.push(Class::unprepared("seeds of the fuzzer", corpus::seeds()?));
+    classes.push(Class::unprepared("seeds of the fuzzer", beginnings()?));
     let (mut count, mut found) = (0, 0);
     for class in &classes {
-        // No program can be given a zero.
-        for attempt in class.attempts.iter().filter(|it| !it.contains('\0')) {
+        for attempt in class.attempts.iter().filter(|it| can_run(it)) {
             count += 1;
-            let effects = effects_of(attempt, &class.setup, SandboxMode::ReadOnly, &listener)?;
-            if !effects.is_empty() {
-                found += 1;
-                println!("{}: {attempt:?}: {}", class.name, effects.join(", "));
-            }
+            found += usize::from(has_effect(&class.name, attempt, &class.setup, &listener)?);
         }
     }
     println!("fuzz-gate: {count} attempts in the sandbox, {found} with an effect");
+    let attempts = classes.into_iter().flat_map(|it| it.attempts);
+    let mut generator = Generator::new(seed, attempts.collect());
+    let (begun, mut made) = (Instant::now(), 0);
+    while begun.elapsed() < time && found < FINDINGS_MAX {
+        let command = generator.next();
+        if can_run(&command) {
+            made += 1;
+            found += usize::from(has_effect("made", &command, "", &listener)?);
+        }
+    }
+    println!("fuzz-gate: {made} made of them, {found} of all with an effect");
     Ok(found == 0)
+}
+
+/// No program can be given a zero.
+fn can_run(command: &str) -> bool {
+    !command.contains('\0')
+}
+
+/// Runs an attempt, and says what came of it if that is anything.
+fn has_effect(class: &str, attempt: &str, setup: &str, listener: &TcpListener) -> Result<bool> {
+    let effects = effects_of(attempt, setup, SandboxMode::ReadOnly, listener)?;
+    if !effects.is_empty() {
+        println!("{class}: {attempt:?}: {}", effects.join(", "));
+    }
+    Ok(!effects.is_empty())
 }
 
 fn effects_of(
