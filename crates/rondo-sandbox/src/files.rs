@@ -5,7 +5,9 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
+use rustix::fs::FileType;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// The rights that are handled: those of Linux 6.12, which has scopes of signals and abstract sockets.
@@ -89,7 +91,7 @@ impl FileRules {
             let Ok(opened) = PathFd::new(path) else {
                 continue;
             };
-            let rights = match path.is_dir() {
+            let rights = match is_directory(&opened)? {
                 true => *rights,
                 false => *rights & AccessFs::from_file(self.rights),
             };
@@ -99,6 +101,12 @@ impl FileRules {
         ruleset.restrict_self().map_err(io::Error::other)?;
         Ok(())
     }
+}
+
+/// Returns whether what is opened is a directory: looking at the path again takes longer.
+pub(crate) fn is_directory(opened: impl AsFd) -> io::Result<bool> {
+    let mode = rustix::fs::fstat(opened)?.st_mode;
+    Ok(FileType::from_raw_mode(mode).is_dir())
 }
 
 /// Returns the rights to handle.

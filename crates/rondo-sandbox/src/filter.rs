@@ -2,7 +2,7 @@
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -56,10 +56,10 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// What marks a call of x32.
-const X32: i64 = 0x4000_0000;
-/// `ptrace`, `kexec_load`, `process_vm_readv` and `process_vm_writev` have other numbers in x32.
-const X32_OWN: [i64; 4] = [521, 528, 539, 540];
+/// What marks the second set of calls that x86-64 has, x32.
+const X32: u32 = 0x4000_0000;
+/// Where the number of a call is in what a filter looks at.
+const CALL_NUMBER: u32 = 0;
 
 /// Sockets to the host of a virtual machine start programs there.
 const VSOCK: u64 = libc::AF_VSOCK as u64;
@@ -76,9 +76,11 @@ pub(crate) struct FilterOptions {
     pub(crate) scopes_signals: bool,
 }
 
-/// Returns the filters, in the order in which they are set.
-pub(crate) fn programs(options: FilterOptions) -> io::Result<[BpfProgram; 2]> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = denied().map(|it| (it, Vec::new())).collect();
+/// Returns the filter. The kernel runs it for each call that there is when it is set, and compiles it, so it is one, and
+/// short.
+pub(crate) fn program(options: FilterOptions) -> io::Result<BpfProgram> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        DENIED.into_iter().map(|it| (it, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| {
         let flag = u64::try_from(*flag).unwrap_or_default();
         first_argument(SeccompCmpOp::MaskedEq(flag), flag)
@@ -95,36 +97,39 @@ pub(crate) fn programs(options: FilterOptions) -> io::Result<[BpfProgram; 2]> {
         let rule = everybody.and_then(|it| SeccompRule::new(vec![it]));
         rules.insert(libc::SYS_kill, vec![rule.map_err(io::Error::other)?]);
     }
-    // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
-    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok([program(rules, libc::EPERM)?, program(newer, libc::ENOSYS)?])
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch);
+    let filter = filter.and_then(BpfProgram::try_from);
+    let refused = refused_by_number()?.to_vec();
+    Ok([refused, filter.map_err(io::Error::other)?].concat())
 }
 
-/// Returns the numbers that are denied, with those of the second set of calls that x86-64 has, x32.
-fn denied() -> impl Iterator<Item = i64> {
-    let is_x86 = cfg!(target_arch = "x86_64");
-    let second = DENIED
-        .into_iter()
-        .chain([libc::SYS_clone3, libc::SYS_clone, libc::SYS_socket]);
-    let second = second.chain(X32_OWN).map(|call| call | X32);
-    DENIED.into_iter().chain(second.filter(move |_| is_x86))
+/// Refuses calls of which another error or more than one number is meant, which the rules cannot say; all others go on.
+fn refused_by_number() -> io::Result<[sock_filter; 5]> {
+    let step = |code: u32, (jt, jf), k| {
+        let code = u16::try_from(code).map_err(io::Error::other)?;
+        Ok::<_, io::Error>(sock_filter { code, jt, jf, k })
+    };
+    let refuse = |errno: libc::c_int| {
+        let errno = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+        step(libc::BPF_RET | libc::BPF_K, (0, 0), errno)
+    };
+    let jump = libc::BPF_JMP | libc::BPF_K;
+    let newer = u32::try_from(libc::SYS_clone3).map_err(io::Error::other)?;
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    Ok([
+        step(load, (0, 0), CALL_NUMBER)?,
+        // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
+        step(jump | libc::BPF_JEQ, (0, 1), newer)?,
+        refuse(libc::ENOSYS)?,
+        // Programs of x32 are there no more; what is denied would have to be denied by its numbers there too.
+        step(jump | libc::BPF_JSET, (0, 1), X32)?,
+        refuse(libc::EPERM)?,
+    ])
 }
 
 fn first_argument(op: SeccompCmpOp, value: u64) -> io::Result<SeccompRule> {
     let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, op, value);
     SeccompRule::new(vec![condition.map_err(io::Error::other)?]).map_err(io::Error::other)
-}
-
-fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
-    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
-    let errno = u32::try_from(errno).unwrap_or_default();
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        SeccompAction::Errno(errno),
-        arch,
-    );
-    filter
-        .and_then(BpfProgram::try_from)
-        .map_err(io::Error::other)
 }

@@ -4,7 +4,7 @@
 //! in a mount namespace. Landlock comes after the mounts, since it forbids to undo them; seccomp comes last, since it
 //! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
-use crate::files::FileRules;
+use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
 use crate::nested::GIT;
 use crate::protection::Protected;
@@ -67,7 +67,7 @@ struct Entry {
     /// None where there are none.
     namespaces: Option<Namespaces>,
     files: FileRules,
-    filters: [BpfProgram; 2],
+    filter: BpfProgram,
 }
 
 /// What a command sees in namespaces of its own.
@@ -100,7 +100,7 @@ impl Entry {
         };
         let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
         let files = FileRules::new(spec, writable, private)?;
-        let filters = filter::programs(FilterOptions {
+        let filter = filter::program(FilterOptions {
             has_sockets: match spec.network {
                 NetworkAccess::Host => true,
                 NetworkAccess::Loopback => namespaces.is_some(),
@@ -111,7 +111,7 @@ impl Entry {
         Ok(Self {
             namespaces,
             files,
-            filters,
+            filter,
         })
     }
 
@@ -122,10 +122,7 @@ impl Entry {
             None => drop_capabilities()?,
         }
         self.files.restrict()?;
-        for filter in &self.filters {
-            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
-        }
-        Ok(())
+        seccompiler::apply_filter(&self.filter).map_err(io::Error::other)
     }
 }
 
@@ -151,6 +148,7 @@ impl Namespaces {
             |it: &(PathBuf, bool)| !it.1 || private.iter().any(|place| it.0.starts_with(place));
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
         kept.sort();
+        kept.dedup();
         let mountable = protected.paths.iter();
         let mountable = mountable.filter(|path| protected.can_be_mounted(path));
         let bound = mountable.map(|path| {
@@ -226,7 +224,7 @@ impl Namespaces {
         }
         for (file, path, is_read_only) in kept {
             let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-            make_place(&path, Path::new(&from).is_dir())?;
+            make_place(&path, is_directory(&file)?)?;
             let (from, to) = (CString::new(from)?, c_path(&path)?);
             mount(Some(&from), &to, None, libc::MS_BIND | libc::MS_REC)?;
             set_read_only(&to, is_read_only, false)?;

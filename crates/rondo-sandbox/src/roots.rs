@@ -99,8 +99,12 @@ pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<P
     // A home directory in `PATH` would be readable as a whole.
     let is_narrow =
         |it: &PathBuf| it.is_absolute() && home.is_none_or(|home| !home.starts_with(it));
-    system
-        .chain(of_home)
-        .chain(of_path.filter(is_narrow))
-        .collect()
+    let mut roots = Vec::new();
+    // Each costs every command some microseconds, and `PATH` names most of them again.
+    for root in system.chain(of_home).chain(of_path.filter(is_narrow)) {
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    roots
 }

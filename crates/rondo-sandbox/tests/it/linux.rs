@@ -318,6 +318,20 @@ fn what_reaches_past_files_is_refused() {
     place.fails("sudo -n true || su -c true nobody");
 }
 
+/// The C library takes the older call where this one is not there, and gives up where it is refused.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_newer_clone_is_not_there_and_each_call_of_x32_is_refused() {
+    if !is_enforced() {
+        return;
+    }
+    let program = "import ctypes, errno\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+        for number in (435, 0x40000000 | 39, 0x40000000 | 521):\n    \
+        print(libc.syscall(number, 0, 0), errno.errorcode[ctypes.get_errno()])";
+    let shown = workspace_write().works(&format!("python3 -c \"{program}\""));
+    assert_eq!(shown, "-1 ENOSYS\n-1 EPERM\n-1 EPERM\n");
+}
+
 #[test]
 fn a_race_of_links_writes_nothing_that_is_protected() {
     if !is_enforced() {
