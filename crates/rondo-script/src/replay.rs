@@ -31,8 +31,8 @@ pub struct ReplayedScript {
     pub differences: Vec<String>,
 }
 
-/// Runs a script over its records: the recorded text, or `source` in its place. No call is made and nothing is printed.
-/// `None` where the records are of no script.
+/// Runs a script over its records: the recorded one, or a changed one in its place, with the recorded arguments. No
+/// call is made and nothing is printed. `None` where the records are of no script.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing happens outside.
@@ -40,30 +40,19 @@ pub async fn replay_records(
     runtime: &Runtime,
     settings: &Settings,
     records: Vec<RecordBody>,
-    source: Option<String>,
+    changed: Option<&Script>,
 ) -> Option<ReplayedScript> {
     let RecordBody::ScriptStarted(run) = records.first()? else {
         return None;
     };
-    let ScriptRun {
-        name,
-        source: recorded,
-        arguments,
-        seed,
-    } = run.clone();
+    let script = to_run(run, changed);
+    let name = script.name.clone();
     let is_finished = |it: &&RecordBody| matches!(it, RecordBody::ScriptCallFinished { .. });
     let calls = records.iter().filter(is_finished).count();
     let ended = records.iter().rev().find_map(|it| match it {
         RecordBody::ScriptFinished { exit_code, error } => Some((*exit_code, error.clone())),
         _ => None,
     });
-    let script = Script {
-        name: name.clone(),
-        source: source.unwrap_or(recorded),
-        directory: PathBuf::new(),
-        arguments,
-        seed,
-    };
     let mut settings = settings.clone();
     settings.values.ephemeral = Some(true);
     settings.values.deadline = None;
@@ -97,6 +86,21 @@ pub async fn replay_records(
         exit_code,
         differences,
     })
+}
+
+/// Modules are in the records, so there is no directory to read them from.
+fn to_run(recorded: &ScriptRun, changed: Option<&Script>) -> Script {
+    let (name, source) = match changed {
+        Some(script) => (&script.name, &script.source),
+        None => (&recorded.name, &recorded.source),
+    };
+    Script {
+        name: name.clone(),
+        source: source.clone(),
+        directory: PathBuf::new(),
+        arguments: recorded.arguments.clone(),
+        seed: recorded.seed,
+    }
 }
 
 /// A host that nothing comes from or goes to.

@@ -48,6 +48,9 @@ pub(crate) struct ChangeArgs {
     /// Replay with this system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
+    /// Replay sessions of scripts with this script in place of the recorded one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<String>,
 }
 
 /// Where tool results come from.

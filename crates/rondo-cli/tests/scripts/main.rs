@@ -16,4 +16,5 @@ mod kills;
 mod language;
 mod loops;
 mod own_acts;
+mod recorded;
 mod world;

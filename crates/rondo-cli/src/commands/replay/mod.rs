@@ -12,7 +12,7 @@ pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
 use super::report::{current_dir, write_failed};
-use super::script::replayed;
+use super::script::{changed_script, replayed};
 use crate::cli::{OutputFormat, ReplayArgs, ToolResults};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
@@ -35,8 +35,13 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
     };
     let settings = Settings::load(env, current_dir()?, flags, output)?;
     let recorded = source::find(&args.session, &settings)?;
-    if let Some(script) = replayed(recorded.script()?, &settings)? {
+    let changed = changed_script(&args.changes)?;
+    if let Some(script) = replayed(recorded.script()?, changed.as_ref(), &settings)? {
         return report_script(&script, args, output);
+    }
+    if changed.is_some() {
+        let message = format_args!("session `{}` is none of a script", recorded.session);
+        return Err(CliError::new(Exit::Usage, message).hint("leave out `--script`"));
     }
     let changes = changes(&args.changes, &settings)?;
     let live = match args.tools {

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::output::{Output, SharedOutput};
 use crate::screen::Screen;
 use host::Host;
-pub(super) use replaying::replayed;
+pub(super) use replaying::{changed_script, replayed};
 use rondo_core::clock::Clock;
 use rondo_core::ports::RecordBody;
 use rondo_runtime::env::Env;

@@ -4,7 +4,7 @@ mod junit;
 
 use super::replay::{Recorded, changes, difference_line, play};
 use super::report::{current_dir, write_failed};
-use super::script::replayed;
+use super::script::{changed_script, replayed};
 use crate::cli::TestArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -13,6 +13,7 @@ use rondo_core::replay::Changes;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
+use rondo_script::Script;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,6 +22,13 @@ use std::time::{Duration, Instant};
 const EXTENSION: &str = "jsonl";
 /// Files of one run; more are most likely not what was meant.
 const FILES_MAX: usize = 10_000;
+
+/// What is replayed otherwise than it was recorded.
+struct AllChanges {
+    of_turns: Changes,
+    /// What runs in place of each recorded script.
+    script: Option<Script>,
+}
 
 /// One recorded session, replayed.
 struct Case {
@@ -51,7 +59,10 @@ pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
         ..Layer::default()
     };
     let settings = Settings::load(env, current_dir()?, flags, output)?;
-    let changes = changes(&args.changes, &settings)?;
+    let changes = AllChanges {
+        of_turns: changes(&args.changes, &settings)?,
+        script: changed_script(&args.changes)?,
+    };
     let path = settings.directory.join(&args.path);
     let mut cases = Vec::new();
     for file in files(&path)? {
@@ -97,7 +108,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl Case {
-    fn run(file: &Path, changes: &Changes, settings: &Settings) -> Self {
+    fn run(file: &Path, changes: &AllChanges, settings: &Settings) -> Self {
         let name = file.file_name().unwrap_or_default();
         let started = Instant::now();
         let verdict = Tally::of(file, changes, settings)
@@ -134,15 +145,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(file: &Path, changes: &Changes, settings: &Settings) -> Result<Self> {
+    fn of(file: &Path, changes: &AllChanges, settings: &Settings) -> Result<Self> {
         let mut tally = Self::default();
         let recorded = Recorded::from_file(file)?;
-        if let Some(script) = replayed(recorded.script()?, settings)? {
+        if let Some(script) = replayed(recorded.script()?, changes.script.as_ref(), settings)? {
             tally.calls = Some(script.calls);
             tally.differences = script.differences;
             return Ok(tally);
         }
-        play(&recorded, changes, |turn, _| {
+        play(&recorded, &changes.of_turns, |turn, _| {
             tally.turns += 1;
             tally.requests += turn.requests;
             tally.changed += turn.requests_changed();
