@@ -27,10 +27,21 @@ const INFO: &str =
      FROM sessions s LEFT JOIN sessions p ON p.id = s.parent
      WHERE NOT (s.epoch = 0 AND s.head_seq = 0)";
 
+/// What stands before the last dot of a session's name, where only characters of a call's id follow it.
+macro_rules! before_last_dot {
+    () => {
+        "substr(s.name, 1, length(rtrim(s.name, '-0123456789abcdefghijklmnopqrstuvwxyz')) - 1)"
+    };
+}
+const BEFORE_LAST_DOT: &str = before_last_dot!();
+
 /// Holds for a session that a call of another one started, which its id says ([`SessionId::child`]). It is listed with
 /// that one alone. A session that is only named like that, and has no parent, is one like others.
-const IS_CHILD: &str = "(s.name GLOB '*.r????????' AND EXISTS
-     (SELECT 1 FROM sessions o WHERE o.name = substr(s.name, 1, length(s.name) - 10)))";
+const IS_CHILD: &str = concat!(
+    "(s.name GLOB '*.r????????*' AND EXISTS (SELECT 1 FROM sessions o WHERE o.name = ",
+    before_last_dot!(),
+    " AND substr(s.name, length(o.name) + 2) GLOB 'r????????*'))"
+);
 
 /// How far ahead of the clock a session may have been written to count as just written: one from the
 /// future would be the latest for ever.
@@ -76,7 +87,8 @@ impl Store {
     ) -> Result<Vec<SessionInfo>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.infos(
-            "AND s.name > ?1 || '.r' AND s.name < ?1 || '.s' AND length(s.name) = length(?1) + 10
+            "AND s.name > ?1 || '.r' AND s.name < ?1 || '.s' AND length(s.name) >= length(?1) + 10
+             AND instr(substr(s.name, length(?1) + 2), '.') = 0
              ORDER BY s.name LIMIT ?2",
             (parent.as_str(), limit),
         )
@@ -188,7 +200,8 @@ impl Store {
         let mut statement = connection.prepare_cached(&format!(
             "SELECT name FROM sessions s WHERE substr(name, 1, length(?1)) = ?1
              AND NOT (epoch = 0 AND head_seq = 0)
-             AND NOT ({IS_CHILD} AND length(?1) <= length(name) - 10)
+             AND NOT ({IS_CHILD}
+                      AND length(?1) <= length({BEFORE_LAST_DOT}))
              ORDER BY name LIMIT ?2"
         ))?;
         let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);

@@ -183,7 +183,9 @@ impl FoundSource {
             SessionSource::Latest => Self::known(settings, |store| {
                 sessions::latest(store, &settings.directory)
             }),
-            SessionSource::Id(id) => Self::known(settings, |store| sessions::find(store, id)),
+            SessionSource::Id(id) => {
+                Self::known(settings, |store| sessions::find_conversation(store, id))
+            }
         }
     }
 

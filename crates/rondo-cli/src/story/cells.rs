@@ -1,4 +1,4 @@
-//! What stands between the turns of a recorded session: Python cells, and the calls of a script.
+//! What stands between the turns of a recorded session: Python cells, and what a script did.
 
 use super::{Item, Turn};
 use crate::render::cut;
@@ -6,7 +6,7 @@ use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
 use rondo_types::TimeMs;
 use serde_json::Value;
 
-/// Takes a record of the user's Python session into what followed a turn.
+/// Takes a record of the user's Python session, or of a script, into what followed a turn.
 pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
     match body {
         RecordBody::CellStarted { code, .. } => turn.cells.push(Item::Cell {
@@ -35,15 +35,15 @@ pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
         } => turn.cells.push(Item::Note {
             text: format!("{repeated} cells were run again, {not_restored} were not restored"),
         }),
-        RecordBody::ScriptStarted(run) => turn.cells.push(Item::Note {
-            text: format!("script {} {}", run.name, run.arguments.join(" "))
-                .trim_end()
-                .to_owned(),
-        }),
-        RecordBody::ScriptCallFinished { call, result } => turn.cells.push(Item::Note {
+        RecordBody::ScriptStarted(run) => {
+            let words = [&[run.name.clone()], run.arguments.as_slice()].concat();
+            let text = format!("`{}` began", words.join(" "));
+            turn.script.push(Item::Note { text });
+        }
+        RecordBody::ScriptCallFinished { call, result } => turn.script.push(Item::Note {
             text: script_call(call, result),
         }),
-        RecordBody::ScriptFinished { exit_code, error } => turn.cells.push(Item::Note {
+        RecordBody::ScriptFinished { exit_code, error } => turn.script.push(Item::Note {
             text: match error {
                 Some(why) => format!("the script failed: {why}"),
                 None => format!("the script ended with exit code {exit_code}"),
@@ -62,16 +62,22 @@ fn script_call(call: &ScriptCall, result: &Value) -> String {
         false => format!(" (branch {})", call.branch),
     };
     let told = match (result.get("ok"), result.get("error")) {
-        (_, Some(why)) => format!("failed: {why}"),
-        (Some(value), None) => value.to_string(),
-        (None, None) => String::new(),
+        (_, Some(why)) => format!(" failed: {}", shown_value(why)),
+        (None | Some(Value::Null), None) => String::new(),
+        (Some(value), None) => format!(" returned {}", shown_value(value)),
     };
     let line = call.line;
     let told = cut(&told, RESULT_CHARS_MAX);
-    format!("line {line}{branch}: {} {told}", call.function)
+    format!("line {line}{branch}: `{}`{told}", call.function)
 }
 
-/// Returns what holds the cells that were run before the first turn.
+/// A text stands as it is; an answer of an agent is its text.
+fn shown_value(value: &Value) -> String {
+    let text = value.as_str().or_else(|| value.get("text")?.as_str());
+    text.map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Returns what holds the cells that were run before the first turn, and what a script did.
 pub(super) fn before_turns(at: TimeMs) -> Turn {
     Turn::begun(0, "", at)
 }

@@ -72,21 +72,23 @@ pub(super) fn turn(turn: &Turn) -> String {
     if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {
         note(&mut page, &ending);
     }
-    if !turn.cells.is_empty() {
-        page.push_str("<h2>Python</h2>\n");
-        write(&mut page, &turn.cells);
+    for (heading, items) in [("Script", &turn.script), ("Python", &turn.cells)] {
+        if !items.is_empty() {
+            let _ = writeln!(page, "<h2>{heading}</h2>");
+            write(&mut page, items);
+        }
     }
     page
 }
 
 /// Renders what stands behind the turns, and ends the page.
-pub(super) fn tail(todo: &[TodoItem], children: &[String]) -> String {
+pub(super) fn tail(todo: &[TodoItem], heading: &str, children: &[String]) -> String {
     let mut page = String::new();
     if !todo.is_empty() {
         let _ = writeln!(page, "<h2>To do</h2>\n<pre>{}</pre>", xml(&as_text(todo)));
     }
     if !children.is_empty() {
-        let _ = writeln!(page, "<h2>Subagents</h2>\n<ul>");
+        let _ = writeln!(page, "<h2>{heading}</h2>\n<ul>");
         for child in children {
             let _ = writeln!(page, "<li><code>{}</code></li>", xml(child));
         }

@@ -17,7 +17,7 @@ pub(super) fn head(story: &Story) -> String {
 }
 
 /// Renders what stands behind the turns.
-pub(super) fn tail(todo: &[TodoItem], children: &[String]) -> String {
+pub(super) fn tail(todo: &[TodoItem], heading: &str, children: &[String]) -> String {
     let mut text = String::new();
     if !todo.is_empty() {
         text.push_str("\n## To do\n\n");
@@ -26,7 +26,7 @@ pub(super) fn tail(todo: &[TodoItem], children: &[String]) -> String {
         }
     }
     if !children.is_empty() {
-        text.push_str("\n## Subagents\n\n");
+        let _ = write!(text, "\n## {heading}\n\n");
         for child in children {
             let _ = writeln!(text, "- `{child}`");
         }
@@ -55,11 +55,11 @@ pub(super) fn turn(turn: &Turn) -> String {
     if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {
         let _ = write!(text, "\n*{ending}*\n");
     }
-    if !turn.cells.is_empty() {
-        text.push_str("\n## Python\n");
-        turn.cells
-            .iter()
-            .for_each(|item| write_item(&mut text, item));
+    for (heading, items) in [("Script", &turn.script), ("Python", &turn.cells)] {
+        if !items.is_empty() {
+            let _ = write!(text, "\n## {heading}\n");
+            items.iter().for_each(|item| write_item(&mut text, item));
+        }
     }
     text
 }

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `fold`: groups records into turns, steps and messages.
-//! - `cells`: the user's Python cells between turns.
+//! - `cells`: the user's Python cells between turns, and what a script did.
 //! - `markdown`, `html`: the two renderings; the data are the types here, as JSON.
 //! - `words`: the format of figures and times in both.
 
@@ -30,6 +30,8 @@ pub(crate) struct Story {
     pub(crate) title: String,
     /// The directory it works in; may be empty.
     pub(crate) directory: String,
+    /// Whether it is that of a script.
+    pub(crate) is_script: bool,
 }
 
 impl Story {
@@ -48,10 +50,19 @@ impl Story {
     }
 
     /// Returns what stands behind them: the to-do list as it is now, and the sessions that calls started.
-    pub(crate) fn tail(format: StoryFormat, todo: &[TodoItem], children: &[String]) -> String {
+    pub(crate) fn tail(
+        &self,
+        format: StoryFormat,
+        todo: &[TodoItem],
+        children: &[String],
+    ) -> String {
+        let heading = match self.is_script {
+            true => "Conversations",
+            false => "Subagents",
+        };
         match format {
-            StoryFormat::Markdown => sanitize::plain(&markdown::tail(todo, children)),
-            StoryFormat::Html => html::tail(todo, children),
+            StoryFormat::Markdown => sanitize::plain(&markdown::tail(todo, heading, children)),
+            StoryFormat::Html => html::tail(todo, heading, children),
             StoryFormat::Json => {
                 let mut text = "]".to_owned();
                 if !todo.is_empty() {
@@ -84,7 +95,7 @@ impl Turn {
 /// A turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Turn {
-    /// From 1; 0 for the cells that were run before the first turn, which come with nothing else.
+    /// From 1; 0 for what came before the first turn, or in a session without turns: cells, and what a script did.
     pub(crate) number: u32,
     /// The profile it ran under.
     pub(crate) profile: String,
@@ -108,6 +119,9 @@ pub(crate) struct Turn {
     /// What the user ran in Python before the next turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) cells: Vec<Item>,
+    /// What a script did outside of its conversations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) script: Vec<Item>,
 }
 
 impl Turn {
@@ -125,6 +139,7 @@ impl Turn {
             ending: None,
             waits_for: Vec::new(),
             cells: Vec::new(),
+            script: Vec::new(),
         }
     }
 }

@@ -128,13 +128,14 @@ fn story() -> (Story, Turn) {
         session: "s-1".into(),
         title: "<title>".into(),
         directory: "/a & b".into(),
+        is_script: false,
     };
     (story, fold.end().unwrap())
 }
 
 fn shown(format: StoryFormat) -> String {
     let (story, turn) = story();
-    story.head(format) + &turn.shown(format, true) + &Story::tail(format, &[], &[])
+    story.head(format) + &turn.shown(format, true) + &story.tail(format, &[], &[])
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn as_data_it_is_one_object() {
     assert_eq!(data["title"], "<title>");
     let format = StoryFormat::Json;
     let two = [turn.shown(format, true), turn.shown(format, false)].concat();
-    let text = story.head(format) + &two + &Story::tail(format, &[], &[]);
+    let text = story.head(format) + &two + &story.tail(format, &[], &[]);
     data = serde_json::from_str(&text).unwrap();
     assert_eq!(data["turns"].as_array().unwrap().len(), 2);
 }

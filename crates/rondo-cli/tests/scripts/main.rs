@@ -17,4 +17,5 @@ mod language;
 mod loops;
 mod own_acts;
 mod recorded;
+mod sessions;
 mod world;

@@ -204,8 +204,13 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
         "ab.r00100100",
         "ab.r00100101",
         "ab.r00100100.r00100100",
+        // As the conversations of a script are named.
+        "ab.r28b9c916bd43e4f21e94",
     ];
-    for name in names.into_iter().chain(["abc", "x.r20261124"]) {
+    for name in names
+        .into_iter()
+        .chain(["abc", "x.r20261124", "ab.xr0010010"])
+    {
         drop(three(&journal, name).await);
     }
     let ids = |infos: Vec<rondo_journal::SessionInfo>| {
@@ -216,12 +221,12 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
     // One that is only named like that has no parent.
     assert_eq!(
         ids(store.sessions(10).unwrap()),
-        ["ab", "abc", "x.r20261124"]
+        ["ab", "ab.xr0010010", "abc", "x.r20261124"]
     );
-    assert_eq!(store.resolve("latest").unwrap(), id("x.r20261124"));
+    assert_eq!(store.resolve("latest").unwrap(), id("ab.xr0010010"));
     assert_eq!(
         ids(store.children(&id("ab"), 10).unwrap()),
-        ["ab.r00100100", "ab.r00100101"]
+        ["ab.r00100100", "ab.r00100101", "ab.r28b9c916bd43e4f21e94"]
     );
     assert_eq!(ids(store.children(&id("ab"), 1).unwrap()), ["ab.r00100100"]);
     assert_eq!(
@@ -232,7 +237,7 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
     assert_eq!(resolve("ab").unwrap(), "ab");
     assert_eq!(
         resolve("ab.").unwrap_err().to_string(),
-        "`ab.` may be any of ab.r00100100, ab.r00100101"
+        "`ab.` may be any of ab.r00100100, ab.r00100101, ab.r28b9c916bd43e4f21e94, ab.xr0010010"
     );
     assert_eq!(resolve("ab.r00100101").unwrap(), "ab.r00100101");
     assert_eq!(resolve("x").unwrap(), "x.r20261124");
@@ -246,5 +251,8 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
     for name in names {
         assert!(store.session(&id(name)).is_err(), "{name}");
     }
-    assert_eq!(ids(store.sessions(10).unwrap()), ["abc", "x.r20261124"]);
+    assert_eq!(
+        ids(store.sessions(10).unwrap()),
+        ["ab.xr0010010", "abc", "x.r20261124"]
+    );
 }

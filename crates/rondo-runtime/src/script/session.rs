@@ -28,8 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of a command's output that a script gets.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Sessions that are looked at for the latest one of a script.
-const LOOKED_AT_MAX: usize = 1000;
 /// Bytes of the hash that names a call.
 const CALL_BYTES: usize = 10;
 
@@ -101,15 +99,14 @@ impl ScriptSession {
     /// When there is none, or the journal cannot be read.
     pub fn latest(settings: &Settings, name: &str) -> Result<String> {
         let store = sessions::open(settings)?;
-        for info in store.sessions(LOOKED_AT_MAX).map_err(sessions::failed)? {
-            if info.imported || info.id.parent().is_some() {
+        for info in store
+            .sessions(sessions::LOOKED_AT_MAX)
+            .map_err(sessions::failed)?
+        {
+            if info.imported {
                 continue;
             }
-            let first = store.read(&info.id, Seq(1), 1).map_err(sessions::failed)?;
-            let body = first.into_iter().next().and_then(Entry::into_record);
-            if let Some(RecordBody::ScriptStarted(run)) = body.map(|it| it.body)
-                && run.name == name
-            {
+            if sessions::script_of(&store, &info.id)?.as_deref() == Some(name) {
                 return Ok(info.id.to_string());
             }
         }

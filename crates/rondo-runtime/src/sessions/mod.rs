@@ -15,8 +15,13 @@ pub use watched::Watched;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
-use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
+use rondo_core::ports::{RecordBody, Seq};
+use rondo_journal::{Durability, Entry, Options, SessionInfo, Store, StoreError};
+use rondo_types::SessionId;
 use std::path::{Path, PathBuf};
+
+/// Sessions that are looked at for the latest one of a kind.
+pub(crate) const LOOKED_AT_MAX: usize = 1000;
 
 /// Opens the journal of all sessions.
 ///
@@ -145,26 +150,66 @@ pub fn find(store: &Store, text: &str) -> Result<SessionInfo> {
     store.session(&id).map_err(failed)
 }
 
-/// Finds the session that was written last: in this directory, or else in any.
+/// Finds the session that was written last: in this directory, or else in any. Those of scripts are passed over, since
+/// nobody is talked to in them.
 ///
 /// # Errors
 /// When there is none.
 pub fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
-    let here = store.latest_in(&directory_name(directory))?;
-    if let Some(here) = here {
-        return Ok(here);
+    let here = directory_name(directory);
+    let newest = store.latest_in(&here)?;
+    if let Some(newest) = newest
+        && script_of(store, &newest.id)?.is_none()
+    {
+        return Ok(newest);
     }
-    match find(store, "latest") {
-        Err(error) if error.kind == SetupErrorKind::NoSession => Err(SetupError::new(
-            SetupErrorKind::NoSession,
-            "nothing to continue: no session yet",
-        )
-        .hint(match store.sessions(1)?.is_empty() {
-            true => "`rondo ask \"...\"` begins one",
-            false => "those that there are were imported: name one with `--session ID`; `rondo session list` shows them",
-        })),
-        found => found,
+    let infos = store.sessions(LOOKED_AT_MAX)?;
+    let is_empty = infos.is_empty();
+    let own = infos.into_iter().filter(|it| !it.imported);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = own.partition(|it| it.directory == here);
+    for info in here.into_iter().chain(elsewhere) {
+        if script_of(store, &info.id)?.is_none() {
+            return Ok(info);
+        }
     }
+    let none = SetupError::new(
+        SetupErrorKind::NoSession,
+        "nothing to continue: no session yet",
+    );
+    Err(none.hint(match is_empty {
+        true => "`rondo ask \"...\"` begins one",
+        false => "those that there are were imported, or are of scripts: name one with `--session ID`; `rondo session list` shows them",
+    }))
+}
+
+/// Finds a session to talk in, as [`find`] does.
+///
+/// # Errors
+/// When none or several match, and when it is that of a script.
+pub(crate) fn find_conversation(store: &Store, text: &str) -> Result<SessionInfo> {
+    let info = find(store, text)?;
+    let Some(script) = script_of(store, &info.id)? else {
+        return Ok(info);
+    };
+    let id = &info.id;
+    let message =
+        format!("session `{id}` is that of the script `{script}`, in which nobody can be asked");
+    Err(SetupError::new(SetupErrorKind::Usage, message).hint(format!(
+        "`rondo run --resume={id} {script}` goes on with it; its conversations have sessions of their own, which `rondo session list` shows below it"
+    )))
+}
+
+/// Returns the name of the script whose session this is; none where it is no script's.
+///
+/// # Errors
+/// When its first record cannot be read.
+pub fn script_of(store: &Store, session: &SessionId) -> Result<Option<String>> {
+    let first = store.read(session, Seq(1), 1)?;
+    let record = first.into_iter().next().and_then(Entry::into_record);
+    Ok(match record.map(|it| it.body) {
+        Some(RecordBody::ScriptStarted(run)) => Some(run.name),
+        _ => None,
+    })
 }
 
 /// Puts behind each session those that its calls started, and behind these theirs.

@@ -23,6 +23,7 @@ pub(super) fn show(
         session: info.id.to_string(),
         title: info.title,
         directory: info.directory,
+        is_script: sessions::script_of(store, &info.id)?.is_some(),
     };
     let print = |text: &str| {
         let shown = match format {
@@ -47,5 +48,5 @@ pub(super) fn show(
     let todo = store.history(&info.id)?.todo().to_vec();
     let children = store.children(&info.id, usize::MAX)?;
     let children: Vec<String> = children.iter().map(|it| it.id.to_string()).collect();
-    print(&Story::tail(format, &todo, &children))
+    print(&story.tail(format, &todo, &children))
 }
