@@ -12,6 +12,18 @@ local raw_pcall, raw_xpcall = pcall, xpcall
 local common = core.common(where, options)
 local fail, checked, known_options, words_of = common.fail, common.checked, common.known_options, common.words_of
 local expect = common.expecting("takes")
+local isyieldable = coroutine.isyieldable
+
+-- Calls a function that waits, which cannot be done where Lua is called by C. One that is begun there would stay half done.
+local function waiting(call)
+  local called = checked(call)
+  return function(...)
+    if not isyieldable() then
+      fail("nothing can wait here: in a comparison of `table.sort`, a replacement of `gsub`, `on_event`, or `__tostring`")
+    end
+    return called(...)
+  end
+end
 
 -- The order of keys in which every run of a script walks through a table: numbers, texts, and others as they come.
 local function before(one, other)
@@ -182,7 +194,7 @@ function rondo.tool(given)
 end
 
 local Server = { __name = "server" }
-local server_call, server_tools = checked(core.server_call), checked(core.server_tools)
+local server_call, server_tools = waiting(core.server_call), waiting(core.server_tools)
 local ServerMethods = {
   call = function(self, name, arguments)
     expect("server:call", name, "string")
@@ -220,7 +232,7 @@ end
 -- Agents and conversations ------------------------------------------------------------------------------------
 
 local Agent, Conversation = { __name = "agent" }, { __name = "conversation" }
-local new_agent, begin, ask, take_over = checked(core.agent), checked(core.begin), checked(core.ask), checked(core.take_over)
+local new_agent, begin, ask, take_over = checked(core.agent), checked(core.begin), waiting(core.ask), checked(core.take_over)
 
 local AgentMethods, ConversationMethods = {}, {}
 local FIELDS = options.conversation
@@ -371,7 +383,7 @@ end
 
 -- What scripts do themselves ----------------------------------------------------------------------------------
 
-local exec = checked(core.exec)
+local exec = waiting(core.exec)
 
 function rondo.exec(command, given)
   if raw_type(command) == "table" then
@@ -385,23 +397,38 @@ function rondo.exec(command, given)
   return exec(command, known_options("rondo.exec", given or {}))
 end
 
-local question = checked(core.question)
+local question = waiting(core.question)
 
 function rondo.ask(text, given)
   expect("rondo.ask", text, "string")
   return question(text, known_options("rondo.ask", given or {}))
 end
 
-local parallel = checked(core.parallel)
+local parallel = core.parallel
 
 function rondo.parallel(branches, given)
   expect("rondo.parallel", branches, "table")
-  local keys, functions = {}, {}
+  if not isyieldable() then
+    fail("nothing can wait here")
+  end
+  local keys, functions, failed = {}, {}, nil
   for key, branch in ordered(branches) do
     keys[#keys + 1] = key
-    functions[#functions + 1] = expect("each branch of rondo.parallel", branch, "function")
+    expect("each branch of rondo.parallel", branch, "function")
+    functions[#functions + 1] = function()
+      local is_fine, value = pcall(branch)
+      if not is_fine then
+        failed = failed or { value }
+        raw_error(value, 0)
+      end
+      return value
+    end
   end
-  local results = parallel(functions, known_options("rondo.parallel", given or {}))
+  local results, message = parallel(functions, known_options("rondo.parallel", given or {}))
+  if message ~= nil then
+    -- What a branch raised may be more than a text.
+    raw_error(failed and failed[1] or message, 0)
+  end
   local named = {}
   for at, key in ipairs(keys) do
     named[key] = results[at]
@@ -411,7 +438,7 @@ end
 
 rondo.files = {}
 for _, name in ipairs({ "read", "write", "append", "exists", "list" }) do
-  local call = checked(core["files_" .. name])
+  local call = waiting(core["files_" .. name])
   rondo.files[name] = function(path, ...)
     expect("rondo.files." .. name, path, "string")
     return call(path, ...)
@@ -420,20 +447,20 @@ end
 
 rondo.json = { decode = checked(core.json_decode), encode = checked(core.json_encode), array = core.array, null = core.null }
 
-local fetch = checked(core.fetch)
+local fetch = waiting(core.fetch)
 rondo.http = {
   get = function(url)
     return fetch(expect("rondo.http.get", url, "string"))
   end,
 }
 
-local sleep = checked(core.sleep)
+local sleep = waiting(core.sleep)
 function rondo.sleep(seconds)
   return sleep(expect("rondo.sleep", seconds, "number"))
 end
 
 rondo.args = core.args
-rondo.env = core.env
+rondo.env = checked(core.env)
 rondo.log = function(...)
   core.stderr(words_of(...) .. "\n")
 end
@@ -446,7 +473,8 @@ end
 
 arg = core.args
 
-local read_stdin, now = checked(core.stdin), checked(core.now)
+local read_stdin, now = waiting(core.stdin), waiting(core.now)
+local date, time_of, exit = checked(core.date), checked(core.time_of), checked(core.exit)
 
 io = {
   write = function(...)
@@ -480,20 +508,23 @@ os = {
     if t == nil then
       return now() // 1000
     end
-    return core.time_of(t)
+    return time_of(t)
   end,
   clock = function()
     return (now() - core.began) / 1000
   end,
   date = function(how, time)
-    return core.date(how or "%c", time or now() // 1000)
+    return date(how or "%c", time or now() // 1000)
   end,
   difftime = function(one, other)
     return one - other
   end,
-  getenv = core.env,
+  getenv = rondo.env,
   exit = function(code)
-    core.exit(code == nil and true or code)
+    if code == nil then
+      code = true
+    end
+    exit(code)
   end,
 }
 
@@ -515,7 +546,7 @@ local raw_load = load
 load = common.load_text
 
 local modules = {}
-local module_text = checked(core.module)
+local module_text = waiting(core.module)
 function require(name)
   expect("require", name, "string")
   local known = modules[name]

@@ -8,7 +8,7 @@ use rondo_types::CallId;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Calls of one script; with more it ends.
 pub(crate) const CALLS_MAX: usize = 100_000;
@@ -135,7 +135,7 @@ impl Ledger {
     /// What `make` fails with, when the script takes another way than its records, and when they cannot be written.
     pub(crate) async fn call<F>(
         &self,
-        script: &ScriptSession,
+        script: &Arc<ScriptSession>,
         call: CallOf<'_>,
         evidence: impl AsyncFnOnce() -> Option<Value>,
         make: F,
@@ -220,7 +220,7 @@ impl Ledger {
 
     /// Begins the session, and writes what waits: something else records the beginning of what follows, and is found
     /// by the session alone.
-    async fn begin(&self, script: &ScriptSession) -> Result<(), CallError> {
+    async fn begin(&self, script: &Arc<ScriptSession>) -> Result<(), CallError> {
         self.write_all(script, None, true).await
     }
 
@@ -230,7 +230,7 @@ impl Ledger {
     /// When it cannot be written.
     pub(crate) async fn write(
         &self,
-        script: &ScriptSession,
+        script: &Arc<ScriptSession>,
         more: Option<RecordBody>,
     ) -> Result<(), CallError> {
         self.write_all(script, more, false).await
@@ -238,7 +238,7 @@ impl Ledger {
 
     async fn write_all(
         &self,
-        script: &ScriptSession,
+        script: &Arc<ScriptSession>,
         more: Option<RecordBody>,
         begins: bool,
     ) -> Result<(), CallError> {
@@ -258,7 +258,11 @@ impl Ledger {
         if records.is_empty() {
             return Ok(());
         }
-        let written = script.record(&self.run.name, records).await;
+        // By a task of its own: a call that is dropped, as those of branches beside one that fails are, must not leave a
+        // write half done, nor keep others from writing.
+        let (script, name) = (Arc::clone(script), self.run.name.clone());
+        let writing = tokio::spawn(async move { script.record(&name, records).await });
+        let written = writing.await.map_err(CallError::failed)?;
         written.map_err(CallError::Setup)
     }
 
@@ -322,7 +326,7 @@ fn result_of(recorded: &Value) -> Result<Value, CallError> {
     }
 }
 
-fn redacted(script: &ScriptSession, value: Value) -> Value {
+fn redacted(script: &Arc<ScriptSession>, value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(script.secrets().text(text)),
         Value::Array(items) => items.into_iter().map(|it| redacted(script, it)).collect(),

@@ -143,9 +143,12 @@ async fn over(shared: &Shared) {
     }
 }
 
+/// Secrets are left out: the message may go to a log, and a script that is replayed may be of somebody else.
 fn raised(shared: &Shared, error: &mlua::Error) -> ScriptError {
     let message = message_of(error);
-    match shared.take_setup(&message) {
+    let setup = shared.take_setup(&message);
+    let message = shared.session.secrets().text(message);
+    match setup {
         Some(error) => ScriptError::Setup {
             message,
             error: Box::new(error),
@@ -159,10 +162,9 @@ fn raised(shared: &Shared, error: &mlua::Error) -> ScriptError {
 async fn finished(shared: &Shared, result: Result<u8, ScriptError>) -> Result<u8, ScriptError> {
     let record = match &result {
         Ok(exit_code) => Some((*exit_code, None)),
-        Err(error @ (ScriptError::Raised(_) | ScriptError::Setup { .. })) => Some((
-            FAILED,
-            Some(shared.session.secrets().text(error.to_string())),
-        )),
+        Err(error @ (ScriptError::Raised(_) | ScriptError::Setup { .. })) => {
+            Some((FAILED, Some(error.to_string())))
+        }
         Err(_) => None,
     };
     let record = record

@@ -20,7 +20,7 @@ const FRAMES_MAX: usize = 16;
 
 /// What the functions of a script share.
 pub(crate) struct Shared {
-    pub(crate) session: ScriptSession,
+    pub(crate) session: Arc<ScriptSession>,
     pub(crate) host: Arc<dyn ScriptHost>,
     pub(crate) ledger: Ledger,
     /// Stops the script from outside.
@@ -84,7 +84,7 @@ impl Shared {
         let deadline = session.settings().values.deadline;
         let deadline = deadline.map(|span| clock.now().after(span.0));
         Self {
-            session,
+            session: Arc::new(session),
             host,
             ledger,
             cancel,
@@ -249,8 +249,30 @@ pub(crate) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
 /// Brings a value of Lua to JSON. Tables whose keys are 1, 2, ... are arrays, and empty ones objects.
 ///
 /// # Errors
-/// When it has functions, cycles or keys that JSON has not.
+/// When it has functions, cycles or keys that JSON has not, or a table has keys of both kinds.
 pub(crate) fn to_json(lua: &Lua, value: mlua::Value) -> mlua::Result<Value> {
     let options = mlua::serde::DeserializeOptions::new().sort_keys(true);
-    lua.from_value_with(value, options)
+    let json = lua.from_value_with(value.clone(), options)?;
+    // It is no deeper than JSON may be, as it became JSON.
+    refuse_mixed(&value)?;
+    Ok(json)
+}
+
+/// A table with other keys beside 1, 2, ... would lose those as an array.
+fn refuse_mixed(value: &mlua::Value) -> mlua::Result<()> {
+    let mlua::Value::Table(table) = value else {
+        return Ok(());
+    };
+    let mut count = 0;
+    for pair in table.pairs::<mlua::Value, mlua::Value>() {
+        count += 1;
+        refuse_mixed(&pair?.1)?;
+    }
+    match table.raw_len() {
+        0 => Ok(()),
+        length if count <= length => Ok(()),
+        _ => Err(mlua::Error::runtime(
+            "a table with keys 1, 2, ... and others is neither an array nor an object",
+        )),
+    }
 }

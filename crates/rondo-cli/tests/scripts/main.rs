@@ -5,6 +5,7 @@
     reason = "a helper that fails must fail its test"
 )]
 
+mod attacks;
 mod durable;
 mod endings;
 mod examples;

@@ -22,7 +22,7 @@ pub(crate) use tools::spec_of;
 
 use crate::error::CallError;
 use crate::shared::{Position, Shared};
-use mlua::{FromLuaMulti, IntoLua, Lua, Table};
+use mlua::{FromLuaMulti, IntoLua, Lua, MultiValue, Table};
 use std::sync::Arc;
 
 /// Builds the table of all functions.
@@ -64,15 +64,22 @@ impl Functions<'_> {
         W: Future<Output = Result<R, CallError>> + Send + 'static,
     {
         let shared = Arc::clone(self.shared);
-        let function = self.lua.create_async_function(move |lua, arguments: A| {
-            let (shared, make) = (Arc::clone(&shared), make.clone());
-            let at = Position::of(&lua);
-            async move {
-                shared.check()?;
-                let made = make(Arc::clone(&shared), lua.clone(), at.clone(), arguments).await;
-                shared.answer(&lua, &at, told, made)
-            }
-        })?;
+        let function = self
+            .lua
+            .create_async_function(move |lua, given: MultiValue| {
+                let (shared, make) = (Arc::clone(&shared), make.clone());
+                let at = Position::of(&lua);
+                async move {
+                    shared.check()?;
+                    let made = match A::from_lua_multi(given, &lua) {
+                        Ok(given) => {
+                            make(Arc::clone(&shared), lua.clone(), at.clone(), given).await
+                        }
+                        Err(error) => Err(error.into()),
+                    };
+                    shared.answer(&lua, &at, told, made)
+                }
+            })?;
         self.core.set(name, function)
     }
 
@@ -84,9 +91,10 @@ impl Functions<'_> {
         F: Fn(&Arc<Shared>, &Lua, A) -> Result<R, CallError> + Send + 'static,
     {
         let shared = Arc::clone(self.shared);
-        let function = self.lua.create_function(move |lua, arguments: A| {
+        let function = self.lua.create_function(move |lua, given: MultiValue| {
             let at = Position::of(lua);
-            let made = make(&shared, lua, arguments);
+            let given = A::from_lua_multi(given, lua).map_err(CallError::from);
+            let made = given.and_then(|given| make(&shared, lua, given));
             shared.answer(lua, &at, told, made)
         })?;
         self.core.set(name, function)

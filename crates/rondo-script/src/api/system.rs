@@ -22,11 +22,9 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
     streams(to)?;
     time(to)?;
     random(to)?;
-    let of_env = std::sync::Arc::clone(to.shared);
-    let env = to.lua.create_function(move |_, name: String| {
-        Ok(of_env.session.settings().env.get(&name).map(str::to_owned))
+    to.quick("env", "rondo.env", |shared, _, name: String| {
+        Ok(shared.session.settings().env.get(&name).map(str::to_owned))
     })?;
-    to.core.set("env", env)?;
     let arguments = to.shared.ledger.run().arguments.clone();
     let arg = to.lua.create_sequence_from(arguments)?;
     arg.raw_set(0, to.shared.ledger.run().name.clone())?;
@@ -127,17 +125,11 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
     to.quick("date", "os.date", |_, lua, (how, at): (String, f64)| {
         date(lua, &how, at)
     })?;
-    let date = to.core.get::<mlua::Function>("date")?;
-    let unchecked = to.lua.create_function(move |_, (how, at): (String, f64)| {
-        let (value, why) = date.call::<(LuaValue, Option<String>)>((how, at))?;
-        why.map_or(Ok(value), |why| Err(mlua::Error::runtime(why)))
-    })?;
-    to.core.set("date", unchecked)?;
-    let of = to.lua.create_function(|_, fields: mlua::Table| {
-        let field = |name: &str, default: Option<u32>| -> mlua::Result<u32> {
+    to.quick("time_of", "os.time", |_, _, fields: mlua::Table| {
+        let field = |name: &str, default: Option<u32>| -> Result<u32, CallError> {
             let value: Option<u32> = fields.get(name)?;
             value.or(default).ok_or_else(|| {
-                mlua::Error::runtime(format!("field `{name}` missing in the date table"))
+                CallError::Failed(format!("field `{name}` missing in the date table"))
             })
         };
         let year: i32 = fields.get("year")?;
@@ -150,10 +142,9 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
             field("sec", Some(0))?,
         );
         let made = made.earliest();
-        let made = made.ok_or_else(|| mlua::Error::runtime("there is no such date"))?;
+        let made = made.ok_or_else(|| CallError::failed("there is no such date"))?;
         Ok(made.timestamp())
-    })?;
-    to.core.set("time_of", of)
+    })
 }
 
 /// Formats a time, as `os.date` does.
