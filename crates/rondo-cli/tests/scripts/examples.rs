@@ -1,7 +1,8 @@
-//! The ten scripts of `examples/scripts`, each run as its users run it.
+//! The ten scripts of `examples/scripts` and that of the documentation, each run as its users run it.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use crate::world::messages;
+use crate::loops::ADDING;
+use crate::world::{messages, tools};
 use rondo_testkit::{ReplyScript, Script, Server, openai};
 use serde_json::json;
 use std::path::PathBuf;
@@ -253,4 +254,37 @@ async fn a_tool_for_every_session_is_the_only_way_to_its_folder() {
         results[1].contains("tickets are read by the tool `ticket` only"),
         "{results:?}"
     );
+}
+
+#[tokio::test]
+async fn the_whole_script_of_the_documentation_runs() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/scripts.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let mut blocks = docs.split("```lua\n").skip(1);
+    let script = blocks.find(|it| it.contains("mcp-server-time")).unwrap();
+    let script = script.split("```").next().unwrap();
+    let server_of_tools = "command = \"python3\", args = { \"add.py\" }";
+    let env = TestEnv::new();
+    env.write(
+        "s.lua",
+        script.replace("command = \"mcp-server-time\"", server_of_tools),
+    );
+    env.write("add.py", ADDING);
+    env.write("stock/bolts", "340 bolts\n");
+    let server = serve(vec![
+        calls("stock", &json!({ "item": "bolts" })),
+        says("340 bolts"),
+        calls("mcp__time__add", &json!({ "a": 8, "b": 1 })),
+        says("It is nine."),
+        says("340 Bolzen"),
+    ])
+    .await;
+    let shown = run(&env, &server, &[]).await;
+    let expected = "clerk:\t340 bolts\t1\nclerk:\tIt is nine.\t1\ntranslator:\t340 Bolzen\n";
+    shown.check(expected, "", 0);
+    let requests: Vec<_> = server.requests().iter().map(|it| it.json()).collect();
+    assert_eq!(tools(&requests[0]), ["stock", "mcp__time__add"]);
+    let result = |at: usize| messages(&requests[at]).last().unwrap()["content"].clone();
+    assert_eq!((result(1), result(3)), (json!("340 bolts\n"), json!("9")));
+    assert_eq!(result(4), "340 bolts");
 }

@@ -126,7 +126,7 @@ async fn gs_7_every_call_of_a_reply_runs_in_order_and_has_its_own_message() {
 }
 
 /// A server with one tool, which adds.
-const ADDING: &str = r#"
+pub(crate) const ADDING: &str = r#"
 import json, sys
 for line in sys.stdin:
     message = json.loads(line)
