@@ -18,6 +18,7 @@
 //! - `sandbox`: what the sandbox costs a command.
 //! - `call`: what a command costs under its supervisor.
 //! - `python`: what a call into a live Python session costs.
+//! - `script`: what it costs to start a script, and to call a tool of it.
 
 mod call;
 mod decode;
@@ -30,6 +31,7 @@ mod program;
 mod python;
 mod raw;
 mod sandbox;
+mod script;
 mod server;
 
 use crate::eval_local::DEFAULT_MODEL;
@@ -90,6 +92,9 @@ pub(crate) struct Args {
     /// Measure only what a call into a live Python session costs
     #[arg(long, conflicts_with = "decode")]
     python: bool,
+    /// Measure only what it costs to start a script, and to call a tool of it
+    #[arg(long, conflicts_with = "decode")]
+    script: bool,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -124,6 +129,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.python {
         print!("{}", python::measure(args.example.as_deref())?);
+        return Ok(true);
+    }
+    if args.script {
+        let binary = built(args.binary.as_deref(), workspace::release_binary)?;
+        print!("{}", script::measure(&Program::new(binary)?)?);
         return Ok(true);
     }
     raise_open_files();

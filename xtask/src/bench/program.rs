@@ -68,6 +68,16 @@ impl Program {
         Ok(started.elapsed())
     }
 
+    /// Measures a script that prints a line, from the start of its process to the end.
+    pub(crate) fn script(&self) -> Result<Duration> {
+        let file = self.home.path().join("work/line.lua");
+        fs::write(&file, "print('up')\n")?;
+        let started = Instant::now();
+        let output = self.command().arg("run").arg(&file).output()?;
+        check("run", &output)?;
+        Ok(started.elapsed())
+    }
+
     /// Holds one conversation of so many calls; returns when it began and what the server saw.
     pub(crate) fn converse(
         &self,
