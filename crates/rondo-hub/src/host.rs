@@ -126,6 +126,7 @@ impl Core {
         let source = source.await?;
         Ok(HostTurn {
             tools,
+            extensions: self.own_extensions(&actor).await?,
             system: Some(system),
             keep_messages: Some(self.keep_messages),
             memory: is_private.then(|| self.workspace()),

@@ -6,6 +6,7 @@ use crate::config::{HubConfig, Strangers};
 use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
 use crate::cron::HeartbeatConfig;
 use crate::delivery::{Failures, Worker};
+use crate::extending::{OwnExtensions, TurnExtensions};
 use crate::host::HubHost;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
@@ -64,6 +65,7 @@ pub(crate) struct Core {
     pub(crate) context_tokens: u64,
     pub(crate) keep_messages: u32,
     pub(crate) heartbeat: Option<HeartbeatConfig>,
+    pub(crate) own_extensions: OwnExtensions,
     drain_for: Duration,
     channels: HashMap<String, Arc<dyn Channel>>,
 }
@@ -103,6 +105,7 @@ impl Hub {
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
             keep_messages: config.keep_messages.unwrap_or(KEEP_MESSAGES),
             heartbeat: config.heartbeat.clone(),
+            own_extensions: OwnExtensions::new(),
             drain_for: config.drain(),
             directory,
             channels,
@@ -116,6 +119,11 @@ impl Hub {
             channel.opened(&hub);
         }
         Ok(hub)
+    }
+
+    /// Adds to the turns of all chats that begin from now on. The first one given counts.
+    pub fn extend_turns(&self, extensions: Arc<dyn TurnExtensions>) {
+        self.core.own_extensions.get_or_init(|| extensions);
     }
 
     /// Receives, answers and sends until `stop` fires, and then stops: no further events are taken, turns end or stop

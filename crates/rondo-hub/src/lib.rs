@@ -11,6 +11,7 @@
 //! - [`inbox`]: where channels hand in what they receive; `receive`: what comes of it; [`commands`]: what begins with a slash.
 //! - [`users`]: who may speak; [`authorise`]: who may do what.
 //! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
+//! - [`extending`]: what the owner adds to the turns of all chats.
 //! - [`questions`]: what turns ask, and how an answer finds its question.
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
 //! - `context`: what a turn's model reads first, from the workspace; `tools`: what it may do besides; [`cron`]: timed work.
@@ -29,6 +30,7 @@ pub mod config;
 mod context;
 pub mod cron;
 mod delivery;
+pub mod extending;
 mod host;
 pub mod hub;
 pub mod inbox;

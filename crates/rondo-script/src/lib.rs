@@ -31,7 +31,7 @@ mod vm;
 pub use check::{Mistake, check};
 pub use error::ScriptError;
 pub use host::{ScriptHost, StdinRead, UserQuestion};
-pub use init::{Init, InitAction, InitCommand, InitKey};
+pub use init::{Init, InitAction, InitCommand, InitKey, OwnInit};
 pub use replay::{ReplayedScript, replay_records};
 pub use run::{Script, ScriptEnd, run};
 pub use start::{ANNOTATIONS, START};

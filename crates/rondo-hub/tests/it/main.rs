@@ -9,6 +9,7 @@ mod answering;
 mod approvals;
 mod delivering;
 mod expiring;
+mod extending;
 #[expect(dead_code, reason = "the trial with kills uses more of it")]
 mod messenger;
 mod people;

@@ -2,9 +2,11 @@
 
 use crate::messenger::{Messenger, WireChannel};
 use rondo_hub::channel::Delivery;
+use rondo_hub::extending::TurnExtensions;
 use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::env::Env;
-use rondo_runtime::{Layer, NoNotices, Runtime};
+use rondo_runtime::{Extensions, Layer, NoNotices, Runtime};
+use rondo_script::OwnInit;
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -31,6 +33,17 @@ pub(crate) struct World {
     pub(crate) delivery: Delivery,
     pub(crate) config: String,
     pub(crate) flags: Layer,
+    /// The owner's `init.lua`, if there is one.
+    pub(crate) init: Option<String>,
+}
+
+/// The owner's `init.lua`, as `rondo serve` has it.
+struct OwnFile(OwnInit);
+
+impl TurnExtensions for OwnFile {
+    fn of_turn(&self) -> rondo_runtime::error::Result<Extensions> {
+        Ok(self.0.of_turn()?.extensions())
+    }
 }
 
 /// A hub that runs.
@@ -49,6 +62,7 @@ impl World {
             delivery: Delivery::AtLeastOnce,
             config: USERS.to_owned(),
             flags: Layer::default(),
+            init: None,
         }
     }
 
@@ -68,7 +82,21 @@ impl World {
             messenger: self.messenger.address(),
             delivery: self.delivery,
         };
-        Hub::open(runtime, &config, vec![Arc::new(channel)]).unwrap()
+        let own = self.own_file(&runtime);
+        let hub = Hub::open(runtime, &config, vec![Arc::new(channel)]).unwrap();
+        if let Some(own) = own {
+            hub.extend_turns(Arc::new(own));
+        }
+        hub
+    }
+
+    fn own_file(&self, runtime: &Runtime) -> Option<OwnFile> {
+        let settings = runtime.settings(self.home.path().to_owned()).unwrap();
+        let file = settings.paths.user_init();
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, self.init.as_ref()?).unwrap();
+        let own = OwnInit::read(runtime, &settings, Arc::new(NoNotices));
+        own.unwrap().map(OwnFile)
     }
 
     pub(crate) fn start(&self) -> RunningHub {

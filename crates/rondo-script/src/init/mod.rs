@@ -2,13 +2,17 @@
 //! slash commands, prompts, keys and tools.
 //!
 //! # Layout
+//! - `own`: the user's own file, for a host of many sessions.
 //! - `vm`: its Lua, one call at a time on a thread that may block, each within its time; `registered`: what the file
 //!   registers; `handlers`: the handlers of turns; `tool`: its tools.
 
 mod handlers;
+mod own;
 mod registered;
 mod tool;
 mod vm;
+
+pub use own::OwnInit;
 
 use crate::error::message_of;
 use mlua::Value as LuaValue;
@@ -19,12 +23,14 @@ use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::script::{InitFiles, ScriptSession};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Extensions, Notices, Runtime, SetupErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vm::InitVm;
+use vm::{InitVm, Threads};
 
 /// Bytes of a file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Memory of all files together, in bytes.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The extensions of a user, and of the project if it is trusted.
 pub struct Init {
@@ -82,16 +88,26 @@ impl Init {
         if files.is_empty() {
             return Ok(None);
         }
+        let files = files.into_iter().map(InitFile::read);
+        let files: Vec<InitFile> = files.collect::<Result<_>>()?;
         let session = ScriptSession::new(runtime.clone(), ephemeral(settings));
-        let vm = InitVm::new(session, Arc::clone(notices));
+        let vm = InitVm::new(
+            session,
+            Arc::clone(notices),
+            Threads::default(),
+            MEMORY_BYTES_MAX,
+        );
+        Self::run(vm, &files).map(Some)
+    }
+
+    fn run(vm: mlua::Result<InitVm>, files: &[InitFile]) -> Result<Self> {
         let vm = Arc::new(vm.map_err(|error| failed("init.lua", &error))?);
-        for file in &files {
-            let source = read(file)?;
-            vm.run_file(file, &source)
-                .map_err(|error| failed(&file.display().to_string(), &error))?;
+        for file in files {
+            vm.run_file(&file.path, &file.source)
+                .map_err(|error| failed(&file.path.display().to_string(), &error))?;
         }
         let registered = vm.take_registered();
-        Ok(Some(Self { vm, registered }))
+        Ok(Self { vm, registered })
     }
 
     /// Returns what it adds to turns.
@@ -182,6 +198,19 @@ fn ephemeral(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     settings.values.ephemeral = Some(true);
     settings
+}
+
+/// A file, as it was read.
+struct InitFile {
+    path: PathBuf,
+    source: String,
+}
+
+impl InitFile {
+    fn read(path: PathBuf) -> Result<Self> {
+        let source = read(&path)?;
+        Ok(Self { path, source })
+    }
 }
 
 fn read(file: &Path) -> Result<String> {

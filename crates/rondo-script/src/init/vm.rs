@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +33,9 @@ pub(super) const COMMAND_TIME: Duration = Duration::from_secs(60);
 const FILE_TIME: Duration = Duration::from_secs(2);
 /// How long after its time one is waited for, before it is given up.
 const GRACE: Duration = Duration::from_secs(1);
-/// Memory of all files together, in bytes.
-const MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Calls of functions that run at once, in all that share the threads; one that hangs where nothing of Lua runs keeps
+/// its thread until it ends.
+const AT_ONCE_MAX: usize = 16;
 /// The longest name of a command.
 const NAME_BYTES_MAX: usize = 64;
 /// What the files see, in Lua.
@@ -46,7 +47,18 @@ pub(super) struct InitVm {
     shared: Arc<Within>,
     /// Held while a function runs.
     turn: Arc<AsyncMutex<()>>,
+    threads: Threads,
     notices: Arc<dyn Notices>,
+}
+
+/// The threads that functions run on, which the Lua of several turns may share.
+#[derive(Clone)]
+pub(super) struct Threads(Arc<Semaphore>);
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_ONCE_MAX)))
+    }
 }
 
 /// What the functions share.
@@ -102,11 +114,16 @@ impl Within {
 }
 
 impl InitVm {
-    /// Makes an empty one.
+    /// Makes an empty one, which may have so many bytes of memory.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub(super) fn new(session: ScriptSession, notices: Arc<dyn Notices>) -> mlua::Result<Self> {
+    pub(super) fn new(
+        session: ScriptSession,
+        notices: Arc<dyn Notices>,
+        threads: Threads,
+        memory_bytes_max: usize,
+    ) -> mlua::Result<Self> {
         let shared = Arc::new(Within {
             session,
             notices: Arc::clone(&notices),
@@ -116,7 +133,7 @@ impl InitVm {
             commands: AtomicU32::new(0),
             registered: Mutex::default(),
         });
-        let lua = vm::bare(MEMORY_BYTES_MAX)?;
+        let lua = vm::bare(memory_bytes_max)?;
         let core = functions(&lua, &shared)?;
         vm::add_shared(&lua, &core)?;
         let options = vm::options(&lua, INIT_OPTIONS)?;
@@ -129,6 +146,7 @@ impl InitVm {
             lua,
             shared,
             turn: Arc::default(),
+            threads,
             notices,
         })
     }
@@ -180,11 +198,13 @@ impl InitVm {
         }
         let place = timeout(patience, Arc::clone(&self.turn).lock_owned());
         let place = place.await.map_err(|_| late())?;
+        let thread = timeout(patience, Arc::clone(&self.threads.0).acquire_owned());
+        let thread = thread.await.map_err(|_| late())?;
         let (lua, shared) = (self.lua.clone(), Arc::clone(&self.shared));
         let working = spawn_blocking(move || {
             shared.begin(time);
             let called = call(&lua).map_err(|error| message_of(&error));
-            drop(place);
+            drop((place, thread));
             called
         });
         match timeout(patience, working).await {

@@ -8,10 +8,13 @@ use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::signals::Signals;
+use rondo_hub::channel::Channel;
+use rondo_hub::extending::TurnExtensions;
 use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::{Layer, Notices, Runtime};
+use rondo_runtime::{Extensions, Layer, Notices, Runtime};
+use rondo_script::OwnInit;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -24,15 +27,52 @@ impl Notices for Logged {
     }
 }
 
+/// The owner's `init.lua`, which runs anew for each turn.
+struct OwnFile(OwnInit);
+
+impl TurnExtensions for OwnFile {
+    fn of_turn(&self) -> rondo_runtime::error::Result<Extensions> {
+        Ok(self.0.of_turn()?.extensions())
+    }
+}
+
+/// Reads the owner's `init.lua`. Its commands start in the hub's directory.
+fn own_file(
+    runtime: &Runtime,
+    hub_config: &HubConfig,
+    mut settings: Settings,
+) -> Result<Option<OwnFile>> {
+    settings.directory = hub_config.directory(&settings);
+    let own = OwnInit::read(runtime, &settings, Arc::new(Logged))?;
+    Ok(own.map(OwnFile))
+}
+
+/// Opens the hub. Without the owner's file, where there is one, no turn begins.
+fn open(
+    runtime: Runtime,
+    hub_config: &HubConfig,
+    channels: Vec<Arc<dyn Channel>>,
+    own_file: Option<OwnFile>,
+) -> rondo_runtime::error::Result<Hub> {
+    let hub = Hub::open(runtime, hub_config, channels)?;
+    if let Some(own_file) = own_file {
+        hub.extend_turns(Arc::new(own_file));
+    }
+    Ok(hub)
+}
+
 /// Runs the command.
 ///
 /// # Errors
-/// When the configuration makes no sense, or the journal cannot be used.
+/// When the configuration makes no sense, the owner's `init.lua` fails, or the journal cannot be used.
 pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     // Of the user alone: a project says nothing of the hub.
     let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
     let hub_config = HubConfig::of(&settings)?;
     let channels = channels::of(&hub_config, &settings)?;
+    let flags = config::flags(Layer::default(), &settings);
+    let runtime = Runtime::new(env, flags, Arc::new(Logged));
+    let own_file = own_file(&runtime, &hub_config, settings)?;
     if args.check {
         let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();
         output.note(&format!(
@@ -41,15 +81,13 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         ));
         return Ok(Exit::Answer);
     }
-    let flags = config::flags(Layer::default(), &settings);
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads())
         .enable_all()
         .build()
         .map_err(|err| CliError::caused(Exit::Error, err))?;
-    let runtime = Runtime::new(env, flags, Arc::new(Logged));
     let ended = threads.block_on(async {
-        let hub = Hub::open(runtime, &hub_config, channels)?;
+        let hub = open(runtime, &hub_config, channels, own_file)?;
         let stop = CancellationToken::new();
         let mut signals = Signals::listen();
         output.note("the hub is open; Ctrl-C stops it");

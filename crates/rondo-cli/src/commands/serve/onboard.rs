@@ -60,13 +60,14 @@ pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -
     }
     let flags = config::flags(Layer::default(), &settings);
     let runtime = Runtime::new(env.clone(), flags, Arc::new(NoNotices));
+    let own_file = super::own_file(&runtime, &hub_config, settings)?;
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|err| CliError::caused(Exit::Error, err))?;
     let is_answered = threads.block_on(async {
-        let hub = Hub::open(runtime, &hub_config, channels)?;
+        let hub = super::open(runtime, &hub_config, channels, own_file)?;
         output.note("write a message to the assistant now; Ctrl-C ends this");
         first_answer(&hub).await
     })?;
