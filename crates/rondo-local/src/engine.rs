@@ -34,6 +34,15 @@ pub trait Engine: Send {
     /// When the tokens do not fit the context, or computing fails. The sequence is then as before.
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError>;
 
+    /// Computes more tokens as [`extend`](Self::extend) does, where what could follow is not wanted: a
+    /// logit for each token of a vocabulary takes as long as a few layers.
+    ///
+    /// # Errors
+    /// As there.
+    fn advance(&mut self, tokens: &[u32]) -> Result<(), LocalError> {
+        self.extend(tokens).map(drop)
+    }
+
     /// Returns what the state of a sequence depends on besides its tokens.
     fn fingerprint(&self) -> [u8; 32] {
         [0; 32]
@@ -120,6 +129,27 @@ impl CpuEngine {
         self.network.mean(&tokens)
     }
 
+    /// Appends tokens and returns what is made of their states, having gone back where that fails.
+    fn append<T>(
+        &mut self,
+        tokens: &[u32],
+        make: impl FnOnce(&Network, &[f32]) -> Result<T, LocalError>,
+    ) -> Result<T, LocalError> {
+        let position = self.sequence.len();
+        self.check(tokens.len(), position)?;
+        let states = self.network.states(tokens, position, &mut self.lanes);
+        match states.and_then(|states| make(&self.network, &states)) {
+            Ok(made) => {
+                self.sequence.extend_from_slice(tokens);
+                Ok(made)
+            }
+            Err(err) => {
+                self.truncate(position);
+                Err(err)
+            }
+        }
+    }
+
     /// Checks that there are tokens, and that so many fit behind others.
     fn check(&self, tokens: usize, position: usize) -> Result<(), LocalError> {
         let needed = position.saturating_add(tokens);
@@ -154,18 +184,11 @@ impl Engine for CpuEngine {
     }
 
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
-        let position = self.sequence.len();
-        self.check(tokens.len(), position)?;
-        match self.network.forward(tokens, position, &mut self.lanes) {
-            Ok(logits) => {
-                self.sequence.extend_from_slice(tokens);
-                Ok(logits)
-            }
-            Err(err) => {
-                self.truncate(position);
-                Err(err)
-            }
-        }
+        self.append(tokens, Network::logits)
+    }
+
+    fn advance(&mut self, tokens: &[u32]) -> Result<(), LocalError> {
+        self.append(tokens, |_, _| Ok(()))
     }
 
     fn fingerprint(&self) -> [u8; 32] {

@@ -142,7 +142,7 @@ fn read(
             let Some(new) = part.whole.get(computed..).filter(|it| !it.is_empty()) else {
                 continue;
             };
-            if prefill(engine, new, listener)?.is_none() {
+            if !advance(engine, new, listener)? {
                 return Ok(None);
             }
             cache.keep(engine, part);
@@ -164,19 +164,33 @@ fn common_prefix(sequence: &[u32], prompt: &[u32]) -> usize {
     common.min(prompt.len().saturating_sub(1))
 }
 
+/// Computes tokens, at least one, and returns what follows the last one; `None` if the caller left.
 fn prefill(
     engine: &mut dyn Engine,
     tokens: &[u32],
     listener: &dyn Listener,
 ) -> Result<Option<Vec<f32>>, LocalError> {
-    let mut logits = None;
+    let chunks = tokens.len().div_ceil(PREFILL_CHUNK_TOKENS);
+    let (before, last) = tokens.split_at(chunks.saturating_sub(1) * PREFILL_CHUNK_TOKENS);
+    if !advance(engine, before, listener)? || !listener.is_waiting() {
+        return Ok(None);
+    }
+    engine.extend(last).map(Some)
+}
+
+/// Computes tokens whose logits are not wanted; false if the caller left.
+fn advance(
+    engine: &mut dyn Engine,
+    tokens: &[u32],
+    listener: &dyn Listener,
+) -> Result<bool, LocalError> {
     for chunk in tokens.chunks(PREFILL_CHUNK_TOKENS) {
         if !listener.is_waiting() {
-            return Ok(None);
+            return Ok(false);
         }
-        logits = Some(engine.extend(chunk)?);
+        engine.advance(chunk)?;
     }
-    Ok(logits)
+    Ok(true)
 }
 
 struct Reply<'a> {

@@ -113,17 +113,11 @@ impl Network {
         self.layers.iter().map(|_| Lane::new(heads, size)).collect()
     }
 
-    /// Computes `tokens`, which begin at `position`, and returns the logits after the last one.
+    /// Returns the logits after the last of some tokens, whose [`states`](Self::states) these are.
     ///
     /// # Errors
-    /// When a token is not in the table.
-    pub(crate) fn forward(
-        &self,
-        tokens: &[u32],
-        position: usize,
-        cache: &mut [Lane],
-    ) -> Result<Vec<f32>, LocalError> {
-        let states = self.states(tokens, position, cache)?;
+    /// When the table of tokens cannot be computed with.
+    pub(crate) fn logits(&self, states: &[f32]) -> Result<Vec<f32>, LocalError> {
         let last = states.chunks_exact(self.shape.width).next_back();
         let last = self.normed(last.unwrap_or_default());
         let mut logits = Vec::new();
@@ -157,8 +151,11 @@ impl Network {
         normed
     }
 
-    /// Returns what the last layer makes of each token.
-    fn states(
+    /// Computes `tokens`, which begin at `position`, and returns what the last layer makes of each.
+    ///
+    /// # Errors
+    /// When a token is not in the table.
+    pub(crate) fn states(
         &self,
         tokens: &[u32],
         position: usize,

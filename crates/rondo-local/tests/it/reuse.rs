@@ -37,6 +37,11 @@ fn chunks_agree_with_the_whole() {
     }
     assert_eq!(chunked.sequence(), whole.sequence());
     assert_alike(&expected, &logits);
+    let (last, before) = tokens.split_last().unwrap();
+    let mut silent = engine();
+    silent.advance(before).unwrap();
+    assert_eq!(silent.sequence(), before);
+    assert_alike(&expected, &silent.extend(&[*last]).unwrap());
 }
 
 #[test]
@@ -110,5 +115,6 @@ fn the_context_is_never_exceeded() {
     let most = engine.context_tokens();
     let refused = engine.extend(&vec![5; most + 1]).unwrap_err();
     assert!(matches!(refused, LocalError::ContextTooLong { needed, .. } if needed == most + 1));
+    assert!(engine.advance(&vec![5; most + 1]).is_err());
     assert!(engine.sequence().is_empty());
 }
