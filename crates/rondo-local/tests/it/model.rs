@@ -1,10 +1,14 @@
 //! The model port over the real engine.
 
-use crate::support::{ask, engine, request, weights};
+use crate::support::{ask, engine, request, tool, weights};
 use futures_util::StreamExt as _;
 use rondo_core::Model as _;
 use rondo_local::{LocalModel, LocalOptions};
-use rondo_types::{ErrorClass, FinishReason, Message, ModelEvent, ModelRequest, Usage};
+use rondo_types::{
+    CallId, ErrorClass, FinishReason, Message, ModelEvent, ModelRequest, Part, ToolCall,
+    ToolContent, ToolResult, ToolSpec, Usage,
+};
+use serde_json::json;
 use std::sync::Arc;
 
 fn model() -> LocalModel {
@@ -65,6 +69,58 @@ fn an_answer_streams_and_the_next_request_computes_only_what_is_new() {
     let other = ask(&model, short(vec![Message::user("Name a colour.")])).unwrap();
     let shared = usage(&other).cache_read;
     assert!(shared > 10 && shared < usage(&first).input, "{shared}");
+}
+
+#[test]
+fn a_second_step_reads_only_the_call_and_its_result_and_so_does_the_last_one_without_tools() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"]
+    });
+    let model = model();
+    let mut messages = vec![
+        Message::user("How many files are there?"),
+        Message::synthetic_user("<files>\na.txt (2 lines)\n</files>"),
+    ];
+    let asked = |messages: &[Message], tools: Vec<ToolSpec>| {
+        let mut request = request(messages.to_vec(), tools);
+        request.sampling.max_output_tokens = Some(24);
+        usage(&ask(&model, request).unwrap())
+    };
+    let step = |id: &str| {
+        let call = ToolCall {
+            id: CallId::new(id),
+            wire_id: None,
+            name: "exec".into(),
+            arguments: r#"{"command":"ls"}"#.into(),
+            complete: true,
+            opaque: None,
+        };
+        let result = ToolResult {
+            call_id: CallId::new(id),
+            wire_id: None,
+            name: "exec".into(),
+            error: None,
+            content: ToolContent::Text("a.txt\n".into()),
+            blocks: Vec::new(),
+            synthetic: false,
+        };
+        let mut called = Message::assistant("");
+        called.parts = vec![Part::ToolCall(call)];
+        [called, Message::tool_results(vec![result])]
+    };
+    let tools = || vec![tool("exec", &schema)];
+    let first = asked(&messages, tools());
+    messages.extend(step("1"));
+    let second = asked(&messages, tools());
+    messages.extend(step("2"));
+    let last = asked(&messages, Vec::new());
+    assert!(second.cache_read >= first.input, "{first:?} {second:?}");
+    assert!(last.cache_read >= second.input, "{second:?} {last:?}");
+    for usage in [second, last] {
+        assert!(usage.input - usage.cache_read < 80, "{usage:?}");
+    }
 }
 
 #[test]
