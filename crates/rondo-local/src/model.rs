@@ -25,7 +25,7 @@ pub struct LocalOptions {
     /// The bound on a sequence, in tokens.
     pub context_tokens_max: usize,
     /// The directory in which the state of prompts' beginnings is kept for other processes, at most
-    /// 256 MiB in 8 files; none is kept without.
+    /// 256 MiB in 32 files; none is kept without.
     pub prompt_cache: Option<PathBuf>,
 }
 
