@@ -2,12 +2,13 @@
 
 use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::{AskMode, source, working_directory};
-use crate::commands::{editor, report::output_of};
+use crate::commands::{clipboard, editor, report::output_of};
 use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
+use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
-use crate::{repl, user_input};
+use crate::user_input;
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::service::{NoHost, SessionService};
@@ -17,12 +18,18 @@ use rondo_runtime::values::{
 };
 use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
+use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::{
     Added, AtExit, BoxFuture, Colours, Ended, Mouse, Notes, Opening, Options, Program, Told,
 };
 use rondo_types::Message;
-use std::path::Path;
-use std::sync::Arc;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tempfile::NamedTempFile;
+
+/// Images of the clipboard that are attached in one screen.
+const IMAGES_MAX: usize = 64;
 
 /// Returns whether the full screen is opened for these arguments: it was not asked for the line prompt, nothing is
 /// logged to the terminal, and the terminal can show it.
@@ -55,41 +62,32 @@ fn asked(args: &ReplArgs) -> AskArgs {
     }
 }
 
-/// Opens the screen, and returns when it was left.
+/// Opens the screen, and returns when it was left. Where it `is_continued`, what was said before in the session stands in
+/// the terminal's scrollback already.
 ///
 /// # Errors
 /// When the settings make no sense, the session that is named cannot be had, or the terminal cannot be set.
 pub(crate) fn run(
     args: ReplArgs,
+    is_continued: bool,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Exit> {
+) -> Result<Left> {
     let runtime = executor::of_this_thread()?;
-    let mut again = ReplArgs {
-        turn: args.turn.clone(),
-        ..ReplArgs::default()
-    };
-    again.turn.continue_latest = false;
-    let ended = runtime.block_on(open(args, env.clone(), color, early));
+    let left = runtime.block_on(open(args, is_continued, env, color, early));
     // What still waits for the disk or the terminal must not keep the process.
     runtime.shutdown_background();
-    match ended? {
-        (Ended::Quit, _) => Ok(Exit::Answer),
-        (Ended::Terminated, _) => Ok(Exit::Terminated),
-        (Ended::Inline, session) => {
-            again.turn.session = session;
-            repl::run(again, env, color, early)
-        }
-    }
+    left
 }
 
 async fn open(
     args: ReplArgs,
+    is_continued: bool,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<(Ended, Option<String>)> {
+) -> Result<Left> {
     let first = args.prompt.join(" ");
     let args = asked(&args);
     let options = SessionOptions {
@@ -112,10 +110,15 @@ async fn open(
         env,
         servers: settings.mcp.names(),
         init,
+        images: Arc::default(),
     };
     notes.collect();
+    let began_as = RunMode::of(&settings.values);
     let opening = Opening {
-        options: screen_options(&settings, &output),
+        options: Options {
+            is_continued,
+            ..screen_options(&settings, &output)
+        },
         service,
         session,
         settings,
@@ -124,14 +127,28 @@ async fn open(
         first: Some(first).filter(|it| !it.trim().is_empty()),
     };
     let kept = opening.service.clone();
-    let (ended, session) = rondo_tui::open(opening).await?;
-    // Nothing is recorded of a session in which nothing was said.
-    let is_kept = kept.preview(&session, 0).await.is_ok();
-    Ok((ended, is_kept.then(|| session.to_string())))
+    let rondo_tui::Left {
+        ended,
+        session,
+        run_mode,
+    } = rondo_tui::open(opening).await?;
+    Ok(match ended {
+        Ended::Quit => Left::For(Exit::Answer),
+        Ended::Terminated => Left::For(Exit::Terminated),
+        Ended::Inline => {
+            // Nothing is recorded of a session in which nothing was said.
+            let is_kept = kept.preview(&session, 0).await.is_ok();
+            Left::Other(GoesOn {
+                session: is_kept.then(|| session.to_string()),
+                run_mode: Some(run_mode).filter(|it| *it != began_as),
+            })
+        }
+    })
 }
 
 fn screen_options(settings: &Settings, output: &Output) -> Options {
     let values = &settings.values;
+    let theme = values.tui_theme.unwrap_or(ThemeChoice::Auto);
     Options {
         mouse: match values.tui_mouse.unwrap_or(MouseChoice::On) {
             MouseChoice::On => Mouse::On,
@@ -139,32 +156,44 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
             MouseChoice::Off => Mouse::Off,
         },
         colours: match output.stdout_color {
-            true => colours(values.tui_theme.unwrap_or(ThemeChoice::Auto), &settings.env),
+            true => colours(theme, &settings.env),
             false => Colours::None,
         },
+        asks_ground: output.stdout_color && asks_ground(theme, &settings.env),
         is_still: values.tui_motion == Some(MotionChoice::Off),
         at_exit: match values.tui_print.unwrap_or(PrintChoice::All) {
             PrintChoice::All => AtExit::All,
             PrintChoice::Last => AtExit::Last,
             PrintChoice::None => AtExit::None,
         },
+        is_continued: false,
         has_vi_keys: values.edit_keys == Some(EditKeys::Vi),
     }
 }
 
 /// True colours are used where the terminal says that it has them, and which ground it has.
 fn colours(theme: ThemeChoice, env: &Env) -> Colours {
-    let has_true_colours = matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"));
     match theme {
         ThemeChoice::Dark => Colours::Dark,
         ThemeChoice::Light => Colours::Light,
-        ThemeChoice::Auto if has_true_colours => match ground(env) {
+        ThemeChoice::Auto if has_true_colours(env) => match ground(env) {
             Some(true) => Colours::Light,
             Some(false) => Colours::Dark,
             None => Colours::Sixteen,
         },
         ThemeChoice::Auto | ThemeChoice::Terminal => Colours::Sixteen,
     }
+}
+
+fn has_true_colours(env: &Env) -> bool {
+    matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"))
+}
+
+/// Returns whether the terminal is to be asked for its ground: it has true colours, and no variable tells. The console of
+/// Linux and dumb terminals answer nothing.
+fn asks_ground(theme: ThemeChoice, env: &Env) -> bool {
+    let may_answer = !matches!(env.get("TERM"), None | Some("dumb" | "linux"));
+    theme == ThemeChoice::Auto && has_true_colours(env) && ground(env).is_none() && may_answer
 }
 
 /// Returns whether the terminal's ground is light, where `COLORFGBG` tells it: `foreground;background`.
@@ -183,6 +212,7 @@ struct Own {
     servers: Vec<String>,
     /// What `init.lua` adds.
     init: Option<Arc<Init>>,
+    images: Arc<Images>,
 }
 
 impl Program for Own {
@@ -228,8 +258,57 @@ impl Program for Own {
         })
     }
 
+    fn copy(&self, text: String) -> BoxFuture<'static, ()> {
+        let env = self.env.clone();
+        Box::pin(async move {
+            // The terminal has it, too; where neither takes it, there is nothing else to try.
+            let _ = clipboard::copy(&env, &text).await;
+        })
+    }
+
+    fn clipboard_image(&self) -> BoxFuture<'static, rondo_runtime::error::Result<Option<PathBuf>>> {
+        let (env, images) = (self.env.clone(), Arc::clone(&self.images));
+        Box::pin(async move {
+            let image = clipboard::image(&env).await.map_err(for_screen)?;
+            image.map(|it| images.keep(&it)).transpose()
+        })
+    }
+
+    fn is_image(&self, path: &Path) -> bool {
+        user_input::is_image(path)
+    }
+
     fn page(&self, text: &str) -> rondo_runtime::error::Result<()> {
         editor::page(&self.env, text).map_err(for_screen)
+    }
+}
+
+/// Images of the clipboard, in files that are removed with it.
+#[derive(Default)]
+struct Images {
+    files: Mutex<Vec<NamedTempFile>>,
+}
+
+impl Images {
+    fn keep(&self, image: &[u8]) -> rondo_runtime::error::Result<PathBuf> {
+        let failed = |err| {
+            let context = "failed to keep the clipboard's image in a file";
+            SetupError::because(SetupErrorKind::Other, context, err)
+        };
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= IMAGES_MAX {
+            let message = format!("more than {IMAGES_MAX} images of the clipboard were attached");
+            return Err(SetupError::new(SetupErrorKind::Input, message));
+        }
+        let mut file = tempfile::Builder::new()
+            .prefix("clipboard-")
+            .suffix(".png")
+            .tempfile()
+            .map_err(failed)?;
+        file.write_all(image).map_err(failed)?;
+        let path = file.path().to_owned();
+        files.push(file);
+        Ok(path)
     }
 }
 
@@ -256,5 +335,17 @@ mod tests {
         );
         assert_eq!(colours(&[true_colours]), Colours::Sixteen);
         assert_eq!(colours(&[dark]), Colours::Sixteen);
+    }
+
+    #[test]
+    fn the_terminal_is_asked_for_its_ground_where_it_may_answer_and_nothing_else_tells() {
+        let asks = |env: &[(&str, &str)]| asks_ground(ThemeChoice::Auto, &Env::of(env));
+        let (true_colours, term) = (("COLORTERM", "truecolor"), ("TERM", "xterm-256color"));
+        assert!(asks(&[true_colours, term]));
+        assert!(!asks(&[term]));
+        assert!(!asks(&[true_colours, ("TERM", "dumb")]));
+        assert!(!asks(&[true_colours, term, ("COLORFGBG", "15;0")]));
+        let env = Env::of(&[true_colours, term]);
+        assert!(!asks_ground(ThemeChoice::Terminal, &env));
     }
 }

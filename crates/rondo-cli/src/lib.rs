@@ -24,6 +24,7 @@ mod error;
 mod executor;
 mod exit;
 mod full_screen;
+mod interactive;
 mod log;
 mod output;
 mod remember;

@@ -19,6 +19,8 @@ const STDIN_BYTES_MAX: usize = 4 << 20;
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// The bound on an attached image or document, in bytes.
 const MEDIA_BYTES_MAX: u64 = 20 << 20;
+/// Bytes that tell what a file holds.
+const HEAD_BYTES: u64 = 16;
 /// The bound on attached files.
 const FILES_MAX: usize = 64;
 /// How long standard input may be silent before a note says that it is waited for: a parent may keep
@@ -265,6 +267,17 @@ pub(crate) fn attach(name: &str, directory: &Path) -> Result<Part> {
     Ok(Part::text(format!(
         "\n\n<file path=\"{name}\">\n{text}{end}</file>"
     )))
+}
+
+/// Returns whether a file holds an image that can be attached.
+pub(crate) fn is_image(path: &Path) -> bool {
+    // Opening a pipe would wait for whoever writes to it.
+    if !path.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    read.is_ok() && matches!(recognise(&head), Some((_, MediaKind::Image)))
 }
 
 fn check_size(name: &str, size: u64, bytes_max: u64) -> Result<()> {

@@ -24,4 +24,4 @@ mod transcript;
 
 pub use futures_util::future::BoxFuture;
 pub use options::{AtExit, Colours, Mouse, Options};
-pub use run::{Added, Ended, Notes, Opening, Program, Told, open};
+pub use run::{Added, Ended, Left, Notes, Opening, Program, Told, open};

@@ -45,8 +45,12 @@ pub struct Options {
     pub mouse: Mouse,
     /// Its colours.
     pub colours: Colours,
+    /// Whether the terminal is asked which ground it has, for true colours in place of those where it answers.
+    pub asks_ground: bool,
     /// Whether nothing moves by itself.
     pub is_still: bool,
+    /// Whether what was said before in the session stands in the terminal's scrollback already.
+    pub is_continued: bool,
     /// What is printed when it is left.
     pub at_exit: AtExit,
     /// Whether the editing keys are those of vi.

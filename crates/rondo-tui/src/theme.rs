@@ -14,6 +14,9 @@ pub(crate) struct Theme {
     pub(crate) good: Style,
     pub(crate) bad: Style,
     pub(crate) warn: Style,
+    /// Lines that came, and lines that went.
+    pub(crate) added: Style,
+    pub(crate) removed: Style,
     pub(crate) code: Style,
     pub(crate) link: Style,
     pub(crate) keyword: Style,
@@ -125,6 +128,8 @@ impl Theme {
             good: style(|it| it.good),
             bad: style(|it| it.bad).add_modifier(Modifier::BOLD),
             warn: style(|it| it.warn).add_modifier(Modifier::BOLD),
+            added: style(|it| it.good),
+            removed: style(|it| it.bad),
             code: style(|it| it.code),
             link: style(|it| it.link).add_modifier(Modifier::UNDERLINED),
             keyword: style(|it| it.keyword),

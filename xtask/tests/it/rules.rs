@@ -64,7 +64,7 @@ const RULES: [Rule; 15] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The program runs the user's editor; the runtime runs the user's own command for a key, and their pip, before there is any
+        // The program runs the user's editor and the programs of their clipboard; the runtime runs the user's own command for a key, and their pip, before there is any
         // agent. The sandbox tries itself. The build script asks for the C library's version.
         not_in: &[
             "crates/rondo-cli/build.rs",
@@ -72,6 +72,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-launch/",
             "crates/rondo-python/src/unix",
             "crates/rondo-sandbox/src/support.rs",
+            "crates/rondo-cli/src/commands/clipboard",
             "crates/rondo-cli/src/commands/editor",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",
@@ -83,7 +84,8 @@ const RULES: [Rule; 15] = [
         words: &["clap::", "reedline::", "termimad::", "isatty"],
         view: View::Code,
         only_in: &[],
-        not_in: &["crates/rondo-cli/"],
+        // The keys of vi are the line prompt's.
+        not_in: &["crates/rondo-cli/", "crates/rondo-tui/src/prompt/vi"],
         sample: "use clap::Parser;",
     },
     Rule {

@@ -5,13 +5,13 @@ use super::report::{current_dir, exit_of, print_early_result, report, write_fail
 use super::script::ScriptExit;
 use super::{
     answer, ask, attach, chat, completion, config, context, doctor, fork, mcp, memory, models,
-    outbox, policy, profiles, repl, replay, script, serve, session, skills, test, trust, usage,
-    users, wire,
+    outbox, policy, profiles, replay, script, serve, session, skills, test, trust, usage, users,
+    wire,
 };
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::full_screen;
+use crate::interactive;
 use crate::log;
 use crate::output::Output;
 use clap::Parser as _;
@@ -147,10 +147,7 @@ fn started(
         Command::Attach(args) => attach::run(&args, env, color, output),
         // It has an exit code of its own.
         Command::Run(_) => Ok(Exit::Answer),
-        Command::Repl(args) if full_screen::opens(&args, &env, verbose) => {
-            full_screen::run(*args, env, color, output)
-        }
-        Command::Repl(args) => repl::run(*args, env, color, output),
+        Command::Repl(args) => interactive::run(*args, &env, color, verbose, output),
         Command::Fork(args) => fork::run(*args, env, color, format, output),
         Command::Chat(args) => chat::run(args, env, output),
         Command::Users(args) => users::run(args, env, output),

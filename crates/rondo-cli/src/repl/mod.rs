@@ -42,6 +42,7 @@ use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::{Exit, Stop};
+use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
 use chosen::Chosen;
@@ -59,6 +60,7 @@ use rondo_runtime::values::EditKeys;
 use rondo_runtime::{Runtime, Session, SessionOptions};
 use rondo_runtime::{models, profiles, providers, secrets};
 use rondo_script::Init;
+use rondo_tui::prompt::run_mode::RunMode;
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -115,6 +117,10 @@ struct Repl {
     is_lost: bool,
     /// What `init.lua` adds.
     init: Option<Arc<Init>>,
+    /// What runs without asking at the beginning.
+    began_as: RunMode,
+    /// Where the full screen is to go on.
+    goes_on: Option<GoesOn>,
 }
 
 /// Runs the command.
@@ -126,7 +132,7 @@ pub(crate) fn run(
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Exit> {
+) -> Result<Left> {
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
     let restores = args.restore_python;
     let first = args.prompt.join(" ");
@@ -169,7 +175,11 @@ pub(crate) fn run(
     let exit = runtime.block_on(repl.until_the_end());
     // A thread that still waits for a key must not keep the process.
     runtime.shutdown_background();
-    exit
+    let exit = exit?;
+    Ok(match repl.goes_on.take() {
+        Some(goes_on) => Left::Other(goes_on),
+        None => Left::For(exit),
+    })
 }
 
 fn failed(err: io::Error, context: &'static str) -> CliError {
@@ -221,6 +231,7 @@ impl Repl {
             names: names(settings, home.clone()),
             own_keys: init.as_ref().map_or_else(Vec::new, |it| it.keys().to_vec()),
         };
+        let began_as = RunMode::of(&settings.values);
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
             talk: AgentChat::new(session, output, secrets, terminal, shared.clone()),
@@ -237,6 +248,8 @@ impl Repl {
             names_directory: false,
             is_lost: false,
             init,
+            began_as,
+            goes_on: None,
         }
     }
 
@@ -325,6 +338,10 @@ impl Repl {
                     Typed::Line(line) => self.enter(&line).await,
                     Typed::TurnWheel => {
                         self.set_mode(self.mode().next());
+                        Ok(After::Prompt)
+                    }
+                    Typed::NextRunMode => {
+                        self.next_run_mode();
                         Ok(After::Prompt)
                     }
                     Typed::Dropped => Ok(After::Prompt),
@@ -466,6 +483,14 @@ impl Repl {
         }
     }
 
+    /// Changes what runs without asking, from the next question on.
+    fn next_run_mode(&mut self) {
+        let values = &mut self.talk.session.settings.values;
+        let next = RunMode::of(values).next();
+        next.layer().put_over(values);
+        self.talk.output.note(next.explained());
+    }
+
     fn set_directory(&mut self, directory: PathBuf) {
         self.shared.set_directory(directory.clone());
         self.talk.set_directory(directory);
@@ -498,6 +523,7 @@ impl Repl {
         let used = self.talk.books.open().context_tokens;
         Face {
             mode: self.shared.mode(),
+            run_mode: RunMode::of(&settings.values),
             exit_code: self.exit_code,
             directory: place::shown(&settings.directory, self.home.as_deref()),
             branch: place::branch(&settings.directory),

@@ -39,7 +39,8 @@ pub(super) struct Failed {
 }
 /// How many reads of the keyboard wait for the cell.
 const KEYS_MAX: usize = 16;
-const LEFT: &str = "the interpreter goes on, with its variables: Shift-Tab turns back to Python, Ctrl-D leaves `rondo`";
+const LEFT: &str =
+    "the interpreter goes on, with its variables: F2 turns back to Python, Ctrl-D leaves `rondo`";
 
 impl Repl {
     /// Runs a cell and shows what comes of it as Python does. It is recorded before it runs, and when

@@ -52,6 +52,8 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod screen;
+mod screen_desktop;
+mod screen_keys;
 mod screen_shell;
 mod service;
 mod sessions;

@@ -23,6 +23,7 @@ const SCROLLBACK: usize = 20_000;
 /// Ends an answer, a line, a word.
 pub(crate) const ENTER: &str = "\r";
 pub(crate) const TAB: &str = "\t";
+pub(crate) const F2: &str = "\x1bOQ";
 pub(crate) const SHIFT_TAB: &str = "\x1b[Z";
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
@@ -49,13 +50,17 @@ struct Answers {
     clipboard: String,
     /// Titles and other words to what is around the terminal.
     told: Vec<String>,
+    /// The colour of its ground, where it tells that.
+    ground: Option<String>,
+    /// How often kitty's keyboard protocol was switched on and not off again.
+    keyboards: usize,
 }
 
 impl vt100::Callbacks for Answers {
     fn unhandled_csi(
         &mut self,
         screen: &mut vt100::Screen,
-        _: Option<u8>,
+        sign: Option<u8>,
         _: Option<u8>,
         params: &[&[u16]],
         kind: char,
@@ -65,6 +70,14 @@ impl vt100::Callbacks for Answers {
             let answer = format!("\x1b[{};{}R", row + 1, column + 1);
             self.due.extend(answer.into_bytes());
         }
+        match (sign, kind) {
+            (Some(b'>'), 'u') => self.keyboards += 1,
+            (Some(b'<'), 'u') => self.keyboards -= 1,
+            _ => {}
+        }
+        if kind == 'c' {
+            self.due.extend(b"\x1b[?62;22c");
+        }
     }
 
     fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
@@ -72,6 +85,10 @@ impl vt100::Callbacks for Answers {
     }
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
+        if let ([b"11", b"?"], Some(ground)) = (params, &self.ground) {
+            let answer = format!("\x1b]11;rgb:{ground}\x1b\\");
+            return self.due.extend(answer.into_bytes());
+        }
         let params = params.iter().map(|it| String::from_utf8_lossy(it));
         self.told.push(params.collect::<Vec<_>>().join(";"));
     }
@@ -131,6 +148,16 @@ impl Person {
             child,
             root: env.project().parent().unwrap().display().to_string(),
         }
+    }
+
+    /// Gives the terminal a ground of this colour, such as `ff/ff/ff`, which it tells when it is asked.
+    pub(crate) fn set_ground(&mut self, colour: &str) {
+        self.screen.callbacks_mut().ground = Some(colour.to_owned());
+    }
+
+    /// Returns whether keys are asked for in kitty's protocol.
+    pub(crate) fn has_kitty_keys(&self) -> bool {
+        self.screen.callbacks().keyboards > 0
     }
 
     /// Presses keys.

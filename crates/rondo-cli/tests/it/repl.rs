@@ -1,7 +1,7 @@
 //! `rondo repl` as somebody at a terminal meets it.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_C, CTRL_D, ESC, Person, SHIFT_TAB, TAB, UP};
+use crate::person::{CTRL_C, CTRL_D, ENTER, ESC, F2, Person, SHIFT_TAB, TAB, UP};
 use rondo_testkit::{Gate, Script, Server, Step, assert_paired, openai};
 use serde_json::{Value, json};
 
@@ -67,12 +67,42 @@ async fn the_wheel_of_modes_turns_and_keeps_the_line() {
     }
     person.press("half a line").await;
     person.types_behind("› half a line").await;
-    person.press(SHIFT_TAB).await;
+    person.press(F2).await;
     person.types_behind("$ half a line").await;
-    person.press("\x1bOQ").await;
+    person.press(F2).await;
     person.types_behind(">>> half a line").await;
     person.press(CTRL_C).await;
     person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn shift_tab_changes_what_runs_unasked_and_keeps_the_line() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "touch made.txt"})),
+        says("Only a plan."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--yolo"]);
+    person.prompt("agent").await;
+    person.press("make it").await;
+    person.types_behind("› make it").await;
+    person.press(SHIFT_TAB).await;
+    person.sees("what stays within the sandbox runs").await;
+    person.types_behind(" · auto › make it").await;
+    person.press(SHIFT_TAB).await;
+    person
+        .sees("nothing is changed, the answer is a plan")
+        .await;
+    person.types_behind(" · plan › make it").await;
+    person.press(ENTER).await;
+    person.sees("Only a plan.").await;
+    person.prompt("agent").await;
+    assert!(!env.project().join("made.txt").exists());
+    person.press(SHIFT_TAB).await;
+    person.sees("what changes something is asked about").await;
+    person.prompt("agent").await;
     leave(person).await;
 }
 

@@ -1,7 +1,7 @@
 //! Where the prompt works: shell, Python and the agent go there together.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{Person, SHIFT_TAB};
+use crate::person::{F2, Person};
 use crate::repl::{leave, messages, start};
 use rondo_testkit::Server;
 use serde_json::json;
@@ -61,7 +61,7 @@ async fn an_interpreter_that_was_not_there_yet_starts_where_the_shell_is() {
     fs::create_dir(env.project().join("below")).unwrap();
     let mut person = at(&env, &server, "shell").await;
     enters(&mut person, "shell", &["cd below"]).await;
-    person.press(SHIFT_TAB).await;
+    person.press(F2).await;
     person.prompt("python").await;
     person.enter("import os; os.getcwd()[-14:]").await;
     person.sees("'/project/below'").await;
@@ -86,7 +86,7 @@ async fn a_directory_that_is_gone_is_named_in_every_mode_and_left_by_cd() {
         .sees("/project/lost` does not exist any more; `!cd DIR`")
         .await;
     person.prompt("shell").await;
-    person.press(SHIFT_TAB).await;
+    person.press(F2).await;
     person.prompt("python").await;
     person.enter("6 * 7").await;
     person
@@ -94,7 +94,7 @@ async fn a_directory_that_is_gone_is_named_in_every_mode_and_left_by_cd() {
         .await;
     person.sees_below("cannot work in", "`!cd DIR`").await;
     person.prompt("python").await;
-    person.press(SHIFT_TAB).await;
+    person.press(F2).await;
     person.prompt("agent").await;
     person.enter("are you there?").await;
     person

@@ -414,6 +414,41 @@ async fn the_line_prompt_goes_on_with_the_session_and_with_what_was_typed() {
     leave(person).await;
 }
 
+#[tokio::test]
+async fn the_session_goes_on_from_the_line_prompt_to_the_screen_and_back() {
+    let server = serve(vec![says("One."), says("Two."), says("Three.")]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["repl", "-m", "openai/test", "--base-url", &url];
+    let mut person = Person::start(&env, &args);
+    person.prompt("agent").await;
+    person.enter("first").await;
+    person.sees("One.").await;
+    person.prompt("agent").await;
+    person.press(crate::person::SHIFT_TAB).await;
+    person.types_behind(" · auto › ").await;
+    person.press("/screen\r").await;
+    person.is_alternate().await;
+    person.shows("› first").await;
+    person.shows("agent · auto").await;
+    person.press("second\r").await;
+    person.shows("Two.").await;
+    person.shows_times("1 step ·", 2).await;
+    person.press("/screen\r").await;
+    person.types_behind(" · auto › ").await;
+    person.press("third\r").await;
+    person.sees("Three.").await;
+    let sent = server.requests()[2].json()["messages"].to_string();
+    assert!(sent.contains("One.") && sent.contains("Two."), "{sent}");
+    person.types_behind(" · auto › ").await;
+    // What the prompt had printed is not printed again.
+    let all = person.all();
+    for text in ["One.", "Two.", "Three."] {
+        assert_eq!(all.matches(text).count(), 1, "{all}");
+    }
+    leave(person).await;
+}
+
 /// Nothing is read from the terminal, which takes some kilobytes and no more.
 #[tokio::test]
 async fn a_terminal_that_takes_nothing_does_not_hold_up_the_session() {

@@ -1,9 +1,10 @@
 //! What keys of the input do.
 
-use super::keys::{Action, action, key_of, spelled};
+use super::keys::{self, Action, action, key_of, spelled};
 use super::review::Review;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
+use crate::prompt::vi::Wish;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rondo_core::session::Delivery;
 
@@ -16,16 +17,58 @@ impl App {
             self.layer = Layer::Help(0);
             return Vec::new();
         }
+        if std::mem::take(&mut self.is_prefixed)
+            && let Some(action) = keys::prefixed_action(key)
+        {
+            return self.act(action);
+        }
         if let Some(line) = self.added_line(key) {
             return self.enter(&line, Delivery::Steer);
         }
+        if let Some(effects) = self.vi_key(key) {
+            return effects;
+        }
         match action(key) {
             Some(action) => self.act(action),
+            None if spelled(key).as_deref() == Some(keys::PREFIX) => {
+                self.is_prefixed = true;
+                Vec::new()
+            }
             None => {
                 self.edit(key);
                 self.recalled = None;
                 self.complete()
             }
+        }
+    }
+
+    /// Takes a key that is one of vi's.
+    fn vi_key(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
+        let vi = self.vi.as_mut().filter(|it| it.takes(key))?;
+        self.menu = None;
+        let before = self.editor.text().len();
+        let wishes = vi.key(key, &mut self.editor);
+        if self.editor.text().len() != before {
+            self.recalled = None;
+        }
+        let mut effects = Vec::new();
+        for wish in wishes {
+            match wish {
+                Wish::Up => effects.extend(self.previous()),
+                Wish::Down => self.next(),
+                Wish::Search => self.search_history(),
+            }
+        }
+        if let Some(vi) = &mut self.vi {
+            vi.settle(&mut self.editor);
+        }
+        Some(effects)
+    }
+
+    /// Has the next draft begin as all do.
+    fn begin_draft(&mut self) {
+        if let Some(vi) = &mut self.vi {
+            vi.insert();
         }
     }
 
@@ -99,6 +142,7 @@ impl App {
             Action::Previous => return self.previous(),
             Action::Next => self.next(),
             Action::Unfold => drop(self.editor.unfold()),
+            Action::PasteImage => return vec![Effect::PasteImage],
             Action::Redraw => return vec![Effect::Redraw],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Help => self.layer = Layer::Help(0),
@@ -125,6 +169,7 @@ impl App {
             return Vec::new();
         }
         self.menu = None;
+        self.begin_draft();
         let text = self.editor.take();
         self.enter(&text, delivery)
     }
@@ -155,6 +200,7 @@ impl App {
         let is_again = self.is_again(Action::Interrupt);
         if !self.editor.is_empty() {
             self.editor.take();
+            self.begin_draft();
             return Vec::new();
         }
         if self.story.is_in_turn || self.story.runs_cell() {
@@ -255,11 +301,13 @@ pub(super) fn edit(editor: &mut Editor, key: &KeyEvent) {
         "Left" | "Ctrl-B" => editor.left(),
         "Right" => editor.right(),
         "Ctrl-Left" | "Alt-Left" | "Alt-B" => editor.go_to_word_left(),
-        "Ctrl-Right" | "Alt-Right" => editor.go_to_word_right(),
+        "Ctrl-Right" | "Alt-Right" | "Alt-F" => editor.go_to_word_right(),
         "Home" | "Ctrl-A" => editor.go_to_line_start(),
         "End" | "Ctrl-E" => editor.go_to_line_end(),
         "Ctrl-W" | "Alt-Backspace" | "Ctrl-Backspace" => editor.cut_word_left(),
         "Alt-D" | "Ctrl-Delete" => editor.cut_word_right(),
+        "Alt-U" => editor.respell_word(str::to_uppercase),
+        "Alt-L" => editor.respell_word(str::to_lowercase),
         "Ctrl-K" => editor.cut_to_end(),
         "Ctrl-U" => editor.cut_to_start(),
         "Ctrl-Y" => editor.put(),

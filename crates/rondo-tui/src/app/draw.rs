@@ -1,8 +1,9 @@
 //! The frame: the conversation above, what waits and the input below.
 
 use super::{App, Drawn, Layer, help, keys};
+use crate::prompt::vi::Vi;
 use crate::terminal::painter::Moved;
-use crate::text::{Piece, Row, Wrap, clean, columns};
+use crate::text::{Piece, Row, clean, columns};
 use crate::transcript::{Frame, Place};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
@@ -135,65 +136,6 @@ impl App {
         }
     }
 
-    fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
-        let theme = self.theme;
-        let now = self.now;
-        let Layer::Review(review) = &mut self.layer else {
-            return None;
-        };
-        let inner = usize::from(area.width).saturating_sub(4);
-        let prompt = review
-            .question()
-            .map_or(String::new(), |it| clean::exact(&it.prompt));
-        let wrap = Wrap {
-            keeps_blanks: true,
-            ..Wrap::at(inner)
-        };
-        let rows = wrap.lines(&prompt, theme.text);
-        let words = review.words().cloned();
-        let hint_rows = review.hints(now).len() + usize::from(words.is_some());
-        let room = usize::from(area.height)
-            .saturating_sub(3 + hint_rows)
-            .max(1);
-        review.drew(rows.len(), room);
-        let from = review.from();
-        let mut shown: Vec<Row> = rows.iter().skip(from).take(room).cloned().collect();
-        let left = rows.len().saturating_sub(from + room);
-        let foot = match left {
-            0 => "─".repeat(inner),
-            left => format!("── {left} more rows: PageDown "),
-        };
-        shown.push(Row::of(foot, theme.frame));
-        let mut caret = None;
-        if let Some(editor) = &words {
-            let text = editor.text().replace('\n', " ");
-            let at = columns(editor.before());
-            let skip = at.saturating_sub(inner.saturating_sub(3));
-            let visible: String = text.chars().skip(skip).collect();
-            caret = Some((at - skip + 4, shown.len() + 1));
-            shown.push(Row {
-                gutter: vec![Piece::new("› ", theme.accent)],
-                ..Row::of(visible, theme.text)
-            });
-        }
-        for hint in review.hints(now) {
-            shown.push(Row::of(hint, theme.accent));
-        }
-        let (at, count) = review.count();
-        let title = match count {
-            1 => "may this run?".to_owned(),
-            count => format!("may this run? {at} of {count} · Tab: the next"),
-        };
-        let top = panel(buffer, area, &theme.warn, &title, &shown);
-        caret.map(|(x, y)| {
-            let x = u16::try_from(x)
-                .unwrap_or(area.width)
-                .min(area.width.saturating_sub(2));
-            let y = u16::try_from(y).unwrap_or(area.height);
-            Position::new(x, (top + y).min(area.bottom().saturating_sub(1)))
-        })
-    }
-
     pub(super) fn draft_width(&self) -> usize {
         usize::from(self.screen.width).saturating_sub(4).max(2)
     }
@@ -263,14 +205,17 @@ impl App {
         let from = (y + 1).saturating_sub(DRAFT_ROWS_MAX);
         let shown = all.iter().skip(from).take(DRAFT_ROWS_MAX);
         let first = rows.len();
+        let selected = self.vi.as_ref().and_then(Vi::selection).unwrap_or_default();
         for row in shown {
-            let text = self.editor.shown(row);
-            let blank = " ".repeat(inner.saturating_sub(columns(&text)));
+            let [before, within, behind] = self.editor.shown(row, selected);
+            let used = columns(&before) + columns(&within) + columns(&behind);
+            let blank = " ".repeat(inner.saturating_sub(used));
             rows.push(Row {
                 gutter: vec![Piece::new("│ ", theme.frame)],
                 pieces: vec![
-                    Piece::new(text, theme.text),
-                    Piece::new(blank, theme.text),
+                    Piece::new(before, theme.text),
+                    Piece::new(within, theme.selected),
+                    Piece::new(behind + &blank, theme.text),
                     Piece::new(" │", theme.frame),
                 ],
                 ..Row::default()

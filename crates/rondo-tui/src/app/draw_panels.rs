@@ -4,7 +4,7 @@ use super::draw::panel;
 use super::menu::SHOWN_MAX;
 use super::{App, Layer};
 use crate::text::{Piece, Row, clean, columns};
-use crate::transcript::cut;
+use crate::transcript::{cut, plan_row};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use rondo_types::TodoStatus;
@@ -132,25 +132,36 @@ impl App {
 
     pub(super) fn draw_todo(&self, buffer: &mut Buffer, area: Rect) {
         let theme = self.theme;
-        let mut rows: Vec<Row> = self
-            .story
-            .todo
-            .iter()
-            .map(|item| {
-                let (mark, style) = match item.status {
-                    TodoStatus::Done => ("✓ ", theme.dim),
-                    TodoStatus::InProgress => ("● ", theme.accent),
-                    _ => ("○ ", theme.text),
-                };
-                Row {
-                    gutter: vec![Piece::new(mark, style)],
-                    ..Row::of(clean::line(&item.text), style)
-                }
-            })
-            .collect();
+        let inner = usize::from(area.width).saturating_sub(4);
+        let mut rows: Vec<Row> = Vec::new();
+        let mut subagents = self.subagent_rows(inner);
+        for item in &self.story.todo {
+            rows.push(plan_row(item, &theme));
+            if item.status == TodoStatus::InProgress {
+                rows.append(&mut subagents);
+            }
+        }
+        rows.append(&mut subagents);
         if rows.is_empty() {
             rows.push(Row::of("nothing is on it", theme.dim));
         }
         panel(buffer, area, &theme.focus, "to do · any key closes", &rows);
+    }
+
+    /// Returns a branch for each subagent of the turn: what it is to do, and how far it is.
+    fn subagent_rows(&self, width: usize) -> Vec<Row> {
+        let theme = self.theme;
+        let mut rows: Vec<Row> = Vec::new();
+        for (line, child) in self.story.subagents() {
+            let text = format!("{line} · {}", child.state());
+            rows.push(Row {
+                gutter: vec![Piece::new("  ├ ", theme.frame)],
+                ..Row::of(cut(&text, width.saturating_sub(4)), theme.text)
+            });
+        }
+        if let Some(last) = rows.last_mut() {
+            last.gutter = vec![Piece::new("  └ ", theme.frame)];
+        }
+        rows
     }
 }

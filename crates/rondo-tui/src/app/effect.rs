@@ -1,9 +1,10 @@
 //! What the screen wants done: it does nothing itself.
 
-use super::language::RunMode;
+use crate::prompt::run_mode::RunMode;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::service::Cell;
 use rondo_types::{Answer, SessionId};
+use std::path::PathBuf;
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,13 @@ pub(crate) enum Effect {
     },
     /// Put a text on the clipboard.
     Copy(String),
+    /// Attach the image that is on the clipboard.
+    PasteImage,
+    /// Attach the image in a file, or take what was pasted for a text where there is none.
+    PastePath {
+        path: PathBuf,
+        text: String,
+    },
     /// Show a text in the pager.
     Page(String),
     /// Edit the draft elsewhere.

@@ -38,6 +38,7 @@ pub(crate) enum Action {
     Model,
     Sessions,
     Unfold,
+    PasteImage,
     Explain,
     Pane,
     ZoomPane,
@@ -135,7 +136,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(&["Ctrl-O"], Action::Pager, "the whole session in `$PAGER`"),
     bind(
-        &["Ctrl-G"],
+        &["Ctrl-G", "Ctrl-X Ctrl-E"],
         Action::ExternalEditor,
         "edit the draft in `$EDITOR`",
     ),
@@ -151,6 +152,11 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &["Alt-V"],
         Action::Unfold,
         "put a paste's text in place of its chip",
+    ),
+    bind(
+        &["Ctrl-V"],
+        Action::PasteImage,
+        "attach the image on the clipboard (also: paste the path of one)",
     ),
     bind(
         &["Alt-A"],
@@ -192,6 +198,18 @@ pub(crate) const BINDINGS: &[Binding] = &[
 /// Returns what a key does.
 pub(crate) fn action(key: &KeyEvent) -> Option<Action> {
     let spelled = spelled(key)?;
+    let bound = BINDINGS
+        .iter()
+        .find(|it| it.keys.contains(&spelled.as_str()));
+    bound.map(|it| it.action)
+}
+
+/// Begins a key of two.
+pub(crate) const PREFIX: &str = "Ctrl-X";
+
+/// Returns what a key does after [`PREFIX`].
+pub(crate) fn prefixed_action(key: &KeyEvent) -> Option<Action> {
+    let spelled = format!("{PREFIX} {}", spelled(key)?);
     let bound = BINDINGS
         .iter()
         .find(|it| it.keys.contains(&spelled.as_str()));

@@ -7,51 +7,16 @@ use crate::transcript::{Entry as Told, Tone};
 use rondo_core::session::Delivery;
 use rondo_runtime::service::Cell;
 
-/// What runs without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum RunMode {
-    /// What only looks; the rest is asked about.
-    #[default]
-    Ask,
-    /// What stays within the sandbox.
-    Auto,
-    /// Nothing that changes anything: the answer is a plan.
-    Plan,
-}
-
-impl RunMode {
-    fn next(self) -> Self {
-        match self {
-            Self::Ask => Self::Auto,
-            Self::Auto => Self::Plan,
-            Self::Plan => Self::Ask,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::Auto => "auto",
-            Self::Plan => "plan",
-        }
-    }
-}
-
 impl App {
     pub(super) fn next_run_mode(&mut self) -> Vec<Effect> {
         self.run_mode = self.run_mode.next();
-        self.flash(match self.run_mode {
-            RunMode::Ask => "ask: what changes something is asked about, from the next turn on",
-            RunMode::Auto => "auto: what stays within the sandbox runs, from the next turn on",
-            RunMode::Plan => {
-                "plan: nothing is changed, the answer is a plan, from the next turn on"
-            }
-        });
+        self.flash(self.run_mode.explained());
         vec![Effect::RunMode(self.run_mode)]
     }
 
     /// Does what a line says that was entered.
     pub(super) fn enter(&mut self, text: &str, delivery: Delivery) -> Vec<Effect> {
+        self.forget_printed();
         let language = self.language;
         self.history.push(text, language, &self.secrets);
         self.recalled = None;

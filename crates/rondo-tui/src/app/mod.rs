@@ -3,16 +3,17 @@
 //! # Layout
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
 //! - `keys`: the table of keys; `act`: what they do; `effect`: what the screen wants done.
-//! - `draw`, `draw_panels`, `status`: the frame.
+//! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
 //! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
-//! - `pane`: the shell beside the conversation.
+//! - `pane`: the shell beside the conversation; `pasted`: images by their path.
 //! - `select`: selecting and copying; `queue`: messages that wait.
 
 mod act;
 mod activity;
 mod draw;
 mod draw_panels;
+mod draw_review;
 mod effect;
 mod find;
 mod help;
@@ -21,6 +22,7 @@ mod language;
 mod menu;
 mod pane;
 mod panels;
+mod pasted;
 mod queue;
 mod review;
 mod select;
@@ -31,7 +33,6 @@ mod story;
 mod tests;
 
 pub(crate) use effect::Effect;
-pub(crate) use language::RunMode;
 pub(crate) use panels::LISTED_MAX;
 pub(crate) use queue::Waiting;
 
@@ -39,6 +40,8 @@ use crate::options::Options;
 use crate::prompt::editor::Editor;
 use crate::prompt::history::TypedLines;
 use crate::prompt::mode::Mode;
+use crate::prompt::run_mode::RunMode;
+use crate::prompt::vi::Vi;
 use crate::run::Added;
 use crate::theme::Theme;
 use crate::transcript::{Frame, Place, Tone, Viewport};
@@ -55,6 +58,7 @@ use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::UpdateBody;
 use rondo_types::TimeMs;
 use select::Dragged;
+use std::path::Path;
 use story::Story;
 
 /// Rows that a notch of the wheel scrolls, however many events a terminal sends for it: one, three or nine.
@@ -71,6 +75,10 @@ pub(crate) struct App {
     story: Story,
     viewport: Viewport,
     editor: Editor,
+    /// Where the keys are those of vi.
+    vi: Option<Vi>,
+    /// Whether Ctrl-X was pressed, which begins a key of two.
+    is_prefixed: bool,
     queue: Queue,
     pane: ShellPane,
     /// What goes along with the next message.
@@ -185,6 +193,8 @@ impl App {
         } = beginning;
         Self {
             theme: Theme::of(options.colours),
+            vi: options.has_vi_keys.then(Vi::default),
+            is_prefixed: false,
             options,
             story: Story::default(),
             viewport: Viewport::default(),
@@ -300,13 +310,25 @@ impl App {
         self.story.is_in_turn && !matches!(self.story.activity, activity::Activity::Waiting)
     }
 
+    pub(crate) fn run_mode(&self) -> RunMode {
+        self.run_mode
+    }
+
     /// Puts a text into the input.
     pub(crate) fn set_draft(&mut self, text: &str) {
         self.editor.set(text);
     }
 
+    /// Takes what was said before the screen was opened for printed, where it is.
+    fn forget_printed(&mut self) {
+        if std::mem::take(&mut self.options.is_continued) {
+            self.story.transcript.was_printed();
+        }
+    }
+
     /// Returns what the screen has to print to the terminal's own scrollback.
     pub(crate) fn unprinted(&mut self, width: usize, only_last: bool) -> Vec<crate::text::Row> {
+        self.forget_printed();
         let theme = self.theme;
         self.story.transcript.unprinted(width, &theme, only_last)
     }
@@ -354,10 +376,13 @@ impl App {
     fn paste(&mut self, text: &str) -> Vec<Effect> {
         match &mut self.layer {
             Layer::None if self.pane.has_keys() => return self.pane_paste(text),
-            Layer::None => {
-                self.editor.paste(text);
-                self.menu = None;
-            }
+            Layer::None => match pasted::image_path(text) {
+                Some(path) => {
+                    let text = text.to_owned();
+                    return vec![Effect::PastePath { path, text }];
+                }
+                None => self.paste_text(text),
+            },
             Layer::Sessions(panel) => {
                 let line = text.replace('\n', " ");
                 panel
@@ -375,6 +400,23 @@ impl App {
             Layer::Help(_) | Layer::Todo | Layer::Preview(_) => {}
         }
         Vec::new()
+    }
+
+    /// Puts what was pasted into the input.
+    pub(crate) fn paste_text(&mut self, text: &str) {
+        self.editor.paste(text);
+        self.menu = None;
+    }
+
+    /// Puts an image into the input, as a chip that stands for its file.
+    pub(crate) fn attach_image(&mut self, path: &Path) {
+        match pasted::named(path) {
+            Some((name, word)) => self.editor.attach(&name, word),
+            None => self.error(
+                "the path of this image holds characters that cannot be attached",
+                Some("copy the file to another name"),
+            ),
+        }
     }
 
     /// Time went by: the spinner turns.

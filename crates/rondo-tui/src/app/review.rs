@@ -183,10 +183,7 @@ impl App {
             return Vec::new();
         };
         let is_armed = review.is_armed(now);
-        let arguments = review
-            .question()
-            .filter(|it| it.child.is_none())
-            .and_then(|it| self.story.arguments(it.call.as_ref()?));
+        let arguments = review.question().and_then(|it| self.story.asked_about(it));
         // A held key keeps it from answering.
         review.quiet_since = Some(now);
         let spelled = spelled(key).unwrap_or_default();

@@ -24,7 +24,11 @@ impl App {
     }
 
     pub(super) fn input_title(&self) -> String {
-        format!("{} · {}", self.language.name(), self.run_mode.name())
+        let title = format!("{} · {}", self.language.name(), self.run_mode.name());
+        match &self.vi {
+            Some(vi) => format!("{title} · {}", vi.mode().name()),
+            None => title,
+        }
     }
 
     pub(super) fn status_row(&self, width: usize) -> Row {

@@ -2,7 +2,7 @@
 
 use crate::app::activity::Activity;
 use crate::text::clean;
-use crate::transcript::{Answer, Card, CardEnd, Entry, Tone, Transcript, seconds};
+use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Tone, Transcript, seconds};
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_types::{
@@ -244,9 +244,7 @@ impl Story {
             }
             EventBody::TodoChanged { items } => self.todo = items,
             EventBody::ChildEvent { id, event } => {
-                if let Some(line) = child_line(&event) {
-                    self.card(&id, |card| card.child(line));
-                }
+                self.card(&id, |card| card.take_child(&event));
             }
             EventBody::Parked { questions } => {
                 self.questions = questions;
@@ -374,6 +372,25 @@ impl Story {
                 }
             });
         }
+    }
+
+    /// Returns the subagents of the turn, the first one first: the calls that started them, and what they do.
+    pub(crate) fn subagents(&self) -> Vec<(String, &Child)> {
+        let of_turn = self.transcript.latest();
+        let of_turn = of_turn.take_while(|it| !matches!(it.1, Entry::Asked(_)));
+        let subagents = of_turn.filter_map(|it| match it.1 {
+            Entry::Card(card) => Some((card.line(), card.child()?)),
+            _ => None,
+        });
+        let mut subagents: Vec<_> = subagents.collect();
+        subagents.reverse();
+        subagents
+    }
+
+    /// Returns the arguments that a question is about, where they are those of a call of this session.
+    pub(crate) fn asked_about(&self, question: &Question) -> Option<Value> {
+        let call = question.call.as_ref().filter(|_| question.child.is_none());
+        self.arguments(call?)
     }
 
     /// Returns the arguments of a call that is not over.
@@ -513,20 +530,6 @@ fn told_of(end: &CellEnd) -> (bool, String, String) {
                 }
             }
         }
-    }
-}
-
-/// Returns what a subagent did, where it is worth a line.
-fn child_line(event: &TurnEvent) -> Option<String> {
-    match &event.body {
-        EventBody::ToolCallPending {
-            name, arguments, ..
-        } => Some(Card::call(name, arguments).line()),
-        EventBody::Result(result) => {
-            let first = clean::line(result.text.lines().next().unwrap_or_default());
-            Some(format!("{}: {first}", result.stop_reason))
-        }
-        _ => None,
     }
 }
 

@@ -23,10 +23,20 @@ pub(crate) struct Editor {
     column: Option<usize>,
     cut: String,
     undo: Vec<(String, usize)>,
-    /// Whether the last change was a typed letter, which is undone with those before it.
-    was_letter: bool,
+    last: LastAct,
     /// What chips stand for.
     chips: Vec<(String, String)>,
+}
+
+/// What was done last, where it goes together with the same done again.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum LastAct {
+    /// A letter was typed: it is undone with those before it.
+    Letter,
+    /// Something was cut: what is cut next is put in together with it.
+    Cut,
+    #[default]
+    Other,
 }
 
 /// A row of the draft as it is shown: its bytes, and whether its line ends there.
@@ -89,13 +99,31 @@ impl Editor {
     }
 
     fn keep_undo(&mut self, is_letter: bool) {
-        if !(is_letter && self.was_letter) {
+        if !(is_letter && self.last == LastAct::Letter) {
             if self.undo.len() >= UNDO_MAX {
                 self.undo.remove(0);
             }
             self.undo.push((self.text.clone(), self.caret));
         }
-        self.was_letter = is_letter;
+        self.last = match is_letter {
+            true => LastAct::Letter,
+            false => LastAct::Other,
+        };
+    }
+
+    /// Takes what other keys made of the text, and where they left the caret. Returns whether it is not too long.
+    pub(crate) fn become_text(&mut self, text: &str, caret: usize) -> bool {
+        if text.len() > TEXT_BYTES_MAX {
+            return false;
+        }
+        if self.text != text {
+            self.keep_undo(false);
+            text.clone_into(&mut self.text);
+        }
+        if self.caret != caret {
+            self.go(caret);
+        }
+        true
     }
 
     /// Types text at the caret.
@@ -119,11 +147,24 @@ impl Editor {
         if !is_long || self.chips.len() >= CHIPS_MAX || text.len() > TEXT_BYTES_MAX {
             return self.insert(&text);
         }
-        let number = self.chips.len() + 1;
-        let chip = format!(
-            "[paste {number}: {lines} lines, {} characters]",
-            text.chars().count()
+        let characters = text.chars().count();
+        self.chip(
+            &format!("paste {{}}: {lines} lines, {characters} characters"),
+            text,
         );
+    }
+
+    /// Puts in a chip that stands for the word that attaches a file.
+    pub(crate) fn attach(&mut self, name: &str, word: String) {
+        match self.chips.len() < CHIPS_MAX {
+            true => self.chip(&format!("image {{}}: {name}"), word),
+            false => self.insert(&word),
+        }
+    }
+
+    fn chip(&mut self, label: &str, text: String) {
+        let number = (self.chips.len() + 1).to_string();
+        let chip = format!("[{}]", label.replacen("{}", &number, 1));
         self.chips.push((chip.clone(), text));
         self.insert(&chip);
     }
@@ -199,7 +240,11 @@ impl Editor {
     pub(crate) fn go(&mut self, to: usize) {
         self.caret = self.text.floor_char_boundary(to);
         self.column = None;
-        self.was_letter = false;
+        self.last = LastAct::Other;
+    }
+
+    pub(crate) fn caret(&self) -> usize {
+        self.caret
     }
 
     fn word_left(&self) -> usize {
@@ -221,16 +266,34 @@ impl Editor {
         self.go(self.word_right());
     }
 
+    /// Writes the rest of the word, or the next one, in other letters.
+    pub(crate) fn respell_word(&mut self, respelled: impl Fn(&str) -> String) {
+        let (from, to) = (self.caret, self.word_right());
+        let word = respelled(self.text.get(from..to).unwrap_or_default());
+        self.keep_undo(false);
+        self.text.replace_range(from..to, &word);
+        self.go(from + word.len());
+    }
+
     /// Cuts the word before the caret.
     pub(crate) fn cut_word_left(&mut self) {
-        let from = self.word_left();
-        self.cut = self.remove(from, self.caret);
+        self.cut_out(self.word_left(), self.caret);
     }
 
     /// Cuts the word after the caret.
     pub(crate) fn cut_word_right(&mut self) {
-        let to = self.word_right();
-        self.cut = self.remove(self.caret, to);
+        self.cut_out(self.caret, self.word_right());
+    }
+
+    fn cut_out(&mut self, from: usize, to: usize) {
+        let (was_cut, goes_back) = (self.last == LastAct::Cut, from < self.caret);
+        let gone = self.remove(from, to);
+        match (was_cut, goes_back) {
+            (false, _) => self.cut = gone,
+            (true, true) => self.cut.insert_str(0, &gone),
+            (true, false) => self.cut.push_str(&gone),
+        }
+        self.last = LastAct::Cut;
     }
 
     fn line_start(&self) -> usize {
@@ -258,13 +321,12 @@ impl Editor {
         } else {
             end
         };
-        self.cut = self.remove(self.caret, end);
+        self.cut_out(self.caret, end);
     }
 
     /// Cuts to the beginning of the line.
     pub(crate) fn cut_to_start(&mut self) {
-        let start = self.line_start();
-        self.cut = self.remove(start, self.caret);
+        self.cut_out(self.line_start(), self.caret);
     }
 
     /// Puts in what was cut last.
@@ -277,7 +339,7 @@ impl Editor {
         if let Some((text, caret)) = self.undo.pop() {
             (self.text, self.caret) = (text, caret);
             self.column = None;
-            self.was_letter = false;
+            self.last = LastAct::Other;
         }
     }
 
@@ -304,7 +366,7 @@ impl Editor {
             at += letter.len();
         }
         self.caret = at;
-        self.was_letter = false;
+        self.last = LastAct::Other;
         true
     }
 
@@ -347,10 +409,14 @@ impl Editor {
         (before.graphemes(true).map(shown_width).sum(), at)
     }
 
-    /// Returns a row as it is shown.
-    pub(crate) fn shown(&self, row: &DraftRow) -> String {
-        let text = self.text.get(row.from..row.to).unwrap_or_default();
-        text.graphemes(true).map(shown_letter).collect()
+    /// Returns a row as it is shown: what stands before a range of the text, within it and behind it.
+    pub(crate) fn shown(&self, row: &DraftRow, range: (usize, usize)) -> [String; 3] {
+        let from = range.0.clamp(row.from, row.to);
+        let to = range.1.clamp(from, row.to);
+        [(row.from, from), (from, to), (to, row.to)].map(|(from, to)| {
+            let text = self.text.get(from..to).unwrap_or_default();
+            text.graphemes(true).map(shown_letter).collect()
+        })
     }
 }
 
@@ -393,6 +459,49 @@ mod tests {
         assert_eq!((editor.text(), editor.caret), ("ne two", 1));
         editor.undo();
         assert_eq!(editor.text(), "one two");
+    }
+
+    #[test]
+    fn what_is_cut_at_once_is_put_in_together() {
+        let mut editor = of("one two three four");
+        editor.cut_word_left();
+        editor.cut_word_left();
+        editor.put();
+        assert_eq!(editor.text(), "one two three four");
+        editor.go_to_line_start();
+        editor.cut_word_right();
+        editor.cut_to_end();
+        editor.put();
+        editor.put();
+        assert_eq!(editor.text(), "one two three fourone two three four");
+        // A move in between begins anew.
+        editor.cut_word_left();
+        editor.go_to_line_start();
+        editor.cut_word_right();
+        editor.put();
+        assert_eq!(editor.text(), "one two three fourone two three ");
+    }
+
+    #[test]
+    fn words_are_respelled_from_the_caret_on() {
+        let mut editor = of("one straße x");
+        editor.go(3);
+        editor.respell_word(str::to_uppercase);
+        assert_eq!(
+            (editor.text(), editor.before()),
+            ("one STRASSE x", "one STRASSE")
+        );
+        editor.undo();
+        assert_eq!(editor.text(), "one straße x");
+    }
+
+    #[test]
+    fn a_row_is_shown_in_the_parts_of_a_selection() {
+        let editor = of("ab\ncd");
+        let rows = editor.rows(10);
+        assert_eq!(editor.shown(&rows[0], (1, 4)), ["a", "b", ""]);
+        assert_eq!(editor.shown(&rows[1], (1, 4)), ["", "c", "d"]);
+        assert_eq!(editor.shown(&rows[1], (0, 0)), ["", "", "cd"]);
     }
 
     #[test]

@@ -214,24 +214,22 @@ pub const TABLE: &[Entry] = &[
         "[JOB]",
         "stop a job of the shell, or the running turn",
     ),
-    entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
-];
-
-/// Commands that only the full screen has.
-pub const OF_SCREEN: &[Entry] = &[
-    entry(
-        Command::Copy,
-        "copy",
-        "[NUMBER]",
-        "copy the last answer, or a code block of it by its number",
-    ),
     entry(
         Command::Screen,
         "screen",
         "",
-        "go on with the session at the line prompt",
+        "go on with the session on the full screen, or at the line prompt",
     ),
+    entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
 ];
+
+/// Commands that only the full screen has.
+pub const OF_SCREEN: &[Entry] = &[entry(
+    Command::Copy,
+    "copy",
+    "[NUMBER]",
+    "copy the last answer, or a code block of it by its number",
+)];
 
 /// Returns the command of the full screen of that name.
 #[must_use]
@@ -241,7 +239,8 @@ pub fn find_on_screen(name: &str) -> Option<Command> {
 }
 
 const KEYS: &str = "
-Tab on an empty line, or Shift-Tab, switches between agent, shell and python.
+Tab on an empty line, or F2 on any, switches between agent, shell and python.
+Shift-Tab changes what runs without asking: ask, auto, plan.
 `/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.
 Alt-Enter starts a new line. Ctrl-R searches the history.
 While a turn runs, a line that you enter is delivered before its next step.

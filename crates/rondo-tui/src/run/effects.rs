@@ -8,6 +8,7 @@ use rondo_core::session::Delivery;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::KeptSession;
 use rondo_types::{Message, Part, SessionId};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -28,6 +29,10 @@ pub(super) enum Done {
     Files(Vec<String>),
     /// A command of the user's has the agent asked.
     Ask(String),
+    /// An image is at hand, in this file.
+    Image(PathBuf),
+    /// What was pasted is a text like any other.
+    Pasted(String),
     /// Something was done, in words.
     Note(String),
     /// Something failed.
@@ -88,6 +93,8 @@ impl Runner {
             }
             Effect::Resume => session.resume(),
             Effect::Added { name, rest } => self.added_command(name, rest),
+            Effect::PasteImage => self.clipboard_image(),
+            Effect::PastePath { path, text } => self.pasted_path(path, text),
             effect => drop(self.of_lists(&effect)),
         }
     }
@@ -111,6 +118,34 @@ impl Runner {
                 Ok(Told::Show(text)) => Done::Note(text),
                 Ok(Told::Ask(question)) => Done::Ask(question),
                 Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to tell.
+            let _ = done.send(result).await;
+        });
+    }
+
+    fn clipboard_image(&self) {
+        let (image, done) = (self.program.clipboard_image(), self.done.0.clone());
+        tokio::spawn(async move {
+            let result = match image.await {
+                Ok(Some(path)) => Done::Image(path),
+                Ok(None) => Done::Note("there is no image on the clipboard".to_owned()),
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to tell.
+            let _ = done.send(result).await;
+        });
+    }
+
+    fn pasted_path(&self, path: PathBuf, text: String) {
+        let (program, done) = (Arc::clone(&self.program), self.done.0.clone());
+        let path = self.settings.directory.join(path);
+        tokio::spawn(async move {
+            let of_file = path.clone();
+            let is_image = spawn_blocking(move || program.is_image(&of_file)).await;
+            let result = match is_image {
+                Ok(true) => Done::Image(path),
+                _ => Done::Pasted(text),
             };
             // Without the loop there is nobody to tell.
             let _ = done.send(result).await;
@@ -158,6 +193,8 @@ impl Runner {
             Done::Preview(session, messages) => self.app.previews(session, &messages),
             Done::Files(files) => self.app.knows_files(files),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
+            Done::Image(path) => self.app.attach_image(&path),
+            Done::Pasted(text) => self.app.paste_text(&text),
             Done::Note(text) => self.app.note(&text),
             Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
         }
@@ -176,6 +213,7 @@ impl Runner {
         let encoded = STANDARD.encode(text);
         self.writer
             .write(format!("\x1b]52;c;{encoded}\x07").into_bytes());
+        tokio::spawn(self.program.copy(text.to_owned()));
         let lines = match text.lines().count() {
             1 => "copied 1 line".to_owned(),
             lines => format!("copied {lines} lines"),

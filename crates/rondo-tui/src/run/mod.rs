@@ -18,9 +18,11 @@ mod shell;
 
 pub use notes::Notes;
 
-use crate::app::{App, Beginning, Effect, RunMode};
-use crate::options::Options;
+use crate::app::{App, Beginning, Effect};
+use crate::options::{Colours, Options};
 use crate::prompt::history::{self, TypedLines};
+use crate::prompt::run_mode::RunMode;
+use crate::terminal::ground::{self, Heard, Late};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
@@ -38,14 +40,13 @@ use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Subscription, Update};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Layer, parking, secrets};
 use rondo_types::{Message, SessionId, TimeMs};
 use shell::ShellLink;
 use std::fs::File;
 use std::future::pending;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -85,6 +86,20 @@ pub trait Program: Send + Sync + 'static {
     fn command(&self, _name: String, _rest: String) -> BoxFuture<'static, Result<Told>> {
         Box::pin(async { Ok(Told::Nothing) })
     }
+
+    /// Puts a text on the clipboard of the user's desktop, where there is one.
+    fn copy(&self, _text: String) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+
+    /// Saves an image of that clipboard in a file that lives as long as the program, and returns its path; none where
+    /// there is no image.
+    fn clipboard_image(&self) -> BoxFuture<'static, Result<Option<PathBuf>>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Returns whether a file is an image that can be attached.
+    fn is_image(&self, path: &Path) -> bool;
 
     /// Shows a text in the user's pager.
     ///
@@ -142,17 +157,32 @@ pub enum Ended {
     Terminated,
 }
 
-/// Opens the screen, and returns when it was left, with the session that was shown last. To be called within a runtime of tokio, with standard input and
+/// What there was when the screen was left.
+#[derive(Debug, Clone)]
+pub struct Left {
+    /// How it was left.
+    pub ended: Ended,
+    /// The session that was shown last.
+    pub session: SessionId,
+    /// What ran without asking.
+    pub run_mode: RunMode,
+}
+
+/// Opens the screen, and returns when it was left. To be called within a runtime of tokio, with standard input and
 /// output at a terminal.
 ///
 /// # Errors
 /// When the terminal cannot be set.
-pub async fn open(opening: Opening) -> Result<(Ended, SessionId)> {
+pub async fn open(opening: Opening) -> Result<Left> {
     let (mut runner, first) = Runner::start(opening)?;
     runner.act(first).await;
     let ended = runner.until_the_end().await;
     runner.close(ended).await;
-    Ok((ended, runner.session.id().clone()))
+    Ok(Left {
+        ended,
+        session: runner.session.id().clone(),
+        run_mode: runner.app.run_mode(),
+    })
 }
 
 struct Runner {
@@ -165,6 +195,7 @@ struct Runner {
     updates: Subscription,
     /// None while another program reads them.
     keys: Option<Keyboard>,
+    late: Late,
     told: Signals,
     modes: Modes,
     writer: Writer,
@@ -201,7 +232,7 @@ impl Runner {
             service,
             session,
             settings,
-            options,
+            mut options,
             program,
             notes,
             first,
@@ -217,7 +248,8 @@ impl Runner {
             .as_ref()
             .map_or_else(ToString::to_string, ModelTarget::full_name);
         let context_max = target.ok().and_then(|it| it.facts.context_tokens);
-        let mouse = options.mouse;
+        let modes = Modes::open(options.mouse).map_err(no_terminal)?;
+        let heard = ask_ground(&mut options)?;
         let mut app = App::new(Beginning {
             options,
             model,
@@ -226,13 +258,14 @@ impl Runner {
             actor: parking::user(&settings.env),
             history: typed_before(&settings),
             secrets: secrets::of_env(&settings),
-            run_mode: run_mode(&settings),
+            run_mode: RunMode::of(&settings.values),
             added: program.added(),
             now,
         });
         let updates = session.subscribe(Cursor::START);
-        let modes = Modes::open(mouse).map_err(no_terminal)?;
         let effects = app.begin(first.as_deref());
+        // It may have been typed for something else, so only the user enters it.
+        app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
         let runner = Self {
             app,
             service,
@@ -242,6 +275,7 @@ impl Runner {
             notes,
             updates,
             keys: Some(Keyboard::listen()),
+            late: Late::after(&heard),
             told,
             modes,
             writer,
@@ -366,6 +400,9 @@ impl Runner {
         if let Event::Resize(width, height) = event {
             self.area = Rect::new(0, 0, width, height);
         }
+        if self.late.takes(&event) {
+            return;
+        }
         let now = self.clock.now();
         let effects = self.app.event(event, now);
         self.is_stale = true;
@@ -443,18 +480,24 @@ impl Runner {
     }
 }
 
+/// Asks the terminal for its ground, where that is to be done, and takes the colours for it.
+fn ask_ground(options: &mut Options) -> Result<Heard> {
+    if !options.asks_ground {
+        return Ok(Heard::default());
+    }
+    let heard = ground::ask().map_err(no_terminal)?;
+    match heard.is_light {
+        Some(true) => options.colours = Colours::Light,
+        Some(false) => options.colours = Colours::Dark,
+        None => {}
+    }
+    Ok(heard)
+}
+
 fn typed_before(settings: &Settings) -> TypedLines {
     let file = settings.paths.state.join(history::FILE);
     let is_kept = settings.values.ephemeral != Some(true);
     TypedLines::read(is_kept.then_some(file), KeyNames::of(settings))
-}
-
-fn run_mode(settings: &Settings) -> RunMode {
-    match (settings.values.plan, settings.values.approval) {
-        (Some(true), _) => RunMode::Plan,
-        (_, Some(ApprovalMode::Auto)) => RunMode::Auto,
-        _ => RunMode::Ask,
-    }
 }
 
 async fn next_key(keys: &mut Option<Keyboard>) -> Option<io::Result<Event>> {

@@ -2,14 +2,13 @@
 
 use super::effects::Done;
 use super::{Ended, Runner};
-use crate::app::{Effect, LISTED_MAX, RunMode};
+use crate::app::{Effect, LISTED_MAX};
 use rondo_policy::{AllowedDirs, GateOptions};
 use rondo_runtime::error::Result;
 use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::service::{Cell, Cursor, LentPython, SessionHandle};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -32,7 +31,7 @@ impl Runner {
             Effect::Profile(name) => self.set_profile(name),
             Effect::Allow(pattern) => self.allow(pattern),
             Effect::RunMode(mode) => {
-                self.set_run_mode(*mode);
+                self.choose(mode.layer());
                 Ok(())
             }
             Effect::Own { cell, is_shared } => self.own(cell.clone(), *is_shared),
@@ -171,17 +170,6 @@ impl Runner {
     fn choose(&mut self, layer: Layer) {
         self.session.choose(layer.clone());
         layer.put_over(&mut self.chosen);
-    }
-
-    fn set_run_mode(&mut self, mode: RunMode) {
-        self.choose(Layer {
-            approval: Some(match mode {
-                RunMode::Auto => ApprovalMode::Auto,
-                RunMode::Ask | RunMode::Plan => ApprovalMode::Ask,
-            }),
-            plan: Some(mode == RunMode::Plan),
-            ..Layer::default()
-        });
     }
 
     /// Runs a person's own cell, in a shell or an interpreter that is started for the first one.

@@ -1,20 +1,25 @@
 //! A tool call, or a person's own cell: what runs, what it writes, and how it ended.
 
+use super::child::Child;
+use super::diff::Diff;
 use super::entry::{MARGIN, cut};
 use crate::text::clean::{self, LiveText};
 use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
+use rondo_types::{TodoItem, TodoStatus, TurnEvent};
 use serde_json::Value;
 
 /// Bytes of output that a card keeps: of more, its end.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// Rows of output that are shown while the card is not open.
 const ROWS_SHOWN: usize = 5;
+/// Rows of a change that are shown while the card is not open.
+const DIFF_ROWS_SHOWN: usize = 20;
 /// Rows of an open card.
 const OPEN_ROWS_MAX: usize = 2_000;
-/// What subagents did, that is kept.
-const CHILD_LINES_MAX: usize = 64;
+/// The tool of the agent's to-do list.
+const TODO: &str = "todo";
 /// Arguments that say most about a call, the best first.
 const TELLING: [&str; 8] = [
     "command", "path", "pattern", "query", "url", "name", "task", "code",
@@ -47,8 +52,10 @@ pub(crate) struct Card {
     live: LiveText,
     /// Bytes of output that are not kept.
     left_out: usize,
-    /// What subagents do, by their calls.
-    children: Vec<String>,
+    /// What it changed, where its result says so: shown in place of the output.
+    diff: Option<Diff>,
+    /// The subagent that it started.
+    child: Option<Child>,
 }
 
 impl Card {
@@ -56,7 +63,7 @@ impl Card {
     pub(crate) fn call(name: &str, arguments: &Value) -> Self {
         Self {
             name: clean::line(name),
-            told: told(arguments),
+            told: told(name, arguments),
             arguments: arguments.clone(),
             ..Self::default()
         }
@@ -98,7 +105,7 @@ impl Card {
 
     /// Changes its arguments.
     pub(crate) fn set_arguments(&mut self, arguments: &Value) {
-        self.told = told(arguments);
+        self.told = told(&self.name, arguments);
         self.arguments = arguments.clone();
     }
 
@@ -124,30 +131,38 @@ impl Card {
         self.is_running = false;
         self.end = Some(end);
         if self.output.is_empty() {
-            let text = match result {
-                Value::String(text) => text.clone(),
-                Value::Null => String::new(),
-                other => serde_json::to_string_pretty(other).unwrap_or_default(),
+            let diff = result.get("diff").and_then(Value::as_str);
+            self.diff = diff.and_then(|it| Diff::unified(&clean::text(it)));
+            let answer = result.get("answer").and_then(Value::as_str);
+            let text = match (result, diff) {
+                (_, Some(diff)) if self.diff.is_some() => diff.to_owned(),
+                _ if self.child.is_some() && answer.is_some() => {
+                    answer.unwrap_or_default().to_owned()
+                }
+                (Value::String(text), _) => text.clone(),
+                (Value::Null, _) => String::new(),
+                (other, _) => serde_json::to_string_pretty(other).unwrap_or_default(),
             };
             self.push(&text);
         }
     }
 
-    /// Notes what a subagent does.
-    pub(crate) fn child(&mut self, line: String) {
-        if self.children.len() >= CHILD_LINES_MAX {
-            self.children.remove(0);
-        }
-        self.children.push(line);
+    /// Takes what happened in the session of a subagent.
+    pub(crate) fn take_child(&mut self, event: &TurnEvent) {
+        self.child.get_or_insert_default().take(event);
+    }
+
+    /// Returns the subagent that it started.
+    pub(crate) fn child(&self) -> Option<&Child> {
+        self.child.as_ref()
     }
 
     pub(super) fn source(&self) -> String {
         let mut text = self.line();
-        for child in &self.children {
-            text.push_str("\n  ");
-            text.push_str(child);
+        if let Some(child) = &self.child {
+            text.push_str(&child.source());
         }
-        if let Some(end) = &self.end {
+        if let Some(end) = self.end.as_ref().filter(|it| !it.said.is_empty()) {
             text.push_str(&format!(" [{}]", end.said));
         }
         format!("{text}\n{}", self.output.trim_end())
@@ -166,7 +181,15 @@ impl Card {
             };
             rows.extend(bar.lines(&arguments, theme.text));
         }
-        self.child_rows(&bar, theme, is_open, &mut rows);
+        let gutter = Piece::new(format!("{MARGIN}│ "), theme.frame);
+        rows.extend(self.branch_rows(&gutter, width, theme, is_open));
+        if !self.plan().is_empty() {
+            return rows;
+        }
+        if let Some(diff) = &self.diff {
+            rows.extend(diff_rows(diff, width, theme, is_open));
+            return rows;
+        }
         let output = self.output.trim_end();
         if output.is_empty() {
             return rows;
@@ -185,22 +208,24 @@ impl Card {
         rows
     }
 
-    fn child_rows(&self, bar: &Wrap, theme: &Theme, is_open: bool, rows: &mut Vec<Row>) {
-        let all = self.children.len();
-        let from = match is_open {
-            true => 0,
-            false => all.saturating_sub(ROWS_SHOWN),
-        };
-        let shown = self.children.get(from..).unwrap_or_default();
-        for (at, child) in shown.iter().enumerate() {
-            let branch = if at + 1 == shown.len() {
-                "└ "
-            } else {
-                "├ "
-            };
-            let line = cut(&format!("{branch}{child}"), bar.width.saturating_sub(6));
-            rows.extend(bar.lines(&line, theme.dim));
+    /// Lays out what stands between the head and the output: what a subagent does, or the agent's plan.
+    fn branch_rows(&self, bar: &Piece, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
+        let inner = width.saturating_sub(columns(&bar.text));
+        let max = if is_open { usize::MAX } else { ROWS_SHOWN };
+        let child = self.child.as_ref();
+        let mut rows = child.map_or_else(Vec::new, |it| it.rows(inner, theme, max));
+        rows.extend(self.plan().iter().map(|it| plan_row(it, theme)));
+        for row in &mut rows {
+            row.gutter.insert(0, bar.clone());
         }
+        rows
+    }
+
+    /// Returns the list that a call of the to-do list writes.
+    fn plan(&self) -> Vec<TodoItem> {
+        let items = self.arguments.get("items").filter(|_| self.name == TODO);
+        let items = items.and_then(|it| serde_json::from_value(it.clone()).ok());
+        items.unwrap_or_default()
     }
 
     fn head(&self, width: usize, theme: &Theme) -> Row {
@@ -237,6 +262,39 @@ impl Card {
     }
 }
 
+/// Lays out an item of the agent's plan.
+pub(crate) fn plan_row(item: &TodoItem, theme: &Theme) -> Row {
+    let (mark, style) = match item.status {
+        TodoStatus::Done => ("✓ ", theme.dim),
+        TodoStatus::InProgress => ("● ", theme.accent),
+        TodoStatus::Pending => ("○ ", theme.text),
+    };
+    Row {
+        gutter: vec![Piece::new(mark, style)],
+        ..Row::of(clean::line(&item.text), style)
+    }
+}
+
+/// Lays out what a call changed.
+fn diff_rows(diff: &Diff, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
+    let bar = Piece::new(format!("{MARGIN}│ "), theme.frame);
+    let mut rows = diff.rows(width.saturating_sub(columns(&bar.text)), theme);
+    let max = if is_open {
+        OPEN_ROWS_MAX
+    } else {
+        DIFF_ROWS_SHOWN
+    };
+    let hidden = rows.len().saturating_sub(max);
+    rows.truncate(max);
+    if hidden > 0 {
+        rows.push(Row::of(format!("… {hidden} more rows (Alt-E)"), theme.dim));
+    }
+    for row in &mut rows {
+        row.gutter.insert(0, bar.clone());
+    }
+    rows
+}
+
 /// Returns seconds as people read them.
 pub(crate) fn seconds(ms: u64) -> String {
     match ms {
@@ -258,7 +316,11 @@ fn tail(text: &str, lines_max: usize, width: usize) -> &str {
     }
 }
 
-fn told(arguments: &Value) -> String {
+fn told(name: &str, arguments: &Value) -> String {
+    let items = arguments.get("items").and_then(Value::as_array);
+    if let (TODO, Some(items)) = (name, items) {
+        return format!("{} items", items.len());
+    }
     let telling = TELLING
         .iter()
         .find_map(|key| arguments.get(key)?.as_str())
@@ -335,6 +397,35 @@ mod tests {
         }
         assert!(card.output.len() <= OUTPUT_BYTES_MAX * 5 / 4 + 64);
         assert!(card.output.ends_with("99999 some words of output\n"));
+    }
+
+    #[test]
+    fn a_change_is_shown_as_a_difference() {
+        let arguments = json!({"path": "a", "old_string": "one", "new_string": "two"});
+        let mut card = Card::call("edit_file", &arguments);
+        let diff = "--- a\n+++ a\n@@ -3 +3 @@\n-on\u{1b}[2Je\n+two\n";
+        let end = CardEnd {
+            is_ok: true,
+            said: String::new(),
+            took_ms: None,
+        };
+        card.finish(end, &json!({"path": "a", "replacements": 1, "diff": diff}));
+        assert_eq!(
+            shown(&card, false),
+            ["✓ edit_file a", "  │ 3 - one", "  │ 3 + two"]
+        );
+    }
+
+    #[test]
+    fn the_agents_plan_is_shown_item_by_item() {
+        let items =
+            json!([{"text": "look", "status": "done"}, {"text": "mend", "status": "in_progress"}]);
+        let mut card = Card::call("todo", &json!({ "items": items }));
+        card.push("[x] look\n");
+        assert_eq!(
+            shown(&card, false),
+            ["○ todo 2 items", "  │ ✓ look", "  │ ● mend"]
+        );
     }
 
     #[test]

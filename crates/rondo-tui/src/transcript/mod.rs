@@ -1,15 +1,20 @@
 //! The conversation as it is shown: entries, laid out when they come into view.
 //!
 //! # Layout
-//! - `entry`: one entry; `card`: a tool call or a person's own cell.
+//! - `entry`: one entry; `card`: a tool call or a person's own cell; `diff`: a change of a text; `child`: what a
+//!   subagent does.
 //! - `viewport`: what part is on the screen; `find`: looks for words in all of it.
 
 mod card;
+mod child;
+mod diff;
 mod entry;
 mod find;
 mod viewport;
 
-pub(crate) use card::{Card, CardEnd, seconds};
+pub(crate) use card::{Card, CardEnd, plan_row, seconds};
+pub(crate) use child::Child;
+pub(crate) use diff::Diff;
 pub(crate) use entry::{Answer, Entry, Tone, cut};
 pub(crate) use viewport::{Frame, Place, Viewport};
 
@@ -103,6 +108,13 @@ impl Transcript {
     pub(crate) fn text(&self) -> String {
         let texts = self.items.iter().map(|it| it.entry.source());
         texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Takes all of it for printed.
+    pub(crate) fn was_printed(&mut self) {
+        for item in &mut self.items {
+            item.is_printed = true;
+        }
     }
 
     /// Returns the rows of what was not printed yet, and takes it for printed.

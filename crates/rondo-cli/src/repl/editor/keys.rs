@@ -13,6 +13,8 @@ use rondo_script::InitKey;
 pub(super) const MENU: &str = "completions";
 /// The host command that switches the prompt to its next mode.
 const NEXT_MODE: &str = "next mode";
+/// The host command that changes what runs without asking.
+pub(super) const NEXT_RUN_MODE: &str = "next run mode";
 
 /// The slash command that Alt-A enters: the agent explains the last failure.
 const EXPLAIN: &str = "/explain";
@@ -44,7 +46,7 @@ impl EditMode for Keys {
         match parsed {
             // Only our Tab is such a list: open the menu, or select its next entry.
             ReedlineEvent::UntilFound(ref events) if is_tab(events) && self.shared.is_empty() => {
-                next_mode()
+                host_command(NEXT_MODE)
             }
             ReedlineEvent::None | ReedlineEvent::Resize(..) => parsed,
             _ => {
@@ -63,8 +65,8 @@ fn is_tab(events: &[ReedlineEvent]) -> bool {
     matches!(events.first(), Some(ReedlineEvent::Menu(name)) if name == MENU)
 }
 
-fn next_mode() -> ReedlineEvent {
-    ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned())
+fn host_command(name: &str) -> ReedlineEvent {
+    ReedlineEvent::ExecuteHostCommand(name.to_owned())
 }
 
 fn with_ours(mut keys: Keybindings, own: &[InitKey]) -> Keybindings {
@@ -80,12 +82,14 @@ fn with_ours(mut keys: Keybindings, own: &[InitKey]) -> Keybindings {
         ]),
     );
     keys.add_binding(KeyModifiers::ALT, KeyCode::Char('a'), entering(EXPLAIN));
-    let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, next_mode()]);
+    let back = ReedlineEvent::UntilFound(vec![
+        ReedlineEvent::MenuPrevious,
+        host_command(NEXT_RUN_MODE),
+    ]);
     // Terminals report Shift-Tab with or without the modifier.
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, back.clone());
     keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, back);
-    // As in the full screen, where Shift-Tab changes what runs unasked.
-    keys.add_binding(KeyModifiers::NONE, KeyCode::F(2), next_mode());
+    keys.add_binding(KeyModifiers::NONE, KeyCode::F(2), host_command(NEXT_MODE));
     keys
 }
 

@@ -26,7 +26,7 @@ use check::Whole;
 use complete::Words;
 use highlight::Paint;
 use history::Lines;
-use keys::{Keys, MENU};
+use keys::{Keys, MENU, NEXT_RUN_MODE};
 use menu::Choices;
 use reedline::{
     Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
@@ -76,6 +76,8 @@ pub(super) enum Typed {
     Line(String),
     /// Wants the next mode.
     TurnWheel,
+    /// Wants what runs without asking changed.
+    NextRunMode,
     /// Wants none of what stood there.
     Dropped,
     /// Wants to leave.
@@ -139,6 +141,7 @@ impl Editor {
         let signal = self.inner.read_line(face).map_err(io::Error::other)?;
         Ok(match signal {
             Signal::Success(line) => Typed::Line(line),
+            Signal::HostCommand(name) if name == NEXT_RUN_MODE => Typed::NextRunMode,
             Signal::HostCommand(_) => Typed::TurnWheel,
             Signal::CtrlD => Typed::End,
             _ => {

@@ -4,6 +4,7 @@ use crate::repl::mode::Mode;
 use reedline::{
     Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, PromptViMode,
 };
+use rondo_tui::prompt::run_mode::RunMode;
 use std::borrow::Cow;
 
 /// What stands before and behind the line that is typed.
@@ -11,6 +12,8 @@ use std::borrow::Cow;
 pub(in crate::repl) struct Face {
     /// What a line is taken for.
     pub(in crate::repl) mode: Mode,
+    /// What runs without asking; shown unless that is what only looks.
+    pub(in crate::repl) run_mode: RunMode,
     /// The directory, as people write it.
     pub(in crate::repl) directory: String,
     /// The branch of git, or the commit where there is none.
@@ -43,6 +46,9 @@ impl Prompt for Face {
         let mut left = format!("{} {}", self.mode.name(), self.directory);
         if let Some(branch) = &self.branch {
             left.push_str(&format!(" ({branch})"));
+        }
+        if self.run_mode != RunMode::Ask {
+            left.push_str(&format!(" · {}", self.run_mode.name()));
         }
         if self.mode == Mode::Shell && self.exit_code != 0 {
             left.push_str(&format!(" [{}]", self.exit_code));

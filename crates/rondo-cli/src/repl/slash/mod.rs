@@ -17,8 +17,10 @@ use super::shell::Sharing;
 use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::interactive::GoesOn;
 use rondo_core::shown;
 use rondo_script::InitAction;
+use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::{self as table, Command};
 
 impl Repl {
@@ -64,10 +66,26 @@ impl Repl {
             Command::Restore => self.restore(rest).await,
             Command::Fork => self.fork(rest).await,
             Command::Undo => self.undo().await,
-            // The table finds neither for this prompt.
-            Command::Copy | Command::Screen => Err(unknown(name)),
+            Command::Screen => return self.go_to_screen(),
+            // The table does not find it for this prompt.
+            Command::Copy => Err(unknown(name)),
         }?;
         Ok(After::Prompt)
+    }
+
+    /// Leaves the prompt for the full screen, with the session.
+    fn go_to_screen(&mut self) -> Result<After> {
+        if self.talk.session.settings.env.get("TERM") == Some("dumb") {
+            let message = "this terminal cannot show the full screen: it is a dumb one";
+            return Err(CliError::new(Exit::Usage, message));
+        }
+        let run_mode = RunMode::of(&self.talk.session.settings.values);
+        let session = self.talk.current();
+        self.goes_on = Some(GoesOn {
+            session: session.map(|it| it.session.to_string()),
+            run_mode: Some(run_mode).filter(|it| *it != self.began_as),
+        });
+        Ok(After::Leave(Exit::Answer))
     }
 
     /// Does what a command of `init.lua` says; `None` where it has none of this name.

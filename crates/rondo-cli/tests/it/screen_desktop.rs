@@ -1,0 +1,190 @@
+//! The screen and what is around it: the clipboard of the desktop, images, and the ground of the terminal.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::Person;
+use crate::screen::{REVIEW, leave, open};
+use rondo_testkit::Server;
+use serde_json::json;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
+/// The least that is recognised as an image.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+const PNG_BASE64: &str = "iVBORw0KGgpyZXN0";
+const CTRL_V: &str = "\x16";
+
+/// A desktop whose clipboard is the file `clipboard` of the project.
+fn desktop() -> TestEnv {
+    let env = TestEnv::new();
+    for (name, script) in [
+        (
+            "wl-copy",
+            "#!/bin/sh\ncat > clipboard.new && mv clipboard.new clipboard\n",
+        ),
+        (
+            "wl-paste",
+            "#!/bin/sh\n[ \"$2\" = image/png ] && cat image\n",
+        ),
+    ] {
+        let name = format!("programs/{name}");
+        env.write(&name, script);
+        let file = env.project().join(&name);
+        std::fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}/programs:/usr/bin:/bin", env.project().display());
+    env.var("PATH", &path).var("WAYLAND_DISPLAY", "wayland-9")
+}
+
+fn sent(server: &Server) -> String {
+    server.requests()[0].json()["messages"].to_string()
+}
+
+#[tokio::test]
+async fn what_is_copied_is_on_the_desktops_clipboard_too() {
+    let server = serve(vec![says("It is **four**.")]).await;
+    let env = desktop();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    person.shows("1 step ·").await;
+    person.press("\x1bc").await;
+    person.shows("copied 1 line").await;
+    assert_eq!(person.clipboard(), "It is **four**.");
+    let file = env.project().join("clipboard");
+    let waiting = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        while !file.exists() {
+            tokio::task::yield_now().await;
+        }
+    });
+    waiting.await.unwrap();
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "It is **four**.");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn an_image_on_the_clipboard_is_a_chip_and_goes_along() {
+    let server = serve(vec![says("A dot.")]).await;
+    let env = desktop();
+    env.write("image", PNG);
+    let mut person = open(&env, &server, &[]).await;
+    person.press(CTRL_V).await;
+    person.shows("[image 1: clipboard-").await;
+    person.press(" what is it?\r").await;
+    person.shows("A dot.").await;
+    let sent = sent(&server);
+    assert!(
+        sent.contains(&format!("data:image/png;base64,{PNG_BASE64}")),
+        "{sent}"
+    );
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn where_no_image_is_to_be_had_the_screen_says_so() {
+    let server = serve(vec![]).await;
+    let env = desktop();
+    let mut person = open(&env, &server, &[]).await;
+    person.press(CTRL_V).await;
+    person.shows("there is no image on the clipboard").await;
+    leave(person).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press(CTRL_V).await;
+    person.shows("no program here that reads images").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_path_of_an_image_is_pasted_as_a_chip_and_other_paths_as_they_are() {
+    let server = serve(vec![says("A dot.")]).await;
+    let env = TestEnv::new();
+    env.write("my dot.png", PNG).write("words.png", "no image");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("\x1b[200~words.png\x1b[201~").await;
+    person.shows("│ words.png").await;
+    let path = env.project().join("my dot.png");
+    let pasted = path.display().to_string().replace(' ', "\\ ");
+    person.press(&format!(" \x1b[200~{pasted}\x1b[201~")).await;
+    person.shows("words.png [image 1: my dot.png]").await;
+    person.press("\r").await;
+    person.shows("A dot.").await;
+    let sent = sent(&server);
+    assert!(
+        sent.contains(PNG_BASE64) && sent.contains("words.png"),
+        "{sent}"
+    );
+    leave(person).await;
+}
+
+async fn on_a_ground(env: &TestEnv, server: &Server, ground: Option<&str>) -> Person {
+    let url = server.url("/v1");
+    let mut person = Person::start(env, &["-m", "openai/test", "--base-url", &url]);
+    if let Some(ground) = ground {
+        person.set_ground(ground);
+    }
+    person.shows("? help").await;
+    person
+}
+
+#[tokio::test]
+async fn a_terminal_that_tells_its_ground_gets_colours_for_it() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("COLORTERM", "truecolor");
+    let mut frames = Vec::new();
+    for ground in [Some("ff/ff/ff"), Some("1e1e/1e1e/2e2e"), None] {
+        let person = on_a_ground(&env, &server, ground).await;
+        frames.push(person.color_of("╭"));
+        leave(person).await;
+    }
+    let colours = [
+        vt100::Color::Rgb(0x5a, 0x5f, 0x6e),
+        vt100::Color::Rgb(0x8f, 0x95, 0xa8),
+        vt100::Color::Default,
+    ];
+    assert_eq!(frames, colours);
+}
+
+#[tokio::test]
+async fn what_is_typed_before_the_terminal_answers_is_in_the_input() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("COLORTERM", "truecolor");
+    let url = server.url("/v1");
+    let mut person = Person::start(&env, &["-m", "openai/test", "--base-url", &url]);
+    person.press("early words").await;
+    person.shows("│ early words").await;
+    person.press("\x03").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn an_edit_is_asked_about_and_shown_as_a_difference_side_by_side_where_there_is_room() {
+    let edit =
+        json!({"path": "notes.txt", "old_string": "second line", "new_string": "another line"});
+    let server = serve(vec![calls("edit_file", &edit), says("Done.")]).await;
+    let env = TestEnv::new();
+    env.write("notes.txt", "first\nsecond line\nthird\n");
+    let url = server.url("/v1");
+    let args = ["-m", "openai/test", "--base-url", &url];
+    let mut person = Person::start_wide(&env, 140, &args);
+    person.shows("? help").await;
+    person.press("mend it\r").await;
+    person.shows("1 approval waits").await;
+    person.press(REVIEW).await;
+    person.shows("y allow").await;
+    let asked = person.screen();
+    let row = asked
+        .lines()
+        .find(|it| it.contains("- second line"))
+        .unwrap();
+    assert!(row.contains(" │ + another line"), "{asked}");
+    person.press("y").await;
+    person.shows("Done.").await;
+    let shown = person.screen();
+    let row = shown
+        .lines()
+        .find(|it| it.contains("2 - second line"))
+        .unwrap();
+    assert!(row.contains(" │ 2 + another line"), "{shown}");
+    person.resize(40, 80);
+    person.shows("  │ 2 + another line").await;
+    leave(person).await;
+}

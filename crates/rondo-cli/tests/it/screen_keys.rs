@@ -1,0 +1,106 @@
+//! The keys of the screen's input.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{ENTER, ESC};
+use crate::screen::{leave, open};
+
+#[tokio::test]
+async fn vi_keys_edit_the_draft_and_the_title_says_the_mode() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new().var("RONDO_EDIT_KEYS", "vi");
+    let mut person = open(&env, &server, &[]).await;
+    person.shows("agent · ask · insert").await;
+    person.press("say the wrong word twice").await;
+    person.shows("│ say the wrong word twice").await;
+    person.press(ESC).await;
+    person.shows("agent · ask · normal").await;
+    person.press("bd$0wwcwright").await;
+    person.shows("│ say the right word").await;
+    person.shows("agent · ask · insert").await;
+    person.press(ESC).await;
+    person.shows("agent · ask · normal").await;
+    person.press("v").await;
+    person.shows("agent · ask · visual").await;
+    person.press("bd").await;
+    person.shows("│ say the  word").await;
+    person.press("u").await;
+    person.shows("│ say the right word").await;
+    person.press(ENTER).await;
+    person.shows("Seen.").await;
+    person.shows("agent · ask · insert").await;
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("\"say the right word\""), "{sent}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_was_typed_before_is_recalled_by_k_and_sent_again() {
+    let server = serve(vec![says("One."), says("Two.")]).await;
+    let env = TestEnv::new().var("RONDO_EDIT_KEYS", "vi");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("name a pear\r").await;
+    person.shows("One.").await;
+    person.press(ESC).await;
+    person.shows("· normal").await;
+    person.press("kciwplum").await;
+    person.shows("│ name a plum").await;
+    person.press(ENTER).await;
+    person.shows("Two.").await;
+    let sent = server.requests()[1].json()["messages"].to_string();
+    assert!(sent.contains("\"name a plum\""), "{sent}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_keys_of_emacs_edit_the_draft() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new().var("EDITOR", "printf ' and more' >>");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("one two three").await;
+    // Back two words, the second in capitals, the rest cut and put in twice.
+    person.press("\x1bb\x1bb\x1bu\x0b\x19\x19").await;
+    person.shows("│ one TWO three three").await;
+    person.press("\x01\x1bf\x1b\x7f").await;
+    person.shows("│  TWO three three").await;
+    person.press("\x18\x05").await;
+    person.shows("TWO three three and more").await;
+    person.press("\x03").await;
+    leave(person).await;
+}
+
+/// Flag 1 of the protocol: keys that are no letters come as numbers, with their modifiers.
+#[tokio::test]
+async fn keys_of_kittys_protocol_are_understood_and_it_is_switched_off_again() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    assert!(person.has_kitty_keys());
+    person.press("one\x1b[13;2utwo").await;
+    person.shows("│ two").await;
+    // Ctrl-A and Ctrl-K.
+    person.press("\x1b[97;5u\x1b[107;5u").await;
+    person.shows_no_more("│ two").await;
+    person.press("three\x1b[13;1u").await;
+    person.shows("Seen.").await;
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("\"one\\nthree\""), "{sent}");
+    person.press("\x1b[100;5u").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.has_kitty_keys());
+}
+
+/// Where an input method shows what is composed: at the terminal's own caret.
+#[tokio::test]
+async fn the_terminals_own_caret_stands_behind_what_was_typed_also_behind_wide_letters() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("日本 e\u{301}").await;
+    person.types_behind("│ 日本 e\u{301}").await;
+    person.press("\x1b[D\x1b[D").await;
+    person.types_behind("│ 日本").await;
+    person.press("語").await;
+    person.types_behind("│ 日本語").await;
+    person.press("\x03").await;
+    leave(person).await;
+}

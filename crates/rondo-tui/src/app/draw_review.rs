@@ -1,0 +1,147 @@
+//! Draws the panel of questions that wait.
+
+use super::draw::panel;
+use super::{App, Layer};
+use crate::text::{Piece, Row, Wrap, clean, columns};
+use crate::theme::Theme;
+use crate::transcript::Diff;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Position, Rect};
+use rondo_core::shown;
+use serde_json::Value;
+
+/// Arguments of a call that puts one text in another's place.
+const BEFORE: &str = "old_string";
+const AFTER: &str = "new_string";
+
+impl App {
+    pub(super) fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+        let theme = self.theme;
+        let now = self.now;
+        let Layer::Review(review) = &mut self.layer else {
+            return None;
+        };
+        let inner = usize::from(area.width).saturating_sub(4);
+        let question = review.question().cloned();
+        let arguments = question.as_ref().and_then(|it| self.story.asked_about(it));
+        let prompt = question.map_or_else(String::new, |it| it.prompt);
+        let rows = asked_rows(&prompt, arguments.as_ref(), inner, &theme);
+        let words = review.words().cloned();
+        let hint_rows = review.hints(now).len() + usize::from(words.is_some());
+        let room = usize::from(area.height)
+            .saturating_sub(3 + hint_rows)
+            .max(1);
+        review.drew(rows.len(), room);
+        let from = review.from();
+        let mut shown: Vec<Row> = rows.iter().skip(from).take(room).cloned().collect();
+        let left = rows.len().saturating_sub(from + room);
+        let foot = match left {
+            0 => "─".repeat(inner),
+            left => format!("── {left} more rows: PageDown "),
+        };
+        shown.push(Row::of(foot, theme.frame));
+        let mut caret = None;
+        if let Some(editor) = &words {
+            let text = editor.text().replace('\n', " ");
+            let at = columns(editor.before());
+            let skip = at.saturating_sub(inner.saturating_sub(3));
+            let visible: String = text.chars().skip(skip).collect();
+            caret = Some((at - skip + 4, shown.len() + 1));
+            shown.push(Row {
+                gutter: vec![Piece::new("› ", theme.accent)],
+                ..Row::of(visible, theme.text)
+            });
+        }
+        for hint in review.hints(now) {
+            shown.push(Row::of(hint, theme.accent));
+        }
+        let (at, count) = review.count();
+        let title = match count {
+            1 => "may this run?".to_owned(),
+            count => format!("may this run? {at} of {count} · Tab: the next"),
+        };
+        let top = panel(buffer, area, &theme.warn, &title, &shown);
+        caret.map(|(x, y)| {
+            let x = u16::try_from(x)
+                .unwrap_or(area.width)
+                .min(area.width.saturating_sub(2));
+            let y = u16::try_from(y).unwrap_or(area.height);
+            Position::new(x, (top + y).min(area.bottom().saturating_sub(1)))
+        })
+    }
+}
+
+/// Lays out what is asked, with a difference in place of the two texts that make it.
+fn asked_rows(prompt: &str, arguments: Option<&Value>, width: usize, theme: &Theme) -> Vec<Row> {
+    let wrap = Wrap {
+        keeps_blanks: true,
+        ..Wrap::at(width)
+    };
+    let lines = |text: &str| wrap.lines(&clean::exact(text), theme.text);
+    match arguments.and_then(|it| difference(prompt, it)) {
+        None => lines(prompt),
+        Some((head, diff, foot)) => {
+            let mut rows = lines(&head);
+            rows.extend(diff.rows(width, theme));
+            rows.extend(lines(&foot));
+            rows
+        }
+    }
+}
+
+/// Returns the whole difference that a call makes, and what is asked before and behind it.
+fn difference(prompt: &str, arguments: &Value) -> Option<(String, Diff, String)> {
+    let text = |name: &str| arguments.get(name)?.as_str().map(clean::exact);
+    let diff = Diff::between(&text(BEFORE)?, &text(AFTER)?)?;
+    let (head, foot) = prompt.split_once(&shown::call(arguments))?;
+    let mut rest = arguments.clone();
+    rest.as_object_mut()?
+        .retain(|name, _| name != BEFORE && name != AFTER);
+    let head = format!("{head}{}", shown::call(&rest));
+    Some((head, diff, foot.trim_start_matches('\n').to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Colours;
+    use serde_json::json;
+
+    fn shown_of(prompt: &str, arguments: &Value) -> Vec<String> {
+        let rows = asked_rows(prompt, Some(arguments), 60, &Theme::of(Colours::None));
+        rows.iter()
+            .map(|it| it.whole().trim_end().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn an_edit_is_asked_about_as_a_difference_of_which_nothing_is_left_out() {
+        let old: String = (0..40).map(|at| format!("line {at}\n")).collect();
+        let new = old.replace("line 20\n", "line\u{202e} 20\n");
+        let arguments = json!({"path": "notes", "old_string": old, "new_string": new});
+        let prompt = format!(
+            "`edit_file` wants to run with\n{}\nReason: x.",
+            shown::call(&arguments)
+        );
+        let rows = shown_of(&prompt, &arguments);
+        assert_eq!(
+            rows[..3],
+            ["`edit_file` wants to run with", "  path: notes", "  line 0"]
+        );
+        assert_eq!(
+            rows[22..25],
+            ["- line 20", "+ line\\u{202e} 20", "  line 21"]
+        );
+        assert_eq!(rows.len(), 2 + 41 + 1);
+        assert_eq!(rows.last().unwrap(), "Reason: x.");
+    }
+
+    #[test]
+    fn what_asks_otherwise_is_shown_as_it_asks() {
+        let arguments = json!({"old_string": "a", "new_string": "b"});
+        assert_eq!(shown_of("do it?", &arguments), ["do it?"]);
+        let arguments = json!({"command": "ls"});
+        let prompt = format!("run\n{}", shown::call(&arguments));
+        assert_eq!(shown_of(&prompt, &arguments), ["run", "  command: ls"]);
+    }
+}

@@ -1,0 +1,430 @@
+//! Changes of texts: what was beside what is where there is room, else below each other.
+
+use crate::text::{Piece, Row, Wrap, columns};
+use crate::theme::Theme;
+use ratatui_core::style::{Modifier, Style};
+use similar::{ChangeTag, TextDiff};
+use std::time::Duration;
+
+/// Columns from which on the two sides stand beside each other.
+const BESIDE_COLUMNS_MIN: usize = 110;
+/// Bytes of a text that is compared as a whole.
+const COMPARED_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a line whose words are compared.
+const LINE_BYTES_MAX: usize = 1_000;
+/// How long the smallest difference is looked for.
+const COMPARE_TIME_MAX: Duration = Duration::from_millis(20);
+/// Below this likeness, which is at most 1, two lines have nothing in common that is worth showing.
+const LIKENESS_MIN: f32 = 0.4;
+/// What stands between the sides.
+const BETWEEN: &str = " │ ";
+
+/// A change of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Diff {
+    lines: Vec<Line>,
+    /// Columns that the numbers of its lines take.
+    number_columns: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    kind: Kind,
+    /// Its number in the text before, and in the one after; from 1 on, unknown where only parts are known.
+    numbers: (Option<usize>, Option<usize>),
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Removed,
+    Added,
+    /// Lines that are left out here.
+    Gap,
+    /// Words about the change.
+    Note,
+}
+
+/// Lines that are shown together.
+enum Block<'a> {
+    Alone(&'a Line),
+    /// Those that were, and those in their place.
+    Changed(&'a [Line], &'a [Line]),
+}
+
+/// A line in the styles that it is shown in.
+struct Shown<'a> {
+    line: &'a Line,
+    pieces: Vec<Piece>,
+}
+
+/// One side of a change.
+#[derive(Clone, Copy)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Diff {
+    /// Reads a unified difference; `None` where a text is none.
+    pub(crate) fn unified(text: &str) -> Option<Self> {
+        let mut lines = Vec::new();
+        let mut at = None;
+        for line in text.lines() {
+            if let Some(place) = line.strip_prefix("@@ ") {
+                at = Some(starts(place)?);
+                if !lines.is_empty() {
+                    lines.push(Line::told(Kind::Gap, ""));
+                }
+                continue;
+            }
+            // What stands before the first place names the files.
+            if let Some(numbers) = &mut at {
+                lines.push(Line::read(line, numbers));
+            }
+        }
+        at?;
+        Some(Self::of(lines))
+    }
+
+    /// Compares two texts, of which all is shown; `None` where they are too long for that.
+    pub(crate) fn between(before: &str, after: &str) -> Option<Self> {
+        if before.len().max(after.len()) > COMPARED_BYTES_MAX {
+            return None;
+        }
+        let diff = TextDiff::configure()
+            .timeout(COMPARE_TIME_MAX)
+            .diff_lines(before, after);
+        let mut lines = Vec::new();
+        for change in diff.iter_all_changes() {
+            let kind = match change.tag() {
+                ChangeTag::Equal => Kind::Same,
+                ChangeTag::Delete => Kind::Removed,
+                ChangeTag::Insert => Kind::Added,
+            };
+            let text = change.value();
+            lines.push(Line::told(kind, text.strip_suffix('\n').unwrap_or(text)));
+        }
+        Some(Self::of(lines))
+    }
+
+    fn of(lines: Vec<Line>) -> Self {
+        let numbers = lines.iter().flat_map(|it| [it.numbers.0, it.numbers.1]);
+        let last = numbers.flatten().max();
+        Self {
+            number_columns: last.map_or(0, |it| it.to_string().len()),
+            lines,
+        }
+    }
+
+    /// Returns its rows, at most so wide.
+    pub(crate) fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
+        let layout = Layout {
+            number_columns: self.number_columns,
+            theme,
+        };
+        let mut rows = Vec::new();
+        for block in self.blocks() {
+            match block {
+                Block::Alone(line) if matches!(line.kind, Kind::Gap | Kind::Note) => {
+                    let text = if line.kind == Kind::Gap {
+                        "⋯"
+                    } else {
+                        &line.text
+                    };
+                    rows.extend(Wrap::at(width).lines(text, theme.dim));
+                }
+                Block::Alone(line) if width < BESIDE_COLUMNS_MIN => {
+                    rows.extend(layout.line(&layout.shown(line), Side::After, width));
+                }
+                Block::Alone(line) => {
+                    let shown = layout.shown(line);
+                    layout.pair(Some(&shown), Some(&shown), width, &mut rows);
+                }
+                Block::Changed(removed, added) => layout.changed(removed, added, width, &mut rows),
+            }
+        }
+        rows
+    }
+
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let mut blocks = Vec::new();
+        let mut rest = self.lines.as_slice();
+        while let Some(first) = rest.first() {
+            let count =
+                |lines: &[Line], kind| lines.iter().take_while(|it| it.kind == kind).count();
+            let (removed, behind) = rest.split_at(count(rest, Kind::Removed));
+            let (added, behind) = behind.split_at(count(behind, Kind::Added));
+            if removed.is_empty() && added.is_empty() {
+                blocks.push(Block::Alone(first));
+                rest = rest.get(1..).unwrap_or_default();
+            } else {
+                blocks.push(Block::Changed(removed, added));
+                rest = behind;
+            }
+        }
+        blocks
+    }
+}
+
+impl Line {
+    fn told(kind: Kind, text: &str) -> Self {
+        Self {
+            kind,
+            numbers: (None, None),
+            text: text.to_owned(),
+        }
+    }
+
+    /// Reads a line of a unified difference, whose numbers are those of the next lines on both sides.
+    fn read(line: &str, numbers: &mut (usize, usize)) -> Self {
+        let (kind, text) = match line.chars().next() {
+            Some(' ') => (Kind::Same, line.get(1..)),
+            Some('-') => (Kind::Removed, line.get(1..)),
+            Some('+') => (Kind::Added, line.get(1..)),
+            None => (Kind::Same, Some("")),
+            Some(_) => (Kind::Note, Some(line)),
+        };
+        let mut line = Self::told(kind, text.unwrap_or_default());
+        if matches!(kind, Kind::Same | Kind::Removed) {
+            line.numbers.0 = Some(numbers.0);
+            numbers.0 = numbers.0.saturating_add(1);
+        }
+        if matches!(kind, Kind::Same | Kind::Added) {
+            line.numbers.1 = Some(numbers.1);
+            numbers.1 = numbers.1.saturating_add(1);
+        }
+        line
+    }
+}
+
+/// Reads where lines begin before and after: `-3,4 +5,6 @@`.
+fn starts(place: &str) -> Option<(usize, usize)> {
+    let mut parts = place.split(' ');
+    let mut start = |sign| {
+        let range = parts.next()?.strip_prefix(sign)?;
+        range.split(',').next()?.parse().ok()
+    };
+    Some((start('-')?, start('+')?))
+}
+
+struct Layout<'a> {
+    number_columns: usize,
+    theme: &'a Theme,
+}
+
+impl Layout<'_> {
+    fn style(&self, kind: Kind) -> Style {
+        match kind {
+            Kind::Removed => self.theme.removed,
+            Kind::Added => self.theme.added,
+            Kind::Same | Kind::Gap | Kind::Note => self.theme.text,
+        }
+    }
+
+    fn changed(&self, removed: &[Line], added: &[Line], width: usize, rows: &mut Vec<Row>) {
+        let mut before: Vec<_> = removed.iter().map(|it| self.shown(it)).collect();
+        let mut after: Vec<_> = added.iter().map(|it| self.shown(it)).collect();
+        for (old, new) in before.iter_mut().zip(&mut after) {
+            if let Some(words) = self.words(&old.line.text, &new.line.text) {
+                (old.pieces, new.pieces) = words;
+            }
+        }
+        if width < BESIDE_COLUMNS_MIN {
+            rows.extend(
+                before
+                    .iter()
+                    .flat_map(|it| self.line(it, Side::Before, width)),
+            );
+            rows.extend(
+                after
+                    .iter()
+                    .flat_map(|it| self.line(it, Side::After, width)),
+            );
+            return;
+        }
+        for at in 0..before.len().max(after.len()) {
+            self.pair(before.get(at), after.get(at), width, rows);
+        }
+    }
+
+    fn shown<'a>(&self, line: &'a Line) -> Shown<'a> {
+        let piece = Piece::new(line.text.as_str(), self.style(line.kind));
+        Shown {
+            line,
+            pieces: vec![piece],
+        }
+    }
+
+    /// Returns both lines with the words emphasised that differ.
+    fn words(&self, old: &str, new: &str) -> Option<(Vec<Piece>, Vec<Piece>)> {
+        if old.len().max(new.len()) > LINE_BYTES_MAX {
+            return None;
+        }
+        let diff = TextDiff::configure()
+            .timeout(COMPARE_TIME_MAX)
+            .diff_words(old, new);
+        if diff.ratio() < LIKENESS_MIN {
+            return None;
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let differs = Modifier::BOLD | Modifier::UNDERLINED;
+        for change in diff.iter_all_changes() {
+            let text = change.value();
+            let (old, new) = (self.style(Kind::Removed), self.style(Kind::Added));
+            match change.tag() {
+                ChangeTag::Equal => {
+                    before.push(Piece::new(text, old));
+                    after.push(Piece::new(text, new));
+                }
+                ChangeTag::Delete => before.push(Piece::new(text, old.add_modifier(differs))),
+                ChangeTag::Insert => after.push(Piece::new(text, new.add_modifier(differs))),
+            }
+        }
+        Some((before, after))
+    }
+
+    /// Lays out one line of one side.
+    fn line(&self, shown: &Shown<'_>, side: Side, width: usize) -> Vec<Row> {
+        let Shown { line, pieces } = shown;
+        let number = match side {
+            Side::Before => line.numbers.0,
+            Side::After => line.numbers.1,
+        };
+        let sign = match line.kind {
+            Kind::Removed => "- ",
+            Kind::Added => "+ ",
+            Kind::Same | Kind::Gap | Kind::Note => "  ",
+        };
+        let gutter = |number: String, sign: &str| {
+            let mut gutter = Vec::new();
+            if self.number_columns > 0 {
+                let width = self.number_columns;
+                gutter.push(Piece::new(format!("{number:>width$} "), self.theme.dim));
+            }
+            gutter.push(Piece::new(sign, self.style(line.kind)));
+            gutter
+        };
+        let wrap = Wrap {
+            width,
+            first: gutter(number.map_or_else(String::new, |it| it.to_string()), sign),
+            rest: gutter(String::new(), "  "),
+            keeps_blanks: true,
+        };
+        wrap.rows(pieces)
+    }
+
+    /// Lays out a line of each side beside each other. The text of the row is the one after: what is copied of it.
+    fn pair(
+        &self,
+        before: Option<&Shown<'_>>,
+        after: Option<&Shown<'_>>,
+        width: usize,
+        rows: &mut Vec<Row>,
+    ) {
+        let left_width = width.saturating_sub(columns(BETWEEN)) / 2;
+        let right_width = width.saturating_sub(columns(BETWEEN) + left_width);
+        let left = before.map(|it| self.line(it, Side::Before, left_width));
+        let right = after.map(|it| self.line(it, Side::After, right_width));
+        let mut left = left.unwrap_or_default().into_iter();
+        let mut right = right.unwrap_or_default().into_iter();
+        loop {
+            let (old, new) = (left.next(), right.next());
+            if old.is_none() && new.is_none() {
+                return;
+            }
+            rows.push(self.beside(old.unwrap_or_default(), new.unwrap_or_default(), left_width));
+        }
+    }
+
+    fn beside(&self, left: Row, right: Row, left_width: usize) -> Row {
+        let used = columns(&left.whole());
+        let mut gutter = left.gutter;
+        gutter.extend(left.pieces);
+        let blank = " ".repeat(left_width.saturating_sub(used));
+        gutter.push(Piece::new(blank, self.theme.text));
+        gutter.push(Piece::new(BETWEEN, self.theme.frame));
+        gutter.extend(right.gutter);
+        Row { gutter, ..right }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Colours;
+    use crate::text::row::joined;
+
+    const UNIFIED: &str = "--- a\n+++ a\n@@ -8,4 +8,5 @@\n one\n-let x = 1;\n+let x = 22;\n+new\n two\n@@ -90 +91 @@\n-end\n\\ No newline at end of file\n+END\n";
+
+    fn shown(diff: &Diff, width: usize) -> Vec<String> {
+        let rows = diff.rows(width, &Theme::of(Colours::Dark));
+        rows.iter().map(Row::whole).collect()
+    }
+
+    #[test]
+    fn lines_stand_below_each_other_with_their_numbers() {
+        let diff = Diff::unified(UNIFIED).unwrap();
+        assert_eq!(
+            shown(&diff, 40),
+            [
+                " 8   one",
+                " 9 - let x = 1;",
+                " 9 + let x = 22;",
+                "10 + new",
+                "11   two",
+                "⋯",
+                "90 - end",
+                "\\ No newline at end of file",
+                "91 + END",
+            ]
+        );
+    }
+
+    #[test]
+    fn with_room_the_sides_stand_beside_each_other_and_the_new_one_is_the_text() {
+        let diff = Diff::unified(UNIFIED).unwrap();
+        let rows = shown(&diff, 113);
+        let row = |old: &str, new: &str| format!("{old:55} │ {new}");
+        assert_eq!(rows[0], row(" 8   one", " 8   one"));
+        assert_eq!(rows[1], row(" 9 - let x = 1;", " 9 + let x = 22;"));
+        assert_eq!(rows[2], row("", "10 + new"));
+        assert_eq!(rows[3], row("10   two", "11   two"));
+        let laid = diff.rows(113, &Theme::of(Colours::Dark));
+        assert_eq!(joined(&laid[..4]), "one\nlet x = 22;\nnew\ntwo");
+    }
+
+    #[test]
+    fn a_long_line_is_broken_on_its_side() {
+        let long = "x".repeat(60);
+        let diff = Diff::between("short\n", &format!("{long}\n")).unwrap();
+        let rows = shown(&diff, 113);
+        assert_eq!(rows[0], format!("{:55} │ + {}", "- short", "x".repeat(53)));
+        assert_eq!(rows[1], format!("{:55} │   {}", "", "x".repeat(7)));
+        for row in rows {
+            assert!(columns(&row) <= 113, "{row}");
+        }
+    }
+
+    #[test]
+    fn words_that_differ_are_emphasised_in_lines_that_are_alike() {
+        let theme = Theme::of(Colours::None);
+        let emphasised = |before: &str, after: &str| {
+            let rows = Diff::between(before, after).unwrap().rows(40, &theme);
+            let pieces = rows.into_iter().flat_map(|it| it.pieces);
+            let bold = pieces.filter(|it| it.style.add_modifier.contains(Modifier::BOLD));
+            bold.map(|it| it.text).collect::<Vec<_>>()
+        };
+        assert_eq!(emphasised("let x = 1;\n", "let y = 1;\n"), ["x", "y"]);
+        assert_eq!(emphasised("one two\n", "quite something\n"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_difference_is_none_and_too_much_is_not_compared() {
+        assert_eq!(Diff::unified("no difference\n- at all\n"), None);
+        assert_eq!(Diff::unified("@@ what @@\n"), None);
+        let long = "x".repeat(COMPARED_BYTES_MAX + 1);
+        assert_eq!(Diff::between("", &long), None);
+    }
+}
