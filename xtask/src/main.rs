@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask test`, `kill`, `chaos`, `conformance`, `live`, `fuzz-gate`, `bench` and `layout`.
+//! Developer tasks: `cargo xtask test`, `kill`, `chaos`, `conformance`, `live`, `fuzz-gate`, `bench`, `picture` and `layout`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -14,6 +14,7 @@ mod http;
 mod kill;
 mod layout;
 mod live;
+mod picture;
 mod stats;
 mod table;
 mod test_names;
@@ -49,6 +50,8 @@ enum Task {
     FuzzGate(fuzz_gate::Args),
     /// Measures cold start, step gap and command overhead
     Bench(bench::Args),
+    /// Draws what a terminal shows as a picture
+    Picture(picture::Args),
     /// Records which functions a turn calls, for the linker
     Layout(layout::Args),
 }
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Task::EvalLocal(args) => eval_local::run(&args),
         Task::FuzzGate(args) => fuzz_gate::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Picture(args) => picture::run(&args),
         Task::Layout(args) => layout::run(&args),
     };
     match outcome {

@@ -108,15 +108,8 @@ impl App {
         match &mut self.layer {
             Layer::None | Layer::Find(_) => None,
             Layer::Help(from) => {
-                let lines = help::lines();
-                let wide = lines.iter().map(|it| columns(&it.0)).max().unwrap_or(0);
-                let rows: Vec<Row> = lines
-                    .into_iter()
-                    .map(|(keys, does)| Row {
-                        gutter: vec![Piece::new(format!("{keys:wide$}  "), self.theme.accent)],
-                        ..Row::of(does, self.theme.text)
-                    })
-                    .collect();
+                let inner = usize::from(area.width).saturating_sub(4);
+                let rows = help::rows(inner, &self.theme);
                 *from = (*from).min(rows.len().saturating_sub(1));
                 let rows = rows.get(*from..).unwrap_or_default();
                 panel(buffer, area, &self.theme.focus, "keys · Esc closes", rows);
@@ -246,14 +239,13 @@ pub(super) fn panel(
     let height = needed.min(area.height);
     let top = area.bottom() - height;
     let inner = usize::from(area.width).saturating_sub(2);
+    // Nothing of what lies below shows through, colours included.
     for y in top..area.bottom() {
-        buffer.set_stringn(
-            0,
-            y,
-            " ".repeat(usize::from(area.width)),
-            usize::from(area.width),
-            Style::new(),
-        );
+        for x in 0..area.width {
+            if let Some(cell) = buffer.cell_mut(Position::new(x, y)) {
+                cell.reset();
+            }
+        }
     }
     let line = inner.saturating_sub(columns(title) + 3);
     let head = format!("┏━ {title} {}┓", "━".repeat(line));

@@ -83,7 +83,9 @@ fn asked_rows(prompt: &str, arguments: Option<&Value>, width: usize, theme: &The
         Some((head, diff, foot)) => {
             let mut rows = lines(&head);
             rows.extend(diff.rows(width, theme));
-            rows.extend(lines(&foot));
+            if !foot.is_empty() {
+                rows.extend(lines(&foot));
+            }
             rows
         }
     }

@@ -2,7 +2,12 @@
 
 use super::keys::{BINDINGS, spelled};
 use super::{App, Effect, Layer};
+use crate::text::{Piece, Row, Wrap, columns};
+use crate::theme::Theme;
 use crossterm::event::KeyEvent;
+
+/// Columns of the keys, before what they do.
+const KEYS_COLUMNS: usize = 22;
 
 impl App {
     pub(super) fn help_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
@@ -21,8 +26,44 @@ impl App {
     }
 }
 
-/// Returns all keys with what they do.
-pub(super) fn lines() -> Vec<(String, &'static str)> {
-    let keys = BINDINGS.iter().map(|it| (it.keys.join(", "), it.does));
-    keys.collect()
+/// Returns all keys with what they do, in rows of this width.
+pub(super) fn rows(width: usize, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for binding in BINDINGS {
+        let keys = binding.keys.join(", ");
+        let is_long = columns(&keys) > KEYS_COLUMNS;
+        // Keys that are too many for their column have a row of their own.
+        let beside = match is_long {
+            true => "",
+            false => keys.as_str(),
+        };
+        if is_long {
+            rows.push(Row::of(keys.as_str(), theme.accent));
+        }
+        let gutter = |keys: &str| vec![Piece::new(format!("{keys:KEYS_COLUMNS$}  "), theme.accent)];
+        let wrap = Wrap {
+            first: gutter(beside),
+            rest: gutter(""),
+            ..Wrap::at(width)
+        };
+        rows.extend(wrap.lines(binding.does, theme.text));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Colours;
+
+    #[test]
+    fn every_word_of_the_help_is_shown_on_a_narrow_screen() {
+        let rows = rows(46, &Theme::of(Colours::None));
+        let whole: Vec<String> = rows.iter().map(Row::whole).collect();
+        assert!(whole.iter().all(|it| columns(it) <= 46), "{whole:?}");
+        let text = crate::text::row::joined(&rows);
+        for binding in BINDINGS {
+            assert!(text.contains(binding.does), "{}", binding.does);
+        }
+    }
 }

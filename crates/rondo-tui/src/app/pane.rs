@@ -517,13 +517,14 @@ fn draw_frame(buffer: &mut Buffer, area: Rect, style: Style, title: &str, hint: 
     };
     let bottom = area.bottom().saturating_sub(1);
     for y in area.top()..bottom {
-        buffer.set_stringn(
-            area.x,
-            y,
-            format!("│{}│", " ".repeat(width.saturating_sub(2))),
-            width,
-            style,
-        );
+        // The frame's colours are not those of what stands in it.
+        for x in area.left()..area.right() {
+            if let Some(cell) = buffer.cell_mut(Position::new(x, y)) {
+                cell.reset();
+            }
+        }
+        buffer.set_stringn(area.x, y, "│", 1, style);
+        buffer.set_stringn(area.right().saturating_sub(1), y, "│", 1, style);
     }
     buffer.set_stringn(area.x, area.y, edge("╭", title, "╮"), width, style);
     buffer.set_stringn(area.x, bottom, edge("╰", hint, "╯"), width, style);

@@ -36,12 +36,18 @@ impl App {
             return Row::of(cut(&format!(" {flash}"), width), self.theme.warn);
         }
         let left = format!(" {} · {}", self.model_name(), self.profile_name());
-        let right = self.figures().join(" · ");
+        let mut figures = self.figures();
+        let taken = |figures: &[String]| columns(&left) + columns(&figures.join(" · ")) + 1;
+        // The first and the last say most where there is no room for all.
+        while taken(&figures) > width && figures.len() > 2 {
+            figures.remove(1);
+        }
+        let right = figures.join(" · ");
         let free = width.saturating_sub(columns(&left) + columns(&right) + 1);
         let whole = match free {
             0 => format!(
-                "{} {right}",
-                cut(&left, width.saturating_sub(columns(&right) + 1))
+                "{}… {right}",
+                cut(&left, width.saturating_sub(columns(&right) + 2))
             ),
             free => format!("{left}{}{right}", " ".repeat(free)),
         };
@@ -62,7 +68,7 @@ impl App {
             }
             if let (Some(max), Some(since)) = (limits.turn_timeout, meter.since) {
                 let gone = self.now.0.saturating_sub(since.0) / 1000;
-                figures.push(format!("{} s left", max.as_secs().saturating_sub(gone)));
+                figures.push(left(max.as_secs().saturating_sub(gone)));
             }
         }
         if let Some(max) = self.context_max.filter(|it| *it > 0 && meter.context > 0) {
@@ -78,6 +84,14 @@ impl App {
         }
         figures.push("? help ".to_owned());
         figures
+    }
+}
+
+/// Returns the time that is left, to the minute while there are some.
+fn left(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s left"),
+        _ => format!("{} min left", seconds / 60),
     }
 }
 

@@ -482,3 +482,19 @@ fn nothing_that_is_drawn_breaks_at_any_size() {
         scene.press(KeyCode::Esc);
     }
 }
+
+#[test]
+fn nothing_of_what_lies_below_a_panel_shows_through_it() {
+    let theme = Theme::of(crate::options::Colours::Sixteen);
+    let mut buffer = ratatui_core::buffer::Buffer::empty(AREA);
+    buffer.set_style(AREA, theme.selected);
+    let rows = [crate::text::Row::of("a row", theme.text)];
+    let top = draw::panel(&mut buffer, AREA, &theme.focus, "title", &rows);
+    for y in top..AREA.bottom() {
+        for x in 0..AREA.width {
+            let style = buffer.cell((x, y)).unwrap().style();
+            let reversed = ratatui_core::style::Modifier::REVERSED;
+            assert!(!style.add_modifier.contains(reversed), "{x}, {y}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use crate::theme::Theme;
 use ratatui_core::style::{Modifier, Style};
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Columns from which on the two sides stand beside each other.
 const BESIDE_COLUMNS_MIN: usize = 110;
@@ -262,9 +263,11 @@ impl Layout<'_> {
         if old.len().max(new.len()) > LINE_BYTES_MAX {
             return None;
         }
+        let old: Vec<&str> = old.split_word_bounds().collect();
+        let new: Vec<&str> = new.split_word_bounds().collect();
         let diff = TextDiff::configure()
             .timeout(COMPARE_TIME_MAX)
-            .diff_words(old, new);
+            .diff_slices(&old, &new);
         if diff.ratio() < LIKENESS_MIN {
             return None;
         }
@@ -417,6 +420,8 @@ mod tests {
             bold.map(|it| it.text).collect::<Vec<_>>()
         };
         assert_eq!(emphasised("let x = 1;\n", "let y = 1;\n"), ["x", "y"]);
+        let (before, after) = ("range(len(it) - 1):\n", "range(len(it)):\n");
+        assert_eq!(emphasised(before, after).concat(), " - 1");
         assert_eq!(emphasised("one two\n", "quite something\n"), [""; 0]);
     }
 
