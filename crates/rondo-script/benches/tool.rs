@@ -33,6 +33,8 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 12;
 /// Calls of a round.
 const CALLS: u32 = TURNS * CALLS_A_TURN;
+/// Scripts without calls in a round, since the system counts in steps of milliseconds.
+const STARTS: u32 = 50;
 const TURNS: u32 = 40;
 const CALLS_A_TURN: u32 = 25;
 /// What the system says of this thread; the first field is nanoseconds on a processor, see proc(5).
@@ -57,18 +59,22 @@ end
 async fn main() {
     let server = Server::start(rondo_testkit::Script::answering(answer)).await;
     let bench = Bench::new(&server);
-    let kinds = [("lua", ASKS), ("rust", ASKS), ("start", "")];
+    let kinds = [
+        ("lua", ASKS, 1, CALLS),
+        ("rust", ASKS, 1, CALLS),
+        ("start", "", STARTS, STARTS),
+    ];
     let mut figures = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        for (figures, (kind, source)) in figures.iter_mut().zip(kinds) {
-            figures.push(bench.round(kind, source).await);
+        for (figures, (kind, source, runs, _)) in figures.iter_mut().zip(kinds) {
+            figures.push(bench.round(kind, source, runs).await);
         }
     }
-    for (mut figures, (kind, _)) in figures.into_iter().zip(kinds) {
+    for (mut figures, (kind, _, _, count)) in figures.into_iter().zip(kinds) {
         figures.remove(0);
         figures.sort_unstable();
-        let calls = if kind == "start" { 1 } else { u64::from(CALLS) };
-        let (median, least) = (figures[figures.len() / 2] / calls, figures[0] / calls);
+        let [median, least] =
+            [figures[figures.len() / 2], figures[0]].map(|it| it / u64::from(count));
         println!("{kind}\t{median}\t{least}");
     }
 }
@@ -113,8 +119,16 @@ impl Bench {
         Self { runtime, directory }
     }
 
-    /// Runs a script, and returns the nanoseconds of the processor that it took.
-    async fn round(&self, argument: &str, source: &str) -> u64 {
+    /// Runs a script so many times, and returns the nanoseconds of the processor that it took.
+    async fn round(&self, argument: &str, source: &str, runs: u32) -> u64 {
+        let begun = processor();
+        for _ in 0..runs {
+            self.run(argument, source).await;
+        }
+        processor() - begun
+    }
+
+    async fn run(&self, argument: &str, source: &str) {
         let settings = self.runtime.settings(self.directory.path().to_owned());
         let session = ScriptSession::new(self.runtime.clone(), settings.unwrap());
         let script = Script {
@@ -128,10 +142,9 @@ impl Bench {
             ],
             seed: 1,
         };
-        let (begun, cancel) = (processor(), CancellationToken::new());
+        let cancel = CancellationToken::new();
         let ended = rondo_script::run(script, session, None, Arc::new(Host), &cancel).await;
         assert_eq!(ended.result.unwrap(), 0);
-        processor() - begun
     }
 }
 

@@ -250,11 +250,11 @@ pub(crate) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
 ///
 /// # Errors
 /// When it has functions, cycles or keys that JSON has not, or a table has keys of both kinds.
-pub(crate) fn to_json(lua: &Lua, value: mlua::Value) -> mlua::Result<Value> {
+pub(crate) fn to_json(lua: &Lua, value: &mlua::Value) -> mlua::Result<Value> {
     let options = mlua::serde::DeserializeOptions::new().sort_keys(true);
     let json = lua.from_value_with(value.clone(), options)?;
     // It is no deeper than JSON may be, as it became JSON.
-    refuse_mixed(&value)?;
+    refuse_mixed(value)?;
     Ok(json)
 }
 

@@ -36,7 +36,7 @@ pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
             text: format!("{repeated} cells were run again, {not_restored} were not restored"),
         }),
         RecordBody::ScriptStarted(run) => {
-            let words = [&[run.name.clone()], run.arguments.as_slice()].concat();
+            let words = [std::slice::from_ref(&run.name), run.arguments.as_slice()].concat();
             let text = format!("`{}` began", words.join(" "));
             turn.script.push(Item::Note { text });
         }

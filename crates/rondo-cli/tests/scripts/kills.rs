@@ -2,10 +2,6 @@
 //!
 //! `cargo xtask kill --scripts 100` tries so many points and shows the counts. `RONDO_KILL_POINTS` is how many points
 //! are tried, `RONDO_KILL_SEED` chooses others.
-#![expect(
-    clippy::print_stdout,
-    reason = "the counts are for who asked for many points"
-)]
 
 use crate::harness::{calls, says};
 use crate::world::{World, messages};

@@ -144,7 +144,7 @@ fn agent(lua: &Lua, given: &Table, model: Option<&Table>) -> Result<ScriptAgent,
             Some(limits) => limits_of(&limits)?,
             None => Allowance::default(),
         },
-        schema: schema.map(|it| to_json(lua, it)).transpose()?,
+        schema: schema.map(|it| to_json(lua, &it)).transpose()?,
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn add(lua: &Lua, core: &Table) -> mlua::Result<()> {
     })?;
     core.set("json_decode", decode)?;
     let encode = lua.create_function(|lua, (value, is_pretty): (LuaValue, Option<bool>)| {
-        let text = encoded(lua, value, is_pretty == Some(true));
+        let text = encoded(lua, &value, is_pretty == Some(true));
         let text = text.and_then(|it| Ok(LuaValue::String(lua.create_string(it)?)));
         Ok(answer(lua, "rondo.json.encode", text))
     })?;
@@ -41,7 +41,7 @@ pub(crate) fn add(lua: &Lua, core: &Table) -> mlua::Result<()> {
     core.set("object", object)
 }
 
-fn encoded(lua: &Lua, value: LuaValue, is_pretty: bool) -> Result<String, CallError> {
+fn encoded(lua: &Lua, value: &LuaValue, is_pretty: bool) -> Result<String, CallError> {
     let value = to_json(lua, value)?;
     let text = match is_pretty {
         true => serde_json::to_string_pretty(&value),

@@ -45,7 +45,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
         "mcp",
         "rondo.mcp",
         |_, lua, (name, written): (String, Option<LuaValue>)| {
-            let written = written.map(|it| to_json(lua, it)).transpose()?;
+            let written = written.map(|it| to_json(lua, &it)).transpose()?;
             let described = Described {
                 name,
                 written,
@@ -72,7 +72,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
         "server:call",
         |shared, lua, at, (server, tool, arguments): (AnyUserData, String, LuaValue)| async move {
             let server = server.borrow::<LuaServer>()?.clone();
-            let arguments = to_json(&lua, arguments)?;
+            let arguments = to_json(&lua, &arguments)?;
             let told = json!([server.0.name, tool, arguments]);
             let call = shared.call(&at, "server:call", &told, Keeping::Effect, async |made| {
                 let started = server.started(&shared).await?;

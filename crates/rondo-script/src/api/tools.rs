@@ -72,7 +72,7 @@ impl LuaTool {
                 LuaValue::UserData(_) | LuaValue::Function(_) | LuaValue::Thread(_) => {
                     Err(mlua::Error::runtime("a tool returns a text or a table"))
                 }
-                other => to_json(&self.lua, other),
+                other => to_json(&self.lua, &other),
             }
         });
         match called.await {
@@ -141,7 +141,7 @@ pub(crate) fn spec_of(lua: &Lua, given: &Table, timeout: Duration) -> Result<Too
         );
         return Err(CallError::Failed(why));
     }
-    let parameters = to_json(lua, given.get("parameters")?)?;
+    let parameters = to_json(lua, &given.get("parameters")?)?;
     if let Err(error) = rondo_schema::Validator::new(&parameters) {
         let why = format!("`parameters` are no JSON Schema: {error}");
         return Err(CallError::Failed(why));

@@ -106,7 +106,7 @@ fn call_decision(lua: &Lua, value: LuaValue) -> mlua::Result<CallDecision> {
             match table.get::<LuaValue>("arguments")? {
                 LuaValue::Nil => Err(wrong("`{ deny = \"...\" }` or `{ arguments = { ... } }`")),
                 arguments => Ok(CallDecision::Rewrite {
-                    arguments: to_json(lua, arguments)?,
+                    arguments: to_json(lua, &arguments)?,
                 }),
             }
         }

@@ -62,7 +62,7 @@ impl Tool for InitTool {
             match run.call::<LuaValue>(arguments)? {
                 LuaValue::Nil => Ok(Value::String(String::new())),
                 LuaValue::String(text) => Ok(Value::String(text.to_string_lossy())),
-                other => to_json(lua, other),
+                other => to_json(lua, &other),
             }
         });
         tokio::select! {
