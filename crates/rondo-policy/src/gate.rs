@@ -642,6 +642,7 @@ impl Judge {
             if analysis.any_fits(|words| pattern.may_mean(words))
                 || analysis.wrapped_names().iter().any(|name| name == program)
                 || analysis.has_hidden_names()
+                || analysis.patterns().may_mean(program)
             {
                 return Some(format!(
                     "the command may run `{program}`, which is not allowed"

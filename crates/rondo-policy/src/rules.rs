@@ -594,7 +594,9 @@ impl Rule {
         if fits_command && fits_paths {
             return Some(self.ruling());
         }
-        let may_fit_command = fits_command || analysis.has_hidden_names();
+        let may_fit_command = fits_command
+            || analysis.has_hidden_names()
+            || fit::may_be_expanded(&self.spec.command, analysis);
         let may_fit_paths = fits_paths || is_unknown;
         (may_fit_command && may_fit_paths).then(|| Ruling {
             decision: self.spec.when_unclear.unwrap_or(Decision::Ask),

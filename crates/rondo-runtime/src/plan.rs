@@ -79,7 +79,7 @@ impl TurnPlan {
         settings.values.fallbacks = Some(models.collect());
         let recorded = turn.addresses.first().map_or("", String::as_str);
         let target = at_its_address(recorded, turn.is_imported, &mut settings)?;
-        let profile = permitted_now(turn.profile.clone(), &settings);
+        let profile = permitted_now(turn.profile.clone(), turn.is_imported, &settings);
         let plan = Self::new(profile, target, &settings, notices)?;
         let recorded = turn.addresses.iter().skip(1);
         for (fallback, recorded) in plan.fallbacks.iter().zip(recorded) {
@@ -173,13 +173,21 @@ impl TurnPlan {
 }
 
 /// What runs without asking is the profile's of now, never a record's; what was forbidden stays so.
-fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
+pub(crate) fn permitted_now(
+    mut recorded: Profile,
+    is_imported: bool,
+    settings: &Settings,
+) -> Profile {
     recorded.allowed_tools = Vec::new();
     if let Ok(now) = profiles::resolve(settings, &recorded.name) {
         recorded
             .allowed_tools
             .clone_from(&now.profile.allowed_tools);
         profiles::refuse_too(&mut recorded, now.profile);
+    }
+    if is_imported && let Ok(own) = profiles::resolve(settings, settings.profile_name()) {
+        // Whoever wrote the file chose the profile's name.
+        profiles::refuse_too(&mut recorded, own.profile);
     }
     recorded
 }
@@ -369,7 +377,7 @@ mod tests {
             recorded.allowed_tools = vec!["exec".to_owned()];
             recorded.forbidden_programs = vec!["own".to_owned()];
             recorded.rule_sets = vec!["recorded".to_owned()];
-            let permitted = permitted_now(recorded, &settings);
+            let permitted = permitted_now(recorded, false, &settings);
             assert_eq!(permitted.allowed_tools, allowed, "{name}");
             assert_eq!(permitted.forbidden_programs, ["own"], "{name}");
             let sets = match is_forbidden {
@@ -377,6 +385,25 @@ mod tests {
                 false => &["recorded"],
             };
             assert_eq!(permitted.rule_sets, sets, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_imported_record_escapes_no_rule_set_by_the_name_of_its_profile() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::of(&[
+            ("RONDO_HOME", home.path().to_str().unwrap()),
+            ("RONDO_PROFILE", "hub"),
+        ]);
+        let directory = home.path().to_owned();
+        let settings = Settings::load(env, directory, Layer::default(), &NoNotices).unwrap();
+        for name in ["default", "gone"] {
+            for (is_imported, sets) in [(true, &["dangerous-programs"][..]), (false, &[])] {
+                let mut recorded = rondo_core::profile::builtin("default").unwrap();
+                recorded.name = name.to_owned();
+                let permitted = permitted_now(recorded, is_imported, &settings);
+                assert_eq!(permitted.rule_sets, sets, "{name}");
+            }
         }
     }
 }

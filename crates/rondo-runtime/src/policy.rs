@@ -287,6 +287,26 @@ mod tests {
     }
 
     #[test]
+    fn a_project_that_chooses_the_built_in_model_and_so_its_profile_drops_no_set() {
+        let folders = Folders::new(OWN_SET, "");
+        folders.configure("[profiles.default]\nrule_sets = ['mine']", true);
+        let config = folders.project.path().join(".rondo/config.toml");
+        fs::write(config, "model = 'embedded/x'").unwrap();
+        let home = folders.home.path().to_str().unwrap();
+        let env = Env::of(&[("RONDO_HOME", home)]);
+        let directory = folders.project.path().to_owned();
+        let settings = Settings::load(env, directory, Layer::default(), &folders.notes).unwrap();
+        let sets = |name| {
+            profiles::resolve(&settings, name)
+                .unwrap()
+                .profile
+                .rule_sets
+        };
+        assert_eq!(sets("local"), ["mine"]);
+        assert_eq!(sets("hub"), ["dangerous-programs"]);
+    }
+
+    #[test]
     fn a_project_names_sets_of_the_user_where_its_folder_is_trusted() {
         let folders = Folders::new(OWN_SET, "");
         let names = "[profiles.default]\nrule_sets = ['mine']";

@@ -1,5 +1,6 @@
 //! Applies settings to a profile.
 
+use crate::embedded;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::{DEFAULT_PROFILE, Settings, Source};
@@ -30,16 +31,21 @@ pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
     Ok(resolved)
 }
 
-/// Returns the user's profile in whose place a project has put this one.
+/// Returns the user's profile in whose place a project has put this one: by its name, or by a model that has a profile of
+/// its own.
 fn displaced<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
-    let chooses = |it: &&Source| it.layer.profile.is_some();
-    let chooser = settings.sources.iter().rev().find(chooses)?;
-    if !chooser.is_of_project || chooser.layer.profile.as_deref() != Some(name) {
-        return None;
-    }
+    let mut highest_first = settings.sources.iter().rev();
+    let chooser = highest_first.find(|it| it.layer.profile.is_some());
+    let is_displaced = match chooser {
+        Some(it) => it.is_of_project && it.layer.profile.as_deref() == Some(name),
+        None => {
+            let mut projects = settings.sources.iter().filter(|it| it.is_of_project);
+            name == embedded::PROFILE && projects.any(|it| it.layer.model.is_some())
+        }
+    };
     let own = settings.sources.iter().filter(|it| !it.is_of_project);
     let chosen = own.rev().find_map(|it| it.layer.profile.as_deref());
-    Some(chosen.unwrap_or(DEFAULT_PROFILE))
+    is_displaced.then(|| chosen.unwrap_or(DEFAULT_PROFILE))
 }
 
 /// Makes a profile refuse what another one refuses, besides what it refuses itself.

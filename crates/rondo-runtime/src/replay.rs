@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::memory;
+use crate::plan::permitted_now;
 use crate::python::LivePython;
 use crate::settings::Settings;
 use crate::system_prompt;
@@ -67,8 +68,9 @@ impl RecordedTools {
     /// When the tools cannot be built.
     pub fn reading_tools(self, session: &SessionId, settings: &Settings) -> Result<ReadingTools> {
         let profile = match self.profile {
-            Some(profile) => profile,
-            None => Arc::new(profiles::resolve(settings, settings.profile_name())?.profile),
+            // It may be anybody's, and grants nothing.
+            Some(profile) => permitted_now((*profile).clone(), true, settings),
+            None => profiles::resolve(settings, settings.profile_name())?.profile,
         };
         let names: Vec<String> = self.reading.into_iter().collect();
         let toolset = toolset(&names, &profile, &directory_of(session), settings)?;

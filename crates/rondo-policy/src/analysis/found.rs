@@ -168,6 +168,10 @@ impl Analysis {
         self.unknown.is_some()
             || self.simple.iter().any(|simple| simple.name().is_none())
             || self.simple.iter().any(Simple::reads_program_from_stdin)
+            || self
+                .simple
+                .iter()
+                .any(|simple| wrappers::substitutes_in_words(&simple.words))
             || (self.runs_others() && (self.has_dynamic_word || self.expands_in_shell()))
     }
 
@@ -178,7 +182,7 @@ impl Analysis {
         self.names().iter().any(is_shell) && self.texts().any(expands)
     }
 
-    fn runs_others(&self) -> bool {
+    pub(super) fn runs_others(&self) -> bool {
         self.simple
             .iter()
             .filter(|simple| simple.effect.is_some())

@@ -13,6 +13,7 @@ mod fetching;
 mod found;
 mod git_commands;
 mod git_directory;
+mod globs;
 mod grammar;
 mod here;
 mod lexer;

@@ -445,6 +445,36 @@ pub(super) fn runs_others(words: &[Value]) -> bool {
     is_wrapper(name) || (base(name) == "git" && words.iter().skip(1).any(is_told))
 }
 
+/// Builtins that read an index of an array in their words as arithmetic, in which what is substituted runs, and the option
+/// with which they do; empty where they always do.
+const READ_INDICES: &[(&str, &str)] = &[
+    ("[", "-v"),
+    ("declare", ""),
+    ("export", ""),
+    ("getopts", ""),
+    ("let", ""),
+    ("local", ""),
+    ("mapfile", ""),
+    ("printf", "-v"),
+    ("read", ""),
+    ("readarray", ""),
+    ("readonly", ""),
+    ("test", "-v"),
+    ("typeset", ""),
+    ("unset", ""),
+    ("wait", "-p"),
+];
+
+/// Returns whether a builtin may run what is substituted within its words, though they are quoted.
+pub(super) fn substitutes_in_words(words: &[Value]) -> bool {
+    let texts = || words.iter().filter_map(Value::text);
+    let name = texts().next().unwrap_or_default();
+    let mut known = READ_INDICES.iter();
+    let is_read = known
+        .any(|(builtin, option)| *builtin == name && texts().any(|text| text.starts_with(option)));
+    is_read && texts().any(|text| text.contains("$(") || text.contains('`'))
+}
+
 /// Returns whether a program reads a program from its input.
 pub(super) fn is_interpreter(name: &str) -> bool {
     is_among(INTERPRETERS, base(name))

@@ -30,6 +30,13 @@ pub(super) fn may_run(command: &[AnyOf], analysis: &Analysis) -> bool {
         || (rest.is_empty() && analysis.wrapped_names().iter().any(|it| means(program, it)))
 }
 
+/// Returns whether a pattern of files in a command may become the name of this one's program.
+pub(super) fn may_be_expanded(command: &[AnyOf], analysis: &Analysis) -> bool {
+    let patterns = analysis.patterns();
+    let programs = command.first().map_or(&[][..], AnyOf::texts);
+    programs.iter().any(|program| patterns.may_mean(program))
+}
+
 /// Returns whether a text that is not understood names a command: its program and its words, in any order.
 pub(super) fn may_name(command: &[AnyOf], text: &str) -> bool {
     let names: HashSet<String> = tokens(text).collect();
