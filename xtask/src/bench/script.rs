@@ -59,7 +59,8 @@ fn calls(printed: &str) -> Result<String> {
         figures(line)
     };
     let (lua, rust) = (of("lua")?, of("rust")?);
-    let into_lua = [0, 1].map(|at| lua[at] - rust[at]);
+    let ([lua_median, lua_least], [rust_median, rust_least]) = (lua, rust);
+    let into_lua = [lua_median - rust_median, lua_least - rust_least];
     let rows = [
         row("a call of a tool in Lua, all in all", lua),
         row("the same in Rust", rust),
