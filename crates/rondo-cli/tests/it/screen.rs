@@ -164,6 +164,43 @@ async fn a_call_is_a_card_with_its_live_output_and_runs_once_it_was_allowed() {
 }
 
 #[tokio::test]
+async fn the_plan_is_a_card_and_a_subagent_is_a_tree_of_its_calls() {
+    let items = json!([{"text": "find it", "status": "in_progress"}]);
+    let server = serve(vec![
+        calls("todo", &json!({ "items": items })),
+        calls(
+            "subagent",
+            &json!({"task": "look around", "tools": ["list_files"]}),
+        ),
+        // What the subagent does.
+        calls("list_files", &json!({"path": "."})),
+        says("It is here."),
+        says("Found."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &["--yolo"]).await;
+    person.press("where is it?\r").await;
+    person.shows("Found.").await;
+    for row in [
+        "✓ todo 1 item",
+        "  │ ● find it",
+        "✓ subagent look around",
+        "  │ ├ ✓ list_files .",
+        "  │ └ ✓ complete: It is here.",
+    ] {
+        person.shows(row).await;
+    }
+    person.press("\x14").await;
+    person
+        .shows("┃   └ subagent look around · complete: It is here.")
+        .await;
+    person.press(ESC).await;
+    person.shows_no_more("┏━ to do").await;
+    leave(person).await;
+}
+
+#[tokio::test]
 async fn my_22_my_23_a_spinner_says_who_thinks_and_the_status_line_what_runs() {
     let gate = Gate::new();
     let call = "I look.\n<tool_code>\n<name>execute_command</name>\n<parameters>\n{ \"command\": \"ls -la; cat pipe\" }\n</parameters>\n</tool_code>";

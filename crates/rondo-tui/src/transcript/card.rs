@@ -319,7 +319,10 @@ fn tail(text: &str, lines_max: usize, width: usize) -> &str {
 fn told(name: &str, arguments: &Value) -> String {
     let items = arguments.get("items").and_then(Value::as_array);
     if let (TODO, Some(items)) = (name, items) {
-        return format!("{} items", items.len());
+        return match items.len() {
+            1 => "1 item".to_owned(),
+            count => format!("{count} items"),
+        };
     }
     let telling = TELLING
         .iter()
