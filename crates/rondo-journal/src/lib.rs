@@ -59,4 +59,5 @@ pub use owned::OwnedSession;
 pub use retention::Retention;
 pub use rondo_core::ports::ChainHash;
 pub use rondo_core::session_store::{NewSession, SessionInfo, SessionState};
+pub use sessions::LateTurn;
 pub use store::{Durability, Options, Store};

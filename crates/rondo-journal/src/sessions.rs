@@ -4,7 +4,7 @@ use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
 use crate::entry::Entry;
 use crate::error::StoreError;
-use crate::read;
+use crate::read::{self, SessionRow};
 use crate::retention::empty_log;
 use crate::store::Store;
 use rondo_core::clock::Clock;
@@ -46,6 +46,15 @@ const IS_CHILD: &str = concat!(
 /// How far ahead of the clock a session may have been written to count as just written: one from the
 /// future would be the latest for ever.
 const AHEAD_MAX_MS: u64 = 60_000;
+
+/// Where one of a session's latest turns begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateTurn {
+    /// The turn's number in its session, from 1.
+    pub number: u32,
+    /// Its first record.
+    pub first: Seq,
+}
 
 impl Store {
     /// Lists sessions, the one that was written last first, at most `limit`, without those that calls of others started.
@@ -151,6 +160,32 @@ impl Store {
             }
         });
         Ok(end?.flatten())
+    }
+
+    /// Returns where one of the latest turns begins: the first one that the session's last records, about so many, hold as
+    /// a whole, and in and after which nothing that was said is summed up. `None` where there is none.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or the disk fails.
+    pub fn late_turn(
+        &self,
+        session: &SessionId,
+        records: u64,
+    ) -> Result<Option<LateTurn>, StoreError> {
+        let connection = self.reader();
+        let row = read::find(&connection, session)?;
+        let mut records = records.max(1);
+        loop {
+            let from = row.head.0.saturating_sub(records - 1).max(1);
+            if from == 1 {
+                return Ok(None);
+            }
+            let found = first_turn_from(&connection, &row, Seq(from))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            records = records.saturating_mul(4);
+        }
     }
 
     /// Returns whether a process works on a session right now, be it there or just begun.
@@ -340,6 +375,44 @@ fn latest<T>(
         last = first - 1;
     }
     Ok(None)
+}
+
+/// Returns where the first turn begins that has all its records from `from` on, and in and after which nothing that was
+/// said is summed up.
+fn first_turn_from(
+    connection: &Connection,
+    row: &SessionRow,
+    from: Seq,
+) -> Result<Option<LateTurn>, StoreError> {
+    let (mut found, mut turn) = (None, None);
+    let mut take = |entry: Entry| {
+        if entry.turn.as_str().is_empty() {
+            return ControlFlow::Continue(());
+        }
+        if entry.kind() == "compacted" {
+            found = None;
+        }
+        let is_next = turn.as_ref().is_some_and(|it| *it != entry.turn);
+        turn = Some(entry.turn.clone());
+        if is_next && found.is_none() {
+            found = late_turn(entry);
+        }
+        ControlFlow::Continue(())
+    };
+    read::read_range(connection, row, (from, row.head), &mut take)?;
+    Ok(found)
+}
+
+/// Returns the turn that a record begins; none where it does not, or where its number was not recorded.
+fn late_turn(entry: Entry) -> Option<LateTurn> {
+    let first = entry.seq;
+    match entry.into_record()?.body {
+        RecordBody::TurnStarted { turn_number, .. } if turn_number > 1 => Some(LateTurn {
+            number: turn_number,
+            first,
+        }),
+        _ => None,
+    }
 }
 
 fn ended(body: &RecordBody) -> Option<StopReason> {

@@ -235,10 +235,16 @@ impl Replayer {
         }
     }
 
-    /// Returns what was said so far, as the next turn finds it; the results of a turn that was cut off excepted.
-    pub fn messages(&self) -> impl Iterator<Item = &Message> {
-        let (before, after) = (self.now.before.iter(), self.now.after.iter());
-        before.chain(after).map(|it| &**it)
+    /// Starts before a later turn, of whose session so many turns and records are before it, without what was said in
+    /// them. Its events are the same, unless it sums up or leaves out what was said before it; its requests differ.
+    #[must_use]
+    pub fn after(session: SessionId, turns: u32, records: u64) -> Self {
+        Self {
+            turns: usize::try_from(turns).unwrap_or(usize::MAX),
+            records: usize::try_from(records).unwrap_or(usize::MAX),
+            detailed_left: 0,
+            ..Self::new(session, Changes::default())
+        }
     }
 
     /// Replays the next turn. `records` are all its records, in order; records that belong to no turn may be

@@ -3,7 +3,9 @@
 use super::cursor::Cursor;
 use super::entry::Entry;
 use super::off_thread;
+use super::records::RecordReader;
 use super::subscription::Subscription;
+use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::Result;
 use crate::ids;
@@ -254,6 +256,43 @@ impl SessionHandle {
     #[must_use]
     pub fn subscribe(&self, cursor: Cursor) -> Subscription {
         Subscription::new(Arc::clone(&self.entry), cursor)
+    }
+
+    /// Listens from one of the latest turns on, which takes as long for a long session as for a short one. What was
+    /// before, [`earlier`](Self::earlier) returns.
+    #[must_use]
+    pub fn subscribe_to_latest(&self) -> Subscription {
+        Subscription::of_latest(Arc::clone(&self.entry))
+    }
+
+    /// Returns what a session was told of its first turns, so many, for a listener who
+    /// [passed over them](Subscription::turns_passed). `take` is called with each update, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the reading goes on to its end.
+    pub async fn earlier<T: Send + 'static>(
+        &self,
+        turns: u32,
+        mut told: T,
+        take: impl Fn(&mut T, UpdateBody) + Send + 'static,
+    ) -> Result<T> {
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        off_thread(move || {
+            let mut reader = RecordReader::new(store, session);
+            while let Some(turn) = reader.turn()?.filter(|it| it.number <= turns) {
+                let is_last = turn.is_last || turn.number == turns;
+                let updates = turn.runs.into_iter().flat_map(|it| it.updates);
+                updates.for_each(|(_, body)| take(&mut told, body));
+                if is_last {
+                    break;
+                }
+            }
+            Ok(told)
+        })
+        .await
     }
 
     /// Waits until the turn that runs is over. No further one begins here; what waits stays in the mailbox.

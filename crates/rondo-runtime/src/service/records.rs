@@ -1,17 +1,19 @@
 //! The updates of a session by its records.
 
 use super::cursor::{Place, Progress};
-use super::update::{UpdateBody, json_bytes};
+use super::update::UpdateBody;
 use crate::error::Result;
 use crate::sessions;
 use crate::watch::unreadable;
 use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_journal::{Entry, Store, StoreError};
+use rondo_journal::{Entry, LateTurn, Store, StoreError};
 use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
 
 /// Records that are read at once.
 const PAGE_RECORDS: usize = 256;
+/// Records, about so many, that are read where only the end of a session is wanted at first.
+const LATE_RECORDS: u64 = 256;
 
 /// A place before a turn, from which a session can be read.
 pub(super) struct Checkpoint {
@@ -23,6 +25,8 @@ pub(super) struct Checkpoint {
     first: Seq,
     /// The hash of that record and all before it: by it the session is still the same one.
     hash: ChainHash,
+    /// Bytes of what was said before it.
+    said_bytes: usize,
 }
 
 /// Reads a session turn by turn, from its beginning or from a checkpoint.
@@ -43,6 +47,13 @@ pub(super) struct RecordReader {
     expected: Option<ChainHash>,
     /// Where the turn that is read begins.
     began: Option<(Seq, ChainHash)>,
+    /// Turns before the first one that is read, of which it knows nothing else.
+    passed: u32,
+    /// Bytes of what was said in all that was read, as JSON. To count them anew for each turn would take as long as all
+    /// turns together.
+    said_bytes: usize,
+    /// The same before the turn that is read.
+    said_before: usize,
 }
 
 /// The first record of a turn.
@@ -87,7 +98,39 @@ impl RecordReader {
             next: Seq(1),
             expected: None,
             began: None,
+            passed: 0,
+            said_bytes: 0,
+            said_before: 0,
         }
+    }
+
+    /// Begins before one of the latest turns, where there is one that can be read without those before it; else at the
+    /// beginning.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub(super) fn near_end(store: Store, session: SessionId) -> Result<Self> {
+        let late = match store.late_turn(&session, LATE_RECORDS) {
+            Ok(late) => late,
+            Err(StoreError::Unknown { .. }) => None,
+            Err(error) => return Err(sessions::failed(error)),
+        };
+        let beginning = Self::new(store, session);
+        Ok(match late {
+            None => beginning,
+            Some(LateTurn { number, first }) => Self {
+                before: Replayer::after(beginning.session.clone(), number - 1, first.0 - 1),
+                number: number - 1,
+                next: first,
+                passed: number - 1,
+                ..beginning
+            },
+        })
+    }
+
+    /// Turns before the first one that is read, of which it knows nothing else.
+    pub(super) fn passed(&self) -> u32 {
+        self.passed
     }
 
     /// Begins before a turn.
@@ -97,18 +140,21 @@ impl RecordReader {
             number: checkpoint.number - 1,
             next: checkpoint.first,
             expected: Some(checkpoint.hash),
+            said_bytes: checkpoint.said_bytes,
             ..Self::new(store, session)
         }
     }
 
     /// Returns the place before the turn that was read last.
     pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
-        let (first, hash) = self.began?;
+        // Others that read from there on would miss what was said before.
+        let (first, hash) = self.began.filter(|_| self.passed == 0)?;
         Some(Checkpoint {
             number: self.number,
             before: self.before.clone(),
             first,
             hash,
+            said_bytes: self.said_before,
         })
     }
 
@@ -119,7 +165,7 @@ impl RecordReader {
 
     /// Returns the bytes of what was said before that turn, as JSON.
     pub(super) fn history_bytes(&self) -> usize {
-        self.before.messages().map(json_bytes).sum()
+        self.said_before
     }
 
     /// Begins anew where the session is not the one that it was.
@@ -155,6 +201,7 @@ impl RecordReader {
     }
 
     fn begin(&mut self, first: First) -> Result<()> {
+        self.said_before = self.said_bytes;
         if !self.turn.is_empty() {
             self.before.turn(&self.turn).map_err(unreadable)?;
         }
@@ -166,7 +213,7 @@ impl RecordReader {
 
     /// Reads on until another turn begins, or to the end.
     fn read(&mut self) -> Result<()> {
-        loop {
+        'pages: loop {
             let page = match self.store.read(&self.session, self.next, PAGE_RECORDS) {
                 Ok(page) => page,
                 // Nothing is recorded of it yet.
@@ -181,12 +228,19 @@ impl RecordReader {
             }
             for entry in page {
                 self.next = Seq(entry.seq.0 + 1);
-                let (seq, hash) = (entry.seq, entry.hash);
+                let (seq, hash, bytes) = (entry.seq, entry.hash, entry.json.len());
                 let Some(record) = Entry::into_record(entry) else {
                     continue;
                 };
                 if !record.body.is_of_turn() {
                     continue;
+                }
+                if self.passed > 0 && matches!(record.body, RecordBody::Compacted(_)) {
+                    *self = Self::new(self.store.clone(), self.session.clone());
+                    continue 'pages;
+                }
+                if is_said(&record.body) {
+                    self.said_bytes += bytes;
                 }
                 match self.turn.last() {
                     Some(last) if last.turn != record.turn => {
@@ -234,6 +288,16 @@ impl RecordReader {
     }
 }
 
+/// Returns whether a record holds a message. The first record of a turn does not.
+fn is_said(body: &RecordBody) -> bool {
+    matches!(
+        body,
+        RecordBody::UserMessage { .. }
+            | RecordBody::ModelReplied { .. }
+            | RecordBody::ToolFinished { .. }
+    )
+}
+
 #[cfg(test)]
 impl Checkpoint {
     /// One before a turn of a session of which nothing is known.
@@ -243,6 +307,7 @@ impl Checkpoint {
             before: Replayer::new(session.clone(), Changes::default()),
             first: Seq(1),
             hash: ChainHash::GENESIS,
+            said_bytes: 0,
         }
     }
 }

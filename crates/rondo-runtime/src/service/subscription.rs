@@ -39,6 +39,10 @@ pub struct Subscription {
     has_read_all: Option<RingStart>,
     /// The number of an update that was too large to be held, and was looked for in the records.
     looked_for: Option<u64>,
+    /// Whether it is told only of the latest turns.
+    is_of_latest: bool,
+    /// The turns before them that it is not told of.
+    passed: u32,
 }
 
 impl Subscription {
@@ -64,8 +68,22 @@ impl Subscription {
             read_to: Place::default(),
             has_read_all: None,
             looked_for: None,
+            is_of_latest: false,
+            passed: 0,
             entry,
         }
+    }
+
+    pub(super) fn of_latest(entry: Arc<Entry>) -> Self {
+        let mut subscription = Self::new(entry, Cursor::START);
+        subscription.is_of_latest = true;
+        subscription
+    }
+
+    /// Returns how many turns it passed over at its beginning, once it was told something.
+    #[must_use]
+    pub fn turns_passed(&self) -> u32 {
+        self.passed
     }
 
     /// Returns the cursor after the last update that was returned.
@@ -210,25 +228,34 @@ impl Subscription {
 
     async fn read_turn(&mut self) -> Result<Option<ReadTurn>> {
         let reader = match self.records.take() {
-            Some(reader) => reader,
+            Some(reader) => Some(reader),
             None => {
                 self.read_to = Place::default();
-                self.new_reader()
+                // Before it was told anything, where it begins depends on the records.
+                let is_near_end = self.is_of_latest && self.place == Place::default();
+                (!is_near_end).then(|| self.new_reader())
             }
         };
+        let store = self.entry.store().clone();
         let service = Arc::clone(&self.entry.service);
         let session = self.entry.id().clone();
         let read = spawn_blocking(move || {
-            let mut reader = reader;
-            let turn = reader.turn();
+            let mut reader = match reader {
+                Some(reader) => reader,
+                None => RecordReader::near_end(store, session.clone())?,
+            };
+            let turn = reader.turn()?;
             hold_checkpoint(&service.checkpoints, &session, &reader);
-            (reader, turn)
+            Ok((reader, turn))
         });
-        let (reader, turn) = read.await.map_err(|err| {
+        let read: Result<_> = read.await.map_err(|err| {
             let context = "the thread that reads the records failed";
             SetupError::because(SetupErrorKind::Other, context, err)
         })?;
-        let turn = turn?;
+        let (reader, turn) = read?;
+        if self.is_of_latest && self.place == Place::default() {
+            self.passed = reader.passed();
+        }
         self.records = Some(reader);
         Ok(turn)
     }

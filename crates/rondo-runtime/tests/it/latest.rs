@@ -1,0 +1,78 @@
+//! Listeners that begin with the latest turns of a session.
+
+use crate::service::{Page, World, is_result, next, results, text, until};
+use rondo_core::session::Delivery;
+use rondo_runtime::service::{Cursor, Update, UpdateBody};
+use rondo_testkit::Response;
+use rondo_types::Message;
+
+/// Records of more turns than are read at once from the end.
+const TURNS: usize = 60;
+
+#[tokio::test]
+async fn who_begins_with_the_latest_turns_hears_what_the_others_hear_and_can_have_the_rest() {
+    let answers: Vec<Response> = (0..=TURNS)
+        .map(|it| text(&[&format!("Answer {it}.")]))
+        .collect();
+    let world = World::new(answers).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    let mut all = Vec::new();
+    for turn in 0..TURNS {
+        let message = Message::user(format!("Question {turn}?"));
+        session.submit(message, Delivery::Queue).await.unwrap();
+        all.extend(until(&mut listener, is_result).await);
+    }
+    service.close().await;
+    let service = world.service();
+    let session = service.session(session.id().clone(), world.options());
+    let mut late = session.subscribe_to_latest();
+    let mut told = vec![next(&mut late).await];
+    let passed = late.turns_passed();
+    assert!(
+        0 < passed && usize::try_from(passed).unwrap() < TURNS,
+        "{passed}"
+    );
+    while results(&told) + usize::try_from(passed).unwrap() < TURNS {
+        told.push(next(&mut late).await);
+    }
+    let bodies = |updates: &[Update]| updates.iter().map(|it| it.body.clone()).collect::<Vec<_>>();
+    let mut whole = session.subscribe(Cursor::START);
+    let mut recorded = Vec::new();
+    while results(&recorded) < TURNS {
+        recorded.push(next(&mut whole).await);
+    }
+    let earlier = session
+        .earlier(passed, Vec::new(), |all, body| all.push(body))
+        .await
+        .unwrap();
+    assert_eq!([earlier, bodies(&told)].concat(), bodies(&recorded));
+    Page::of(&recorded).assert_is(&Page::of(&all), "the records");
+    // What comes next is the same for both.
+    session
+        .submit(Message::user("And now?"), Delivery::Queue)
+        .await
+        .unwrap();
+    let (late, whole) = (
+        until(&mut late, is_result).await,
+        until(&mut whole, is_result).await,
+    );
+    Page::of(&late).assert_is(&Page::of(&whole), "the next turn");
+}
+
+#[tokio::test]
+async fn a_session_of_one_turn_is_heard_from_its_beginning_also_by_who_wants_the_latest() {
+    let world = World::new([text(&["Yes."])]).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe_to_latest();
+    session
+        .submit(Message::user("Well?"), Delivery::Queue)
+        .await
+        .unwrap();
+    let told = until(&mut listener, is_result).await;
+    let is_asked = |it: &Update| matches!(it.body, UpdateBody::Asked { .. });
+    assert!(told.iter().any(is_asked), "{told:?}");
+    assert_eq!(listener.turns_passed(), 0);
+}
