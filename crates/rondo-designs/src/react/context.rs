@@ -19,8 +19,14 @@ pub struct TerminalContext {
     pub shell: Option<String>,
     /// The branch of the repository around the current directory.
     pub git_branch: Option<String>,
+    /// What git is in the midst of there, such as a merge.
+    pub git_state: Option<String>,
+    /// The latest commands, the last one at the end.
+    pub commands: Vec<String>,
     /// What stands on the screen, the latest at the end.
     pub output: Option<String>,
+    /// What stands in the pane of tmux that was used before.
+    pub tmux: Option<String>,
 }
 
 impl TerminalContext {
@@ -32,25 +38,45 @@ impl TerminalContext {
             ("Operating system", &self.system),
             ("Shell", &self.shell),
             ("Git branch", &self.git_branch),
+            ("Git state", &self.git_state),
         ];
         let known = facts.into_iter().filter_map(|(name, value)| {
             let value = value.as_ref()?;
             Some(format!("- {name}: {value}"))
         });
-        let known: Vec<String> = known.collect();
+        let mut known: Vec<String> = known.collect();
+        if !self.commands.is_empty() {
+            let commands = self.commands.join("\n  $ ");
+            known.push(format!("- Recent commands:\n  $ {commands}"));
+        }
         (!known.is_empty()).then(|| format!("# CONTEXT\n{}", known.join("\n")))
     }
 
     /// Returns the user's message. The screen goes with it rather than with the instructions, since
     /// anything may stand there.
     pub(super) fn message(&self, prompt: &str) -> Message {
-        match &self.output {
-            Some(output) if !output.trim().is_empty() => Message::user(format!(
-                "On my terminal stands:\n<terminal>\n{}\n</terminal>\n\n{prompt}",
-                tail(output.trim_end())
-            )),
-            _ => Message::user(prompt),
-        }
+        Message::user(format!("{}{prompt}", self.screens()))
+    }
+
+    /// Returns all of it as text, to go along with a message that a person saw it with; empty where nothing is known.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let facts = self.facts().map(|it| format!("{it}\n\n"));
+        let text = facts.unwrap_or_default() + &self.screens();
+        text.trim_end().to_owned()
+    }
+
+    fn screens(&self) -> String {
+        let screens = [
+            ("On my terminal stands", "terminal", &self.output),
+            ("In the other pane of tmux stands", "tmux", &self.tmux),
+        ];
+        let shown = screens.into_iter().filter_map(|(says, tag, output)| {
+            let output = output.as_deref()?.trim_end();
+            let tail = tail(output);
+            (!output.is_empty()).then(|| format!("{says}:\n<{tag}>\n{tail}\n</{tag}>\n\n"))
+        });
+        shown.collect()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::actor::Actor;
 use super::entry::Entry;
 use super::handle::SessionHandle;
+use super::python_terminal::PythonTerminal;
 use super::update::UpdateBody;
 use crate::cells::{CODE_BYTES_MAX, KeptShell, Presence, cell_finished, shell_part};
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -17,7 +18,7 @@ use rondo_core::ports::{CellEnding, RecordBody, Seq};
 use rondo_core::redact::{Redactor, Secrets};
 use rondo_core::session::Input;
 use rondo_exec::shell::{CommandEnd, ShellEvent};
-use rondo_python::{LiveOutput, Session as PythonSession, Until};
+use rondo_python::{LiveOutput, Session as PythonSession, SessionError, Until};
 use rondo_types::{SessionId, TimeMs};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -121,6 +122,7 @@ impl CellEvent {
 pub struct LentPython {
     python: Arc<PythonSession>,
     presence: Mutex<Presence>,
+    terminal: Option<Arc<PythonTerminal>>,
 }
 
 impl fmt::Debug for LentPython {
@@ -136,6 +138,7 @@ impl LentPython {
         Self {
             python,
             presence: Mutex::default(),
+            terminal: None,
         }
     }
 
@@ -144,6 +147,34 @@ impl LentPython {
     pub fn of(settings: &Settings) -> Self {
         let settings = python::session_settings(settings, &[], &settings.directory);
         Self::new(Arc::new(PythonSession::new(settings)))
+    }
+
+    /// The same, with cells that read what is typed at a terminal.
+    #[must_use]
+    pub fn at_terminal(settings: &Settings, terminal: Arc<PythonTerminal>) -> Self {
+        let mut settings = python::session_settings(settings, &[], &settings.directory);
+        settings.has_terminal = true;
+        Self {
+            terminal: Some(terminal),
+            ..Self::new(Arc::new(PythonSession::new(settings)))
+        }
+    }
+
+    /// Runs a cell, at the terminal where there is one.
+    async fn run(
+        &self,
+        code: &str,
+        output: LiveOutput,
+        until: Until,
+    ) -> std::result::Result<rondo_python::CellEnd, SessionError> {
+        let Some(terminal) = &self.terminal else {
+            return self.python.run_cell(code, output, until).await;
+        };
+        let (terminal, _taken) = terminal.of_cell();
+        let cell = self
+            .python
+            .run_cell_at_terminal(code, output, until, terminal);
+        cell.await
     }
 
     /// Returns the live session.
@@ -558,7 +589,7 @@ async fn python_cell(
         }
     };
     let ended = tokio::select! {
-        ended = lent.python.run_cell(&code, output, until) => ended,
+        ended = lent.run(&code, output, until) => ended,
         never = interrupting => match never {},
     };
     live.end();
