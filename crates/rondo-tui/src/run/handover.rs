@@ -34,6 +34,7 @@ impl Runner {
             keys.stop().await;
         }
         let worked = spawn_blocking(work).await;
+        self.modes.clean();
         self.keys = Some(Keyboard::listen());
         self.come_back();
         match worked {

@@ -2,10 +2,11 @@
 //!
 //! # Layout
 //! - `modes`: what is switched on and off, and how it is put back however the process ends.
-//! - `painter`: the difference between two frames, as bytes; `writer`: the thread that writes them.
+//! - `painter`: the difference between two frames; `encode`: cells as bytes; `writer`: the thread that writes them.
 //! - `keyboard`: what it sends; `ground`: whether it is light or dark.
 //! - `unix`: stopping the process.
 
+mod encode;
 pub(crate) mod ground;
 pub(crate) mod keyboard;
 pub(crate) mod modes;

@@ -2,10 +2,12 @@
 
 use crate::options::Mouse;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Write as _};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// The alternate screen, no wrapping at the right edge, pastes in brackets, news of the focus, and keys that can be
 /// told apart (flag 1 of kitty's protocol, pushed after the screen since each screen has its own stack).
@@ -13,8 +15,14 @@ const ENTER: &str = "\x1b[?1049h\x1b[2J\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[>1u";
 /// The same in reverse order, and a caret that shows.
 const LEAVE: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1007l\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
 
+/// What a program may have left switched on that was killed while it had the terminal: the mouse, the keypad's and the
+/// arrows' other bytes, and a style.
+const CLEAN: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1l\x1b>\x1b[0m";
+
 /// Whether a screen is open in this process, for the hook of panics.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
+/// The thread that shows it. A panic of another one fails what that did, and the screen goes on.
+static SHOWN_BY: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// Returns what switches the screen on.
 pub(crate) fn enter(mouse: Mouse) -> String {
@@ -30,6 +38,8 @@ pub(crate) fn enter(mouse: Mouse) -> String {
 pub(crate) struct Modes {
     mouse: Mouse,
     is_open: Arc<AtomicBool>,
+    /// How the terminal was set before.
+    before: Option<Termios>,
 }
 
 impl Modes {
@@ -39,9 +49,11 @@ impl Modes {
     /// When the terminal cannot be set.
     pub(crate) fn open(mouse: Mouse) -> io::Result<Self> {
         close_on_panic();
+        *shown_by() = Some(thread::current().id());
         let modes = Self {
             mouse,
             is_open: Arc::default(),
+            before: tcgetattr(io::stdin()).ok(),
         };
         modes.enter()?;
         Ok(modes)
@@ -58,6 +70,15 @@ impl Modes {
         let mut out = io::stdout().lock();
         out.write_all(enter(self.mouse).as_bytes())?;
         out.flush()
+    }
+
+    /// Sets the terminal as it was at first, after another program had it: that may have been killed.
+    pub(crate) fn clean(&self) {
+        if let Some(before) = &self.before {
+            // What cannot be set is found out next, when the screen is opened.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+        let _ = io::stdout().write_all(CLEAN.as_bytes());
     }
 
     /// Closes it for another program, or for good.
@@ -90,14 +111,72 @@ fn close() {
     }
 }
 
-/// Closes the screen before a panic's message is printed.
+fn shown_by() -> std::sync::MutexGuard<'static, Option<ThreadId>> {
+    SHOWN_BY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the screen before a panic's message is printed. One of another thread is logged, as long as the screen is open:
+/// it would stand in the midst of it.
 fn close_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
+            let is_of_screen = *shown_by() == Some(thread::current().id());
+            if !is_of_screen && IS_OPEN.load(Ordering::Acquire) {
+                return tracing::error!(panic = %info, "a thread beside the screen panicked");
+            }
             close();
             before(info);
         }));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pty_process::blocking as pty;
+    use std::io::Read as _;
+
+    /// Says to this test that it runs at a terminal of its own.
+    const AT_TERMINAL: &str = "RONDO_TEST_PANICS_AT_TERMINAL";
+
+    #[test]
+    fn a_panic_restores_the_terminal_and_its_message_stands_on_it() {
+        if std::env::var_os(AT_TERMINAL).is_some() {
+            let _screen = Modes::open(Mouse::On).unwrap();
+            let other = thread::spawn(|| panic!("beside the screen"));
+            assert!(other.join().is_err() && IS_OPEN.load(Ordering::Acquire));
+            panic!("of the screen");
+        }
+        let (mut terminal, side) = pty::open().unwrap();
+        let before = tcgetattr(&terminal).unwrap();
+        let name =
+            "terminal::modes::tests::a_panic_restores_the_terminal_and_its_message_stands_on_it";
+        let command = pty::Command::new(std::env::current_exe().unwrap());
+        let mut child = command
+            .args(["--exact", name, "--nocapture"])
+            .env(AT_TERMINAL, "1")
+            .spawn(side)
+            .unwrap();
+        let mut screen = vt100::Parser::default();
+        let (mut piece, mut was_alternate) = ([0; 4096], false);
+        while let Ok(count @ 1..) = terminal.read(&mut piece) {
+            for byte in piece.iter().take(count) {
+                screen.process(std::slice::from_ref(byte));
+                was_alternate |= screen.screen().alternate_screen();
+            }
+        }
+        assert!(!child.wait().unwrap().success());
+        let screen = screen.screen();
+        let shown = screen.contents();
+        assert!(was_alternate && shown.contains("of the screen"), "{shown}");
+        assert!(!shown.contains("beside"), "{shown}");
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste());
+        let after = tcgetattr(&terminal).unwrap();
+        assert_eq!(
+            (after.local_modes, after.input_modes, after.output_modes),
+            (before.local_modes, before.input_modes, before.output_modes)
+        );
+    }
 }

@@ -1,11 +1,10 @@
 //! Turns frames into bytes: only what changed, in one synchronised update.
 
-use crossterm::cursor::{Hide, MoveTo, Show};
+use super::encode::Encoder;
+use crossterm::cursor::{Hide, Show};
 use crossterm::queue;
-use ratatui_core::backend::Backend as _;
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::{Position, Rect};
-use ratatui_crossterm::CrosstermBackend;
 use std::io::{self, Write as _};
 
 /// Begins and ends an update that a terminal shows at once.
@@ -62,17 +61,16 @@ impl Painter {
         if changes.is_empty() && bytes.is_empty() && caret == self.caret && !self.is_lost {
             return Ok(Vec::new());
         }
-        let has_changes = !changes.is_empty();
-        let mut backend = CrosstermBackend::new(&mut bytes);
-        if has_changes {
-            backend.draw(changes.into_iter())?;
+        let mut encoder = Encoder::new(&mut bytes);
+        encoder.draw(&changes, &frame);
+        if let Some(at) = caret {
+            encoder.move_to(at);
         }
-        match caret {
-            Some(at) => queue!(backend, MoveTo(at.x, at.y))?,
-            None => queue!(backend, Hide)?,
-        }
-        if caret.is_some() && self.caret.is_none() {
-            queue!(backend, Show)?;
+        match (self.caret, caret) {
+            (None, Some(_)) => queue!(bytes, Show)?,
+            // A terminal that may show something else may show its caret, too.
+            (_, None) => queue!(bytes, Hide)?,
+            (Some(_), Some(_)) => {}
         }
         self.is_lost = false;
         self.caret = caret;
