@@ -8,7 +8,7 @@ use crate::executor;
 use crate::exit::Exit;
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
-use crate::user_input;
+use crate::{terminal_context, user_input};
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::service::{NoHost, SessionService};
@@ -20,7 +20,8 @@ use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::{
-    Added, AtExit, BoxFuture, Colours, Ended, Mouse, Notes, Opening, Options, Program, Told,
+    Added, AtExit, BoxFuture, Colours, Ended, Mouse, Notes, Opening, Options, Program,
+    TerminalContext, Told,
 };
 use rondo_types::Message;
 use std::io::Write as _;
@@ -222,6 +223,10 @@ impl Program for Own {
 
     fn edit(&self, draft: &str) -> rondo_runtime::error::Result<String> {
         editor::edit_text(&self.env, draft).map_err(for_screen)
+    }
+
+    fn terminal(&self, seen: TerminalContext, directory: &Path) -> TerminalContext {
+        terminal_context::with_surroundings(seen, directory, &self.env)
     }
 
     fn added(&self) -> Added {

@@ -34,6 +34,7 @@ mod screen;
 mod show_turn;
 mod signals;
 mod story;
+mod terminal_context;
 mod user_input;
 
 pub use commands::run;

@@ -24,4 +24,5 @@ mod transcript;
 
 pub use futures_util::future::BoxFuture;
 pub use options::{AtExit, Colours, Mouse, Options};
+pub use rondo_designs::react::TerminalContext;
 pub use run::{Added, Ended, Left, Notes, Opening, Program, Told, open};

@@ -64,7 +64,8 @@ const RULES: [Rule; 15] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The program runs the user's editor and the programs of their clipboard; the runtime runs the user's own command for a key, and their pip, before there is any
+        // The program runs the user's editor and the programs of their clipboard, and asks their tmux what stands in the other
+        // pane when they want that told; the runtime runs the user's own command for a key, and their pip, before there is any
         // agent. The sandbox tries itself. The build script asks for the C library's version.
         not_in: &[
             "crates/rondo-cli/build.rs",
@@ -74,6 +75,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-sandbox/src/support.rs",
             "crates/rondo-cli/src/commands/clipboard",
             "crates/rondo-cli/src/commands/editor",
+            "crates/rondo-cli/src/terminal_context",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",
         ],

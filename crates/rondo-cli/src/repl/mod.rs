@@ -26,7 +26,7 @@ mod keyboard;
 mod keys;
 mod ledger;
 mod mode;
-mod place;
+pub(crate) mod place;
 mod python;
 mod question;
 mod restore;

@@ -27,17 +27,22 @@ pub(super) fn shown(directory: &Path, home: Option<&Path>) -> String {
 
 /// Returns the branch that is checked out, or the beginning of the commit. It reads two small files
 /// and starts no process, since every prompt asks.
-pub(super) fn branch(directory: &Path) -> Option<String> {
-    let git = directory
-        .ancestors()
-        .map(|folder| folder.join(".git"))
-        .find(|git| git.exists())?;
-    let head = small_file(&git_dir(git)?.join("HEAD"))?;
+pub(crate) fn branch(directory: &Path) -> Option<String> {
+    let head = small_file(&git_directory(directory)?.join("HEAD"))?;
     let name = match head.strip_prefix("ref: ") {
         Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
         None => head.chars().take(COMMIT_CHARS).collect(),
     };
     Some(rondo_runtime::sanitize::plain(&name))
+}
+
+/// Returns git's own directory of the repository around a directory.
+pub(crate) fn git_directory(directory: &Path) -> Option<PathBuf> {
+    let git = directory
+        .ancestors()
+        .map(|folder| folder.join(".git"))
+        .find(|git| git.exists())?;
+    git_dir(git)
 }
 
 /// Follows the file that stands in for the directory in a worktree.

@@ -122,14 +122,7 @@ impl App {
             Action::PageDown => self.scroll(self.page()),
             Action::RowUp => self.scroll(-1),
             Action::RowDown => self.scroll(1),
-            Action::Top => {
-                let theme = self.theme;
-                let frame = crate::transcript::Frame {
-                    theme: &theme,
-                    ..self.frame()
-                };
-                self.viewport.go_to_top(&mut self.story.transcript, frame);
-            }
+            Action::Top => self.go_to_top(),
             Action::Bottom => self.viewport.follow(),
             Action::Find => self.layer = Layer::Find(Box::default()),
             Action::SelectUp => self.select(true),
@@ -137,7 +130,7 @@ impl App {
             Action::Open => self.turn_open(),
             Action::CopyEntry => return self.copy_entry(),
             Action::RunAgain => self.run_again(),
-            Action::Pager => return vec![Effect::Page(self.story.transcript.text())],
+            Action::Pager => return self.page_all(),
             Action::ExternalEditor => return vec![Effect::Edit(self.editor.whole())],
             Action::Previous => return self.previous(),
             Action::Next => self.next(),

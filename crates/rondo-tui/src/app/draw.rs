@@ -140,6 +140,9 @@ impl App {
         if let Some(line) = self.activity_line() {
             rows.push(Row::of(line, theme.dim));
         }
+        if self.reads_earlier() {
+            rows.push(Row::of("  ↑ earlier turns are read …", theme.dim));
+        }
         if !self.viewport.follows() {
             let text = format!(
                 "  ↓ more below · {} goes there",

@@ -1,7 +1,9 @@
 //! What the screen wants done: it does nothing itself.
 
+use super::pane_complete::PaneWord;
 use crate::prompt::run_mode::RunMode;
 use rondo_core::session::{Delivery, TicketId};
+use rondo_designs::react::TerminalContext;
 use rondo_runtime::service::Cell;
 use rondo_types::{Answer, SessionId};
 use std::path::PathBuf;
@@ -29,8 +31,16 @@ pub(crate) enum Effect {
     },
     /// Start the shell, and show what its terminal gets.
     OpenShell,
+    /// Add what is known of the terminal to what is seen of it here, for a preview.
+    Terminal(TerminalContext),
+    /// Find the names that a word of the pane's prompt may become.
+    CompleteInPane(PaneWord),
     /// Type bytes into the shell's terminal.
     Type(Vec<u8>),
+    /// Start the live Python session.
+    OpenPython,
+    /// Type bytes for the Python cell that runs.
+    TypePython(Vec<u8>),
     /// Do what a slash command says that the user added.
     Added {
         name: String,

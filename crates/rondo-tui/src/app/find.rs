@@ -48,6 +48,13 @@ impl App {
         self.find_again(true);
     }
 
+    /// Looks again where nothing was found.
+    pub(super) fn find_missed(&mut self) {
+        if matches!(&self.layer, Layer::Find(find) if find.is_missed) {
+            self.find_again(true);
+        }
+    }
+
     fn find_again(&mut self, goes_up: bool) {
         let theme = self.theme;
         let frame = Frame {

@@ -5,7 +5,6 @@ use crate::prompt::mode::Line;
 use crate::prompt::slash::{self, Command, Entry};
 use crate::transcript::{Entry as Told, Tone};
 use rondo_core::session::Delivery;
-use rondo_runtime::service::Cell;
 
 impl App {
     pub(super) fn next_run_mode(&mut self) -> Vec<Effect> {
@@ -32,10 +31,7 @@ impl App {
                 delivery,
             }],
             Line::Run { command, shared } => vec![self.shell_command(command, shared, false)],
-            Line::Python(code) => vec![Effect::Own {
-                cell: Cell::Python(code.to_owned()),
-                is_shared: true,
-            }],
+            Line::Python(code) => vec![self.python_cell(code.to_owned(), false)],
             Line::Slash { name, rest } => self.slash(name, rest),
         }
     }
@@ -54,6 +50,7 @@ impl App {
             Command::Quit => return vec![Effect::Quit],
             Command::Screen => return vec![Effect::Inline],
             Command::Copy => return self.copy_part(rest),
+            Command::Terminal => return vec![Effect::Terminal(self.terminal_seen())],
             Command::Clear => return vec![Effect::New],
             Command::Compact => return vec![Effect::Compact(rest.to_owned())],
             Command::Fork => return vec![Effect::Fork],
@@ -88,7 +85,7 @@ impl App {
             }
             Command::Mode => drop(self.next_language()),
             Command::Steps | Command::Trace => {
-                return vec![Effect::Page(self.story.transcript.text())];
+                return self.page_all();
             }
             _ => self.error(
                 &format!("`/{name} {rest}` is for the line prompt").replace(" `", "`"),

@@ -6,7 +6,9 @@
 //! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
 //! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
-//! - `pane`: the shell beside the conversation; `pasted`: images by their path.
+//! - `pane`: the shell beside the conversation; `python_pane`: the live Python session there; `pane_prompt`: their input;
+//!   `pane_complete`: Tab there; `pasted`: images by their path.
+//! - `earlier`: turns that are read once somebody looks for them.
 //! - `select`: selecting and copying; `queue`: messages that wait.
 
 mod act;
@@ -14,6 +16,7 @@ mod activity;
 mod draw;
 mod draw_panels;
 mod draw_review;
+mod earlier;
 mod effect;
 mod find;
 mod help;
@@ -21,8 +24,11 @@ mod keys;
 mod language;
 mod menu;
 mod pane;
+mod pane_complete;
+mod pane_prompt;
 mod panels;
 mod pasted;
+mod python_pane;
 mod queue;
 mod review;
 mod select;
@@ -33,8 +39,10 @@ mod story;
 mod tests;
 
 pub(crate) use effect::Effect;
+pub(crate) use pane_complete::PaneWord;
 pub(crate) use panels::LISTED_MAX;
 pub(crate) use queue::Waiting;
+pub(crate) use story::Story;
 
 use crate::options::Options;
 use crate::prompt::editor::Editor;
@@ -46,12 +54,14 @@ use crate::run::Added;
 use crate::theme::Theme;
 use crate::transcript::{Frame, Place, Tone, Viewport};
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
+use earlier::Earlier;
 use find::Find;
 use menu::{Files, Menu};
 use pane::{Preview, ShellPane};
 use panels::{Recall, Sessions};
+use python_pane::PythonPane;
 use queue::Queue;
-use ratatui_core::layout::Rect;
+use ratatui_core::layout::{Position, Rect};
 use review::Review;
 use rondo_core::redact::Secrets;
 use rondo_core::session::{Delivery, SessionEvent};
@@ -59,7 +69,6 @@ use rondo_runtime::service::UpdateBody;
 use rondo_types::TimeMs;
 use select::Dragged;
 use std::path::Path;
-use story::Story;
 
 /// Rows that a notch of the wheel scrolls, however many events a terminal sends for it: one, three or nine.
 const NOTCH_ROWS: isize = 3;
@@ -73,6 +82,7 @@ pub(crate) struct App {
     pub(crate) options: Options,
     theme: Theme,
     story: Story,
+    earlier: Earlier,
     viewport: Viewport,
     editor: Editor,
     /// Where the keys are those of vi.
@@ -81,6 +91,7 @@ pub(crate) struct App {
     is_prefixed: bool,
     queue: Queue,
     pane: ShellPane,
+    python: PythonPane,
     /// What goes along with the next message.
     attached: Vec<String>,
     /// Commands and keys of the user's own.
@@ -197,10 +208,12 @@ impl App {
             is_prefixed: false,
             options,
             story: Story::default(),
+            earlier: Earlier::default(),
             viewport: Viewport::default(),
             editor: Editor::default(),
             queue: Queue::default(),
             pane: ShellPane::default(),
+            python: PythonPane::default(),
             attached: Vec::new(),
             added,
             screen: Rect::default(),
@@ -231,6 +244,7 @@ impl App {
     /// Shows another session from its beginning on.
     pub(crate) fn show_session(&mut self) {
         self.story = Story::default();
+        self.earlier = Earlier::default();
         self.viewport = Viewport::default();
         self.queue = Queue::default();
         (self.selected, self.dragged, self.pressed_at) = (None, None, None);
@@ -256,9 +270,10 @@ impl App {
         }
         if matches!(body, UpdateBody::Failed { .. }) {
             self.pane.forget_asked();
+            self.python.forget_asked();
         }
         let is_shown = match &body {
-            UpdateBody::Cell { event } => self.pane.takes(event),
+            UpdateBody::Cell { event } => self.pane.takes(event) | self.python.takes(event),
             _ => false,
         };
         if !is_shown {
@@ -279,6 +294,7 @@ impl App {
     /// Says what failed.
     pub(crate) fn error(&mut self, text: &str, hint: Option<&str>) {
         self.pane.forget_asked();
+        self.python.forget_asked();
         self.story.note(Tone::Bad, text);
         if let Some(hint) = hint {
             self.story.note(Tone::Plain, hint);
@@ -347,10 +363,7 @@ impl App {
                 self.has_focus = false;
                 Vec::new()
             }
-            Event::Mouse(mouse) => {
-                self.mouse(&mouse);
-                Vec::new()
-            }
+            Event::Mouse(mouse) => self.mouse(&mouse),
             Event::Key(_) | Event::Resize(..) => Vec::new(),
         }
     }
@@ -455,17 +468,20 @@ impl App {
 
     /// Takes an event of the wheel. The first of a notch scrolls; those that come at once with it do not, and where more
     /// come than a notch has, the wheel is spun.
-    fn wheel(&mut self, goes_up: bool) {
+    fn wheel(&mut self, goes_up: bool, at: Position) -> Vec<Effect> {
         let (last, count) = self.wheel;
         let is_same = self.now.0.saturating_sub(last.0) <= NOTCH_MS && count < NOTCH_EVENTS;
         self.wheel = match is_same {
             true => (last, count + 1),
             false => (self.now, 1),
         };
-        if !is_same {
-            let rows = if goes_up { -NOTCH_ROWS } else { NOTCH_ROWS };
-            self.scroll(rows);
+        match is_same {
+            true => return Vec::new(),
+            false if self.is_in_pane(at) => return self.scroll_pane(goes_up, NOTCH_ROWS),
+            false if goes_up => self.scroll(-NOTCH_ROWS),
+            false => self.scroll(NOTCH_ROWS),
         }
+        Vec::new()
     }
 
     fn scroll(&mut self, by: isize) {
@@ -475,5 +491,8 @@ impl App {
             ..self.frame()
         };
         self.viewport.scroll(by, &mut self.story.transcript, frame);
+        if by < 0 {
+            self.goes_up();
+        }
     }
 }

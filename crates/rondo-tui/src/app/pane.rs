@@ -3,6 +3,7 @@
 use super::act::edit;
 use super::draw::panel;
 use super::keys::{self, Action, action, key_of, spelled};
+use super::pane_prompt::PanePrompt;
 use super::{App, Effect, Layer};
 use crate::options::Colours;
 use crate::pane::Emulator;
@@ -10,10 +11,11 @@ use crate::prompt::editor::Editor;
 use crate::prompt::mode::Mode;
 use crate::text::{Row, Wrap, clean, columns};
 use crate::transcript::cut;
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
+use rondo_designs::react::TerminalContext;
 use rondo_runtime::cells::{PtySize, shell_text};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent};
 use std::collections::VecDeque;
@@ -22,8 +24,8 @@ use std::collections::VecDeque;
 /// has the whole screen.
 const BESIDE_COLUMNS_MIN: u16 = 110;
 const UNDER_ROWS_MIN: u16 = 16;
-/// Lines that are recalled.
-const LINES_MAX: usize = 500;
+/// Commands that the agent may be told of at once.
+const RECENT_COMMANDS: usize = 10;
 /// Commands that were asked for and did not begin.
 const ASKED_MAX: usize = 64;
 /// Texts that go along with one message.
@@ -36,14 +38,16 @@ const SHELL_ENDED: &str = "[the shell ended: the next command starts another]\n"
 #[derive(Debug, Default)]
 pub(super) struct ShellPane {
     emulator: Emulator,
-    prompt: Editor,
-    lines: Vec<String>,
-    recalled: Option<usize>,
+    pub(super) prompt: PanePrompt,
+    /// Whether the live Python session is shown instead.
+    pub(super) shows_python: bool,
     is_open: bool,
     has_keys: bool,
     is_zoomed: bool,
     /// Whether a command runs in the shell.
     runs: bool,
+    /// Whether the shell ended, which is said once its terminal's last output is there.
+    says_ended: bool,
     /// Whether the command took the whole screen, so that its output is no text.
     took_screen: bool,
     /// Whether the program was answered, so that what it did not read is not what was typed.
@@ -99,8 +103,10 @@ impl ShellPane {
                         ..
                     },
             } => {
-                if *has_shell_ended {
-                    self.emulator.feed_text(SHELL_ENDED);
+                match (*has_shell_ended, self.runs) {
+                    (true, false) => self.emulator.feed_text(SHELL_ENDED),
+                    // Its terminal may still be the whole screen of what it ran.
+                    (has_ended, _) => self.says_ended = has_ended,
                 }
                 let command = self.command.take().unwrap_or_default();
                 self.last = Some(Last {
@@ -142,18 +148,14 @@ impl ShellPane {
         (Some(above), Some(pane))
     }
 
-    fn recall(&mut self, goes_back: bool) {
-        let all = self.lines.len();
-        let at = self.recalled.unwrap_or(all);
-        let to = match goes_back {
-            true => at.checked_sub(1),
-            false => Some(at + 1).filter(|it| *it <= all),
-        };
-        if let Some(to) = to {
-            self.prompt
-                .set(self.lines.get(to).map_or("", String::as_str));
-            self.recalled = Some(to);
-        }
+    /// Gives the keys back to the conversation.
+    pub(super) fn leave(&mut self) {
+        self.has_keys = false;
+    }
+
+    /// Returns where the shell is, where a command told it.
+    pub(super) fn directory(&self) -> Option<&str> {
+        self.last.as_ref().map(|it| it.directory.as_str())
     }
 
     fn title(&self) -> String {
@@ -166,22 +168,52 @@ impl ShellPane {
         }
         title
     }
-
-    fn hint(&self) -> String {
-        let leave = key_of(Action::Pane);
-        match (self.has_keys, self.runs) {
-            (false, _) => format!("{leave} enters"),
-            (true, true) => format!("{leave} leaves · all other keys are the program's"),
-            (true, false) => format!(
-                "{leave} leaves · {} zooms · {} hands over",
-                key_of(Action::ZoomPane),
-                key_of(Action::HandOver)
-            ),
-        }
-    }
 }
 
 impl App {
+    fn pane_runs(&self) -> bool {
+        match self.pane.shows_python {
+            true => self.python.runs,
+            false => self.pane.runs,
+        }
+    }
+
+    fn pane_emulator(&mut self) -> &mut Emulator {
+        match self.pane.shows_python {
+            true => &mut self.python.emulator,
+            false => &mut self.pane.emulator,
+        }
+    }
+
+    fn pane_editor(&mut self) -> &mut Editor {
+        match self.pane.shows_python {
+            true => &mut self.python.prompt.editor,
+            false => &mut self.pane.prompt.editor,
+        }
+    }
+
+    fn pane_hint(&self) -> String {
+        let leave = key_of(Action::Pane);
+        match (self.pane.has_keys, self.pane_runs()) {
+            (false, _) => format!("{leave} enters"),
+            (true, true) => format!("{leave} leaves · all other keys are the program's"),
+            (true, false) => format!(
+                "{leave} leaves · {} zooms · {} hands over · {}",
+                key_of(Action::ZoomPane),
+                key_of(Action::HandOver),
+                self.switch_hint()
+            ),
+        }
+    }
+
+    /// Returns what types bytes into the program that the pane shows.
+    fn type_in_pane(&self, bytes: Vec<u8>) -> Effect {
+        match self.pane.shows_python {
+            true => Effect::TypePython(bytes),
+            false => Effect::Type(bytes),
+        }
+    }
+
     /// Gives the keys to the shell, which is opened where it is not.
     pub(super) fn enter_pane(&mut self) -> Vec<Effect> {
         let was_open = self.pane.is_open;
@@ -245,9 +277,12 @@ impl App {
         let pane = &mut self.pane;
         pane.runs = false;
         pane.took_screen = pane.emulator.end_program();
-        if !pane.replied && pane.prompt.is_empty() {
+        if std::mem::take(&mut pane.says_ended) {
+            pane.emulator.feed_text(SHELL_ENDED);
+        }
+        if !pane.replied && pane.prompt.editor.is_empty() {
             let line = String::from_utf8_lossy(unread).replace(['\r', '\n'], " ");
-            pane.prompt.set(&clean::typed(&line));
+            pane.prompt.editor.set(&clean::typed(&line));
         }
     }
 
@@ -262,9 +297,14 @@ impl App {
             self.pane.has_keys = false;
             return Vec::new();
         }
-        if self.pane.runs {
-            self.pane.emulator.scroll_to_bottom();
-            return vec![Effect::Type(self.pane.emulator.key(key))];
+        if self.pane_runs() {
+            let emulator = self.pane_emulator();
+            emulator.scroll_to_bottom();
+            let bytes = emulator.key(key);
+            return vec![self.type_in_pane(bytes)];
+        }
+        if action == Some(Action::NextLanguage) {
+            return self.switch_pane();
         }
         if let Some(Action::ZoomPane | Action::ClosePane | Action::HandOver | Action::Review) =
             action
@@ -272,7 +312,7 @@ impl App {
             return self.act_of_pane(action);
         }
         if let Some(rows) = self.pane_rows(action) {
-            self.pane.emulator.scroll(rows);
+            self.pane_emulator().scroll(rows);
             return Vec::new();
         }
         if self.story.is_in_turn {
@@ -282,7 +322,10 @@ impl App {
             ));
             return Vec::new();
         }
-        self.pane_prompt_key(key)
+        match self.pane.shows_python {
+            true => self.python_prompt_key(key),
+            false => self.pane_prompt_key(key),
+        }
     }
 
     fn act_of_pane(&mut self, action: Option<Action>) -> Vec<Effect> {
@@ -311,57 +354,70 @@ impl App {
         self.pane.emulator.scroll_to_bottom();
         match spelled(key).as_deref() {
             Some("Enter") => return self.run_pane_line(),
-            Some("Up" | "Ctrl-P") => self.pane.recall(true),
-            Some("Down" | "Ctrl-N") => self.pane.recall(false),
-            Some("Ctrl-C") => drop(self.pane.prompt.take()),
+            Some("Tab") => return self.complete_in_pane(),
+            Some("Up" | "Ctrl-P") => self.pane.prompt.recall(true),
+            Some("Down" | "Ctrl-N") => self.pane.prompt.recall(false),
+            Some("Ctrl-C") => drop(self.pane.prompt.editor.take()),
             Some("Ctrl-L") => drop(self.pane.emulator.feed(b"\x1b[2J\x1b[H")),
             Some("Ctrl-Z") => return vec![Effect::Suspend],
-            Some("Esc" | "Ctrl-D") if self.pane.prompt.is_empty() => self.pane.has_keys = false,
+            Some("Esc" | "Ctrl-D") if self.pane.prompt.editor.is_empty() => {
+                self.pane.has_keys = false
+            }
             _ => {
-                edit(&mut self.pane.prompt, key);
-                self.pane.recalled = None;
+                edit(&mut self.pane.prompt.editor, key);
+                self.pane.prompt.is_edited();
             }
         }
         Vec::new()
     }
 
     fn run_pane_line(&mut self) -> Vec<Effect> {
-        let line = self.pane.prompt.take();
-        self.pane.recalled = None;
-        if line.trim().is_empty() {
+        let Some(line) = self.pane.prompt.take() else {
             return Vec::new();
-        }
-        if self.pane.lines.len() == LINES_MAX {
-            self.pane.lines.remove(0);
-        }
-        self.pane.lines.push(line.clone());
+        };
         self.history.push(&line, Mode::Shell, &self.secrets);
         vec![self.shell_command(&line, false, true)]
     }
 
     /// Takes a paste where the pane has the keys.
     pub(super) fn pane_paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.pane.runs {
-            return vec![Effect::Type(self.pane.emulator.paste(text))];
+        if self.pane_runs() {
+            let bytes = self.pane_emulator().paste(text);
+            return vec![self.type_in_pane(bytes)];
         }
         match self.story.is_in_turn {
             true => self.flash("the agent's calls have the shell until its turn is over"),
-            false => self.pane.prompt.paste(text),
+            false => self.pane_editor().paste(text),
         }
         Vec::new()
     }
 
-    /// Turns the wheel over the pane. Returns whether it was there.
-    pub(super) fn scrolls_pane(&mut self, at: Position, rows: i32) -> bool {
-        let is_here = self.pane.is_open && self.pane.area.contains(at);
-        if is_here {
-            self.pane.emulator.scroll(rows);
+    /// Returns whether a place is in the pane.
+    pub(super) fn is_in_pane(&self, at: Position) -> bool {
+        self.pane.is_open && self.pane.area.contains(at)
+    }
+
+    /// Scrolls the pane by a notch of the wheel. A program that has the whole screen there reads arrows, as from a terminal
+    /// whose wheel it did not ask for.
+    pub(super) fn scroll_pane(&mut self, goes_up: bool, rows: isize) -> Vec<Effect> {
+        let runs = self.pane_runs();
+        let emulator = self.pane_emulator();
+        let rows = i32::try_from(rows).unwrap_or(1);
+        if !(runs && emulator.has_whole_screen()) {
+            emulator.scroll(if goes_up { rows } else { -rows });
+            return Vec::new();
         }
-        is_here
+        let arrow = if goes_up { KeyCode::Up } else { KeyCode::Down };
+        let arrow = emulator.key(&KeyEvent::from(arrow));
+        let arrows = arrow.repeat(usize::try_from(rows).unwrap_or(1));
+        vec![self.type_in_pane(arrows)]
     }
 
     /// Shows what the agent would read of the last command.
     pub(super) fn preview_last_command(&mut self) {
+        if self.pane.shows_python {
+            return self.preview_last_cell();
+        }
         let refusal = match &self.pane.last {
             _ if self.pane.runs => "a command runs: it is handed over once it is over",
             None => "no command ran in the shell yet",
@@ -371,13 +427,46 @@ impl App {
             Some(_) if self.attached.len() >= ATTACHED_MAX => {
                 "enough goes along with the next message"
             }
-            Some(last) => {
-                let text = last.text.clone();
-                self.layer = Layer::Preview(Box::new(Preview { text, from: 0 }));
-                return;
-            }
+            Some(last) => return self.preview(last.text.clone()),
         };
         self.flash(refusal);
+    }
+
+    fn preview_last_cell(&mut self) {
+        match (self.no_python_to_hand_over(), &self.python.last) {
+            (Some(refusal), _) => self.flash(refusal),
+            (None, Some(_)) if self.attached.len() >= ATTACHED_MAX => {
+                self.flash("enough goes along with the next message");
+            }
+            (None, Some(last)) => self.preview(last.clone()),
+            (None, None) => {}
+        }
+    }
+
+    /// Returns what the agent may be told of the terminal, as far as it is seen here.
+    pub(super) fn terminal_seen(&mut self) -> TerminalContext {
+        let commands = self.pane.prompt.latest(RECENT_COMMANDS);
+        let commands = commands.map(|it| clean::line(it)).collect();
+        let is_open = self.pane.is_open;
+        let output = is_open.then(|| self.pane_emulator().text());
+        TerminalContext {
+            commands,
+            output,
+            ..TerminalContext::default()
+        }
+    }
+
+    /// Shows what is known of the terminal before it goes along with the next message.
+    pub(crate) fn preview_terminal(&mut self, context: &TerminalContext) {
+        match self.attached.len() >= ATTACHED_MAX {
+            true => self.flash("enough goes along with the next message"),
+            false => self.preview(self.secrets.text(context.text())),
+        }
+    }
+
+    /// Shows a text before it goes along with the next message.
+    fn preview(&mut self, text: String) {
+        self.layer = Layer::Preview(Box::new(Preview { text, from: 0 }));
     }
 
     pub(super) fn preview_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
@@ -444,7 +533,11 @@ impl App {
             true => self.theme.focus,
             false => self.theme.frame,
         };
-        draw_frame(buffer, area, style, &self.pane.title(), &self.pane.hint());
+        let title = match self.pane.shows_python {
+            true => self.python_title().to_owned(),
+            false => self.pane.title(),
+        };
+        draw_frame(buffer, area, style, &title, &self.pane_hint());
         let inner = Rect::new(
             area.x + 1,
             area.y + 1,
@@ -452,40 +545,45 @@ impl App {
             area.height.saturating_sub(2),
         );
         let rows = inner.height.saturating_sub(1);
-        self.pane.emulator.resize(PtySize {
+        let size = PtySize {
             rows,
             columns: inner.width,
-        });
+        };
+        self.pane.emulator.resize(size);
+        self.python.emulator.resize(size);
         let screen = Rect {
             height: rows,
             ..inner
         };
         let has_colours = self.options.colours != Colours::None;
-        let caret = self.pane.emulator.draw(buffer, screen, has_colours);
+        let caret = self.pane_emulator().draw(buffer, screen, has_colours);
         let line = Rect::new(inner.x, inner.y + rows, inner.width, inner.height - rows);
         let at_prompt = self.draw_pane_prompt(buffer, line);
-        let caret = if self.pane.runs { caret } else { at_prompt };
+        let caret = if self.pane_runs() { caret } else { at_prompt };
         caret.filter(|_| self.pane.has_keys)
     }
 
     /// Draws the row below the terminal: the prompt, or what has the shell.
-    fn draw_pane_prompt(&self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    fn draw_pane_prompt(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
         if area.height == 0 {
             return None;
         }
         let width = usize::from(area.width);
-        let has_it = match (self.pane.runs, self.story.is_in_turn) {
+        let has_it = match (self.pane_runs(), self.story.is_in_turn) {
+            (true, _) if self.pane.shows_python => Some("a cell runs"),
             (true, _) => Some("a command runs"),
-            (false, true) => Some("the agent works: the shell is yours after its turn"),
+            (false, true) => Some("the agent works: this is yours after its turn"),
             (false, false) => None,
         };
         if let Some(who) = has_it {
             buffer.set_stringn(area.x, area.y, cut(who, width), width, self.theme.dim);
             return None;
         }
-        let text = clean::line(&self.pane.prompt.text().replace('\n', " "));
-        let before = clean::line(&self.pane.prompt.before().replace('\n', " "));
-        let room = width.saturating_sub(3).max(1);
+        let mark = if self.pane.shows_python { ">>> " } else { "$ " };
+        let editor = self.pane_editor();
+        let text = clean::line(&editor.text().replace('\n', " "));
+        let before = clean::line(&editor.before().replace('\n', " "));
+        let room = width.saturating_sub(mark.len() + 1).max(1);
         // The caret stays in view: what does not fit before it is left out.
         let hidden = columns(&before).saturating_sub(room);
         let (mut skipped, mut from) = (0, 0);
@@ -496,10 +594,12 @@ impl App {
             skipped += columns(c.encode_utf8(&mut [0; 4]));
             from = at + c.len_utf8();
         }
-        buffer.set_stringn(area.x, area.y, "$ ", 2, self.theme.accent);
+        buffer.set_stringn(area.x, area.y, mark, mark.len(), self.theme.accent);
         let visible = text.get(from..).unwrap_or_default();
-        buffer.set_stringn(area.x + 2, area.y, visible, room + 1, self.theme.text);
-        let x = u16::try_from(columns(&before).saturating_sub(skipped) + 2).ok()?;
+        let after_mark = area.x + u16::try_from(mark.len()).unwrap_or(0);
+        buffer.set_stringn(after_mark, area.y, visible, room + 1, self.theme.text);
+        let x = columns(&before).saturating_sub(skipped) + mark.len();
+        let x = u16::try_from(x).ok()?;
         Some(Position::new(
             area.x + x.min(area.width.saturating_sub(1)),
             area.y,

@@ -115,17 +115,15 @@ impl App {
         }
     }
 
-    pub(super) fn mouse(&mut self, mouse: &MouseEvent) {
+    pub(super) fn mouse(&mut self, mouse: &MouseEvent) -> Vec<Effect> {
         let at = Position::new(mouse.column, mouse.row);
         let place = match self.drawn.area.contains(at) {
             true => self.drawn.place_at(mouse.row),
             false => None,
         };
         match (mouse.kind, place) {
-            (MouseEventKind::ScrollUp, None) if self.scrolls_pane(at, 1) => {}
-            (MouseEventKind::ScrollDown, None) if self.scrolls_pane(at, -1) => {}
-            (MouseEventKind::ScrollUp, _) => self.wheel(true),
-            (MouseEventKind::ScrollDown, _) => self.wheel(false),
+            (MouseEventKind::ScrollUp, _) => return self.wheel(true, at),
+            (MouseEventKind::ScrollDown, _) => return self.wheel(false, at),
             (MouseEventKind::Down(MouseButton::Left), _) => {
                 // The first click into a window only gives it the focus.
                 self.pressed_at = place.filter(|_| self.has_focus);
@@ -137,5 +135,6 @@ impl App {
             }
             _ => {}
         }
+        Vec::new()
     }
 }

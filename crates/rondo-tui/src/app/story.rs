@@ -126,6 +126,15 @@ impl Story {
         }
     }
 
+    /// Puts what happened earlier before it.
+    pub(crate) fn put_before(&mut self, earlier: Self) {
+        self.transcript.put_before(earlier.transcript);
+        if self.todo.is_empty() {
+            self.todo = earlier.todo;
+        }
+        self.meter.total_cost += earlier.meter.total_cost;
+    }
+
     fn begin(&mut self) {
         self.close_texts();
         self.is_in_turn = true;

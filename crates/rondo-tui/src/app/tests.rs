@@ -498,3 +498,128 @@ fn nothing_of_what_lies_below_a_panel_shows_through_it() {
         }
     }
 }
+
+fn turn_of(story: &mut Story, number: usize) {
+    let turn = TurnId::new(format!("t-{number}"));
+    let message = rondo_types::Message::user(format!("question {number}"));
+    story.update(UpdateBody::Asked { turn, message });
+}
+
+#[test]
+fn earlier_turns_are_read_once_somebody_looks_for_them_and_what_is_in_view_stays() {
+    let mut scene = Scene::new();
+    for number in 40..80 {
+        turn_of(&mut scene.app.story, number);
+    }
+    scene.app.passed(40);
+    scene.shown();
+    assert_eq!(scene.app.wants_earlier(), None);
+    scene.press(KeyCode::PageUp);
+    while scene.app.wants_earlier() != Some(40) {
+        assert!(!scene.shown().contains("question 40 "), "{}", scene.shown());
+        scene.press(KeyCode::PageUp);
+        scene.shown();
+    }
+    // They are asked for once.
+    assert_eq!(scene.app.wants_earlier(), None);
+    let before = scene.shown();
+    assert!(before.contains("↑ earlier turns are read"), "{before}");
+    let mut earlier = Box::<Story>::default();
+    for number in 0..40 {
+        turn_of(&mut earlier, number);
+    }
+    assert!(scene.app.take_earlier(Some(earlier)).is_empty());
+    let after = scene.shown();
+    let first = |shown: &str| {
+        shown
+            .lines()
+            .find(|it| it.contains("question"))
+            .map(str::to_owned)
+    };
+    assert_eq!(first(&after), first(&before));
+    scene.key(KeyEvent::new(KeyCode::Home, KeyModifiers::CONTROL));
+    assert!(scene.shown().contains("question 0 "), "{}", scene.shown());
+    scene.app.passed(40);
+    assert_eq!(scene.app.wants_earlier(), None);
+}
+
+#[test]
+fn words_are_found_in_turns_that_were_not_read_at_first() {
+    let mut scene = Scene::new();
+    turn_of(&mut scene.app.story, 7);
+    scene.app.passed(1);
+    scene.ctrl('f');
+    scene.types("question 3");
+    assert!(scene.shown().contains("nothing further"));
+    assert_eq!(scene.app.wants_earlier(), Some(1));
+    let mut earlier = Box::<Story>::default();
+    turn_of(&mut earlier, 3);
+    scene.app.take_earlier(Some(earlier));
+    assert!(
+        !scene.shown().contains("nothing further"),
+        "{}",
+        scene.shown()
+    );
+}
+
+#[test]
+fn the_wheel_over_the_pane_scrolls_it_and_is_arrows_to_a_program_with_the_whole_screen() {
+    use crossterm::event::{MouseEvent, MouseEventKind};
+    let mut scene = Scene::new();
+    scene.ctrl(']');
+    scene.app.shell_began();
+    let lines: String = (0..60).map(|it| format!("line {it}.\r\n")).collect();
+    scene.app.shell_wrote(lines.as_bytes());
+    assert!(scene.shown().contains("line 59."));
+    let turns = |scene: &mut Scene| {
+        scene.now += 1_000;
+        let mouse = MouseEvent {
+            kind: MouseEventKind::ScrollUp,
+            column: 5,
+            row: 14,
+            modifiers: KeyModifiers::NONE,
+        };
+        scene.app.event(Event::Mouse(mouse), TimeMs(scene.now))
+    };
+    assert!(turns(&mut scene).is_empty());
+    let shown = scene.shown();
+    assert!(
+        shown.contains("line 56.") && !shown.contains("line 58."),
+        "{shown}"
+    );
+    scene.app.shell_wrote(b"\x1b[?1049h");
+    assert_eq!(turns(&mut scene), [Effect::Type(b"\x1b[A".repeat(3))]);
+}
+
+#[test]
+fn tab_completes_a_word_of_the_pane_as_far_as_all_names_agree() {
+    let mut scene = Scene::new();
+    scene.ctrl(']');
+    scene.types("cat so");
+    let effects = scene.press(KeyCode::Tab);
+    let [Effect::CompleteInPane(asked)] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((asked.word.as_str(), asked.is_command), ("so", false));
+    let names = ["sour cream".to_owned(), "source/".to_owned()];
+    scene.app.completes_in_pane(asked, &names);
+    assert!(scene.shown().contains("$ cat sour"), "{}", scene.shown());
+    let asked = PaneWord {
+        word: "sour".to_owned(),
+        ..asked.clone()
+    };
+    scene.app.completes_in_pane(&asked, &names[..1]);
+    assert!(
+        scene.shown().contains("$ cat sour\\ cream "),
+        "{}",
+        scene.shown()
+    );
+    // What was typed meanwhile is not completed.
+    scene.types("x");
+    scene.app.completes_in_pane(&asked, &names);
+    assert!(
+        scene.shown().contains("sour\\ cream x"),
+        "{}",
+        scene.shown()
+    );
+}

@@ -5,7 +5,7 @@ use super::keyboard;
 use super::strings::WithoutStrings;
 use alacritty_terminal::event::{Event, EventListener};
 use alacritty_terminal::grid::{Dimensions, Scroll};
-use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::index::{Column, Line, Point};
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 use alacritty_terminal::vte::ansi::{Processor, StdSyncHandler};
 use alacritty_terminal::vte::{Params, Parser, Perform};
@@ -191,6 +191,11 @@ impl Emulator {
         self.term.scroll_display(Scroll::Bottom);
     }
 
+    /// Returns whether a program has the whole screen.
+    pub(crate) fn has_whole_screen(&self) -> bool {
+        self.term.mode().contains(TermMode::ALT_SCREEN)
+    }
+
     /// Returns what a program reads of a key.
     pub(crate) fn key(&self, key: &KeyEvent) -> Vec<u8> {
         keyboard::bytes(key, self.term.mode().contains(TermMode::APP_CURSOR))
@@ -199,6 +204,17 @@ impl Emulator {
     /// Returns what a program reads of a paste.
     pub(crate) fn paste(&self, text: &str) -> Vec<u8> {
         keyboard::pasted(text, self.term.mode().contains(TermMode::BRACKETED_PASTE))
+    }
+
+    /// Returns the rows that are shown as text.
+    pub(crate) fn text(&self) -> String {
+        let top = Line(-i32::try_from(self.term.grid().display_offset()).unwrap_or(0));
+        let end = Point::new(
+            Line(top.0 + i32::from(self.size.rows) - 1),
+            Column(usize::from(self.size.columns) - 1),
+        );
+        let text = self.term.bounds_to_string(Point::new(top, Column(0)), end);
+        text.trim_end().to_owned()
     }
 
     /// Draws it, and returns where its caret is. No cell beyond the area is touched.
@@ -238,20 +254,6 @@ impl Emulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alacritty_terminal::index::Point;
-
-    impl Emulator {
-        /// Returns the rows that are shown as text.
-        fn text(&self) -> String {
-            let top = Line(-i32::try_from(self.term.grid().display_offset()).unwrap_or(0));
-            let end = Point::new(
-                Line(top.0 + i32::from(self.size.rows) - 1),
-                Column(usize::from(self.size.columns) - 1),
-            );
-            let text = self.term.bounds_to_string(Point::new(top, Column(0)), end);
-            text.trim_end().to_owned()
-        }
-    }
 
     fn drawn(emulator: &Emulator, area: Rect) -> Vec<String> {
         let mut buffer =

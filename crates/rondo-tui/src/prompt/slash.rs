@@ -59,6 +59,8 @@ pub enum Command {
     Stop,
     /// `/copy`: copy an answer or a code block; of the full screen.
     Copy,
+    /// `/terminal`: have the state of the terminal go along with the next message; of the full screen.
+    Terminal,
     /// `/screen`: go on at the line prompt; of the full screen.
     Screen,
     /// `/quit`: quit (or press Ctrl-D).
@@ -213,6 +215,12 @@ pub const TABLE: &[Entry] = &[
         "stop",
         "[JOB]",
         "stop a job of the shell, or the running turn",
+    ),
+    entry(
+        Command::Terminal,
+        "terminal",
+        "",
+        "preview what the agent would read of your terminal: directory, git, commands, panes",
     ),
     entry(
         Command::Screen,

@@ -1,10 +1,11 @@
 //! Does what the screen wants done. What takes time is done beside the loop, and its result comes back to it.
 
 use super::{Ended, Runner, Told};
-use crate::app::{Effect, Waiting};
+use crate::app::{Effect, PaneWord, Story, Waiting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::Delivery;
+use rondo_designs::react::TerminalContext;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::KeptSession;
 use rondo_types::{Message, Part, SessionId};
@@ -27,6 +28,12 @@ pub(super) enum Done {
     Preview(SessionId, Vec<Message>),
     /// Files that `@` may name.
     Files(Vec<String>),
+    /// Names that a word of the pane's prompt may become.
+    Completes(PaneWord, Vec<String>),
+    /// What is known of the terminal.
+    Terminal(TerminalContext),
+    /// Earlier turns of a session.
+    Earlier(SessionId, Result<Box<Story>>),
     /// A command of the user's has the agent asked.
     Ask(String),
     /// An image is at hand, in this file.
@@ -64,6 +71,7 @@ impl Runner {
                 Effect::Quit => self.ended = Some(Ended::Quit),
                 Effect::Redraw => self.painter.lose(),
                 Effect::Type(bytes) => self.type_into_shell(bytes),
+                Effect::TypePython(bytes) => self.type_into_python(bytes),
                 Effect::Copy(text) => self.copy(&text).await,
                 effect => {
                     if !self.of_sessions(&effect).await {
@@ -91,6 +99,8 @@ impl Runner {
             Effect::Withdraw(ticket) => {
                 self.beside(async move { session.withdraw(&ticket).await.map(drop) });
             }
+            Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
+            Effect::Terminal(seen) => self.look_at_terminal(seen),
             Effect::Resume => session.resume(),
             Effect::Added { name, rest } => self.added_command(name, rest),
             Effect::PasteImage => self.clipboard_image(),
@@ -106,6 +116,18 @@ impl Runner {
             if let Err(error) = work.await {
                 // Without the loop there is nobody to tell.
                 let _ = done.send(Done::Failed(Box::new(error))).await;
+            }
+        });
+    }
+
+    fn look_at_terminal(&self, seen: TerminalContext) {
+        let (program, done) = (Arc::clone(&self.program), self.done.0.clone());
+        let directory = self.settings.directory.clone();
+        tokio::spawn(async move {
+            let looked = spawn_blocking(move || program.terminal(seen, &directory)).await;
+            if let Ok(context) = looked {
+                // Without the loop there is nobody to show it.
+                let _ = done.send(Done::Terminal(context)).await;
             }
         });
     }
@@ -192,10 +214,14 @@ impl Runner {
             }
             Done::Preview(session, messages) => self.app.previews(session, &messages),
             Done::Files(files) => self.app.knows_files(files),
+            Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
+            Done::Terminal(context) => self.app.preview_terminal(&context),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
             Done::Image(path) => self.app.attach_image(&path),
             Done::Pasted(text) => self.app.paste_text(&text),
             Done::Note(text) => self.app.note(&text),
+            // It may lend the terminal to the pager, which is awaited.
+            Done::Earlier(..) => {}
             Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
         }
         self.is_stale = true;

@@ -4,15 +4,18 @@
 //! nothing happens it waits for all of them at once, without a timer.
 //!
 //! # Layout
+//! - `completion`: finds names for the pane's prompt.
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
-//! - `shell`: the shell, and the way between its terminal and the pane.
+//! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
 //! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
 
+mod completion;
 mod effects;
 mod handover;
 mod notes;
 mod printed;
+mod python;
 mod sessions;
 mod shell;
 
@@ -32,12 +35,14 @@ use crossterm::event::Event;
 use effects::{Done, RESULTS_MAX};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use python::PythonLink;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
+use rondo_designs::react::TerminalContext;
 use rondo_runtime::cells::TerminalEvent;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Subscription, Update};
+use rondo_runtime::service::{SessionHandle, SessionService, Subscription, Update};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::{Layer, parking, secrets};
@@ -76,6 +81,11 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// When there is no editor, or it fails.
     fn edit(&self, draft: &str) -> Result<String>;
+
+    /// Adds what is known of the user's terminal to what is seen of it on the screen.
+    fn terminal(&self, seen: TerminalContext, _directory: &Path) -> TerminalContext {
+        seen
+    }
 
     /// Returns the slash commands and keys that the user added.
     fn added(&self) -> Added {
@@ -211,7 +221,7 @@ struct Runner {
     /// What was chosen for the sessions of this screen.
     chosen: Layer,
     shell: ShellLink,
-    has_python: bool,
+    python: PythonLink,
 }
 
 /// What woke the loop.
@@ -262,7 +272,7 @@ impl Runner {
             added: program.added(),
             now,
         });
-        let updates = session.subscribe(Cursor::START);
+        let updates = session.subscribe_to_latest();
         let effects = app.begin(first.as_deref());
         // It may have been typed for something else, so only the user enters it.
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
@@ -289,7 +299,7 @@ impl Runner {
             ended: None,
             chosen: Layer::default(),
             shell: ShellLink::default(),
-            has_python: false,
+            python: PythonLink::default(),
         };
         Ok((runner, effects))
     }
@@ -345,11 +355,10 @@ impl Runner {
             // The terminal is gone.
             Woken::Key(_) => self.ended = Some(Ended::Terminated),
             Woken::Update(update) => self.updates(*update),
-            Woken::Done(done) => {
-                if let Some(done) = done {
-                    self.take(done);
-                }
-            }
+            Woken::Done(Some(Done::Earlier(id, read))) => self.take_earlier(&id, read).await,
+            Woken::Done(Some(done)) => self.take(done),
+            // The loop has a sender of its own.
+            Woken::Done(None) => {}
             Woken::Shell(event) => self.shell_events(event),
             Woken::Notes => {
                 for note in self.notes.take() {
@@ -454,9 +463,11 @@ impl Runner {
             Err(err) => tracing::info!(%err, "a frame could not be drawn"),
         }
         self.fit_shell();
+        self.fit_python();
         self.app.was_shown(now);
         self.is_stale = false;
         self.last_frame = now;
+        self.read_earlier();
     }
 
     /// Leaves the screen, stops what runs, and prints what was not printed yet.

@@ -2,15 +2,15 @@
 
 use super::effects::Done;
 use super::{Ended, Runner};
-use crate::app::{Effect, LISTED_MAX};
+use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_policy::{AllowedDirs, GateOptions};
 use rondo_runtime::error::Result;
 use rondo_runtime::memory::{self, Scope};
-use rondo_runtime::service::{Cell, Cursor, LentPython, SessionHandle};
+use rondo_runtime::service::{Cell, SessionHandle};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets};
-use std::sync::Arc;
+use rondo_types::SessionId;
 use tokio::task::spawn_blocking;
 
 /// Messages of a preview.
@@ -36,6 +36,10 @@ impl Runner {
             }
             Effect::Own { cell, is_shared } => self.own(cell.clone(), *is_shared),
             Effect::OpenShell => self.start_shell(),
+            Effect::OpenPython => {
+                self.start_python();
+                Ok(())
+            }
             Effect::Inline => {
                 self.ended = Some(Ended::Inline);
                 Ok(())
@@ -50,7 +54,7 @@ impl Runner {
     }
 
     fn show(&mut self, session: SessionHandle) {
-        self.updates = session.subscribe(Cursor::START);
+        self.updates = session.subscribe_to_latest();
         if let Some(shell) = self.session.take_shell() {
             session.lend_shell(&shell);
         }
@@ -60,6 +64,38 @@ impl Runner {
         session.choose(self.chosen.clone());
         self.session = session;
         self.app.show_session();
+    }
+
+    /// Has earlier turns of the session read, where somebody looks for them.
+    pub(super) fn read_earlier(&mut self) {
+        self.app.passed(self.updates.turns_passed());
+        let Some(turns) = self.app.wants_earlier() else {
+            return;
+        };
+        self.is_stale = true;
+        let (session, done) = (self.session.clone(), self.done.0.clone());
+        tokio::spawn(async move {
+            let take = |story: &mut Box<Story>, body| story.update(body);
+            let read = session.earlier(turns, Box::default(), take).await;
+            // Without the loop there is nobody to show them.
+            let _ = done.send(Done::Earlier(session.id().clone(), read)).await;
+        });
+    }
+
+    /// Shows earlier turns, unless another session is shown by now.
+    pub(super) async fn take_earlier(&mut self, id: &SessionId, read: Result<Box<Story>>) {
+        if id != self.session.id() {
+            return;
+        }
+        let story = match read {
+            Ok(story) => Some(story),
+            Err(error) => {
+                self.failed(&error);
+                None
+            }
+        };
+        let effects = self.app.take_earlier(story);
+        self.act(effects).await;
     }
 
     fn options(&self) -> SessionOptions {
@@ -176,12 +212,7 @@ impl Runner {
     fn own(&mut self, cell: Cell, is_shared: bool) -> Result<()> {
         match &cell {
             Cell::Shell(_) => self.start_shell()?,
-            Cell::Python(_) if !self.has_python => {
-                let python = LentPython::of(&self.settings);
-                self.session.lend_python(&Arc::new(python));
-                self.has_python = true;
-            }
-            _ => {}
+            Cell::Python(_) => self.start_python(),
         }
         let session = self.session.clone();
         self.beside(async move {

@@ -17,14 +17,14 @@ impl Transcript {
         if needle.is_empty() {
             return None;
         }
-        let end = self.gone + self.len();
+        let end = self.first + self.len();
         let from = from.unwrap_or(Place { entry: end, row: 0 });
         let order: Vec<usize> = match goes_up {
-            true => (self.gone..end.min(from.entry + 1)).rev().collect(),
-            false => (from.entry.max(self.gone)..end).collect(),
+            true => (self.first..end.min(from.entry + 1)).rev().collect(),
+            false => (from.entry.max(self.first)..end).collect(),
         };
         for entry in order {
-            let at = entry - self.gone;
+            let at = entry - self.first;
             if !self.items.get(at).is_some_and(|it| it.entry.holds(&needle)) {
                 continue;
             }
@@ -77,7 +77,13 @@ mod tests {
         for text in ["One apple", "pear\nAPPLE pie\napple", "plum"] {
             all.push(Entry::Note(Tone::Plain, text.to_owned()));
         }
-        let place = |entry, row| Some(Place { entry, row });
+        let first = all.first;
+        let place = |entry, row| {
+            Some(Place {
+                entry: first + entry,
+                row,
+            })
+        };
         let mut up = Vec::new();
         let mut from = None;
         while let Some(found) = all.find("apple", from, true, frame) {

@@ -41,12 +41,23 @@ struct Item {
 }
 
 /// All entries of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Transcript {
     items: Vec<Item>,
-    /// How many were let go of at the beginning.
-    gone: usize,
+    /// The number of the first one.
+    first: usize,
     laid_out: usize,
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            // There are numbers for those that are put before it.
+            first: ENTRIES_MAX,
+            laid_out: 0,
+        }
+    }
 }
 
 impl Transcript {
@@ -63,7 +74,7 @@ impl Transcript {
         if self.items.len() >= ENTRIES_MAX {
             let least = ENTRIES_MAX / 10;
             self.items.drain(..least);
-            self.gone += least;
+            self.first += least;
         }
         self.items.push(Item {
             entry,
@@ -72,17 +83,36 @@ impl Transcript {
             revision: 0,
             is_printed: false,
         });
-        self.gone + self.items.len() - 1
+        self.first + self.items.len() - 1
+    }
+
+    /// Puts the latest of earlier entries before those that are there, as many as there is room for. They were printed in
+    /// their own time.
+    pub(crate) fn put_before(&mut self, earlier: Self) {
+        let mut items = earlier.items;
+        let room = ENTRIES_MAX.saturating_sub(self.items.len()).min(self.first);
+        items.drain(..items.len().saturating_sub(room));
+        for item in &mut items {
+            item.is_printed = true;
+        }
+        self.first -= items.len();
+        self.laid_out += earlier.laid_out;
+        self.items.splice(0..0, items);
+    }
+
+    /// Returns whether an entry is among so many first ones.
+    pub(crate) fn is_within(&self, number: usize, first: usize) -> bool {
+        number < self.first + first
     }
 
     pub(crate) fn get(&self, number: usize) -> Option<&Entry> {
-        let at = number.checked_sub(self.gone)?;
+        let at = number.checked_sub(self.first)?;
         self.items.get(at).map(|it| &it.entry)
     }
 
     /// Changes an entry.
     pub(crate) fn change(&mut self, number: usize, change: impl FnOnce(&mut Entry)) {
-        let at = number.checked_sub(self.gone);
+        let at = number.checked_sub(self.first);
         if let Some(item) = at.and_then(|at| self.items.get_mut(at)) {
             change(&mut item.entry);
             item.revision += 1;
@@ -91,7 +121,7 @@ impl Transcript {
 
     /// Shows an entry in full, or no more.
     pub(crate) fn turn_open(&mut self, number: usize) {
-        let at = number.checked_sub(self.gone);
+        let at = number.checked_sub(self.first);
         if let Some(item) = at.and_then(|at| self.items.get_mut(at)) {
             item.is_open = !item.is_open;
             item.revision += 1;
@@ -101,7 +131,7 @@ impl Transcript {
     /// Returns the entries with their numbers, the latest first.
     pub(crate) fn latest(&self) -> impl Iterator<Item = (usize, &Entry)> {
         let items = self.items.iter().enumerate().rev();
-        items.map(|(at, it)| (self.gone + at, &it.entry))
+        items.map(|(at, it)| (self.first + at, &it.entry))
     }
 
     /// Returns all of it as text, for a pager.

@@ -53,7 +53,7 @@ impl Viewport {
     /// Goes to the beginning.
     pub(crate) fn go_to_top(&mut self, transcript: &mut Transcript, frame: Frame<'_>) {
         let first = Place {
-            entry: transcript.gone,
+            entry: transcript.first,
             row: 0,
         };
         self.top = (first < transcript.end_top(frame)).then_some(first);
@@ -73,9 +73,9 @@ impl Viewport {
         let top = self.top.unwrap_or(end);
         let rows = transcript.rows_from(top, frame);
         if let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) {
-            let gone = transcript.gone;
-            let from = first.entry.saturating_sub(gone + NEAR);
-            transcript.forget_rows(from..last.entry + NEAR - gone);
+            let first_entry = transcript.first;
+            let from = first.entry.saturating_sub(first_entry + NEAR);
+            transcript.forget_rows(from..last.entry + NEAR - first_entry);
         }
         rows
     }
@@ -91,7 +91,7 @@ pub(crate) struct Frame<'a> {
 
 impl Transcript {
     fn height_of(&mut self, entry: usize, frame: Frame<'_>) -> usize {
-        match entry.checked_sub(self.gone) {
+        match entry.checked_sub(self.first) {
             Some(at) => self.rows(at, frame.width, frame.theme).len(),
             None => 0,
         }
@@ -100,8 +100,8 @@ impl Transcript {
     /// Returns the topmost row of the view that shows the end.
     fn end_top(&mut self, frame: Frame<'_>) -> Place {
         let mut left = frame.height;
-        let mut entry = self.gone + self.items.len();
-        while entry > self.gone {
+        let mut entry = self.first + self.items.len();
+        while entry > self.first {
             let height = self.height_of(entry - 1, frame);
             entry -= 1;
             if height >= left {
@@ -116,11 +116,11 @@ impl Transcript {
     /// Returns the place so many rows further down, or up.
     fn moved(&mut self, from: Place, by: isize, frame: Frame<'_>) -> Place {
         let Place { mut entry, mut row } = from;
-        entry = entry.max(self.gone);
+        entry = entry.max(self.first);
         let mut left = by.unsigned_abs();
         if by < 0 {
             while left > row {
-                if entry == self.gone {
+                if entry == self.first {
                     return Place { entry, row: 0 };
                 }
                 left -= row + 1;
@@ -132,7 +132,7 @@ impl Transcript {
                 row: row - left,
             };
         }
-        let end = self.gone + self.items.len();
+        let end = self.first + self.items.len();
         while entry < end {
             let height = self.height_of(entry, frame);
             if row + left < height {
@@ -151,7 +151,7 @@ impl Transcript {
     pub(crate) fn between(&mut self, from: Place, to: Place, frame: Frame<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
         for entry in from.entry..=to.entry {
-            let at = entry.saturating_sub(self.gone);
+            let at = entry.saturating_sub(self.first);
             let all = self.rows(at, frame.width, frame.theme);
             let places = all
                 .iter()
@@ -167,10 +167,10 @@ impl Transcript {
         let mut shown = Vec::with_capacity(frame.height);
         let Place { mut entry, row } = top;
         let mut skip = row;
-        let end = self.gone + self.items.len();
+        let end = self.first + self.items.len();
         while entry < end && shown.len() < frame.height {
             let room = frame.height - shown.len();
-            let at = entry.saturating_sub(self.gone);
+            let at = entry.saturating_sub(self.first);
             let rows = self.rows(at, frame.width, frame.theme);
             let rows = rows.iter().enumerate().skip(skip).take(room);
             shown.extend(rows.map(|(row, it)| (Place { entry, row }, it.clone())));

@@ -67,8 +67,8 @@ impl Repl {
             Command::Fork => self.fork(rest).await,
             Command::Undo => self.undo().await,
             Command::Screen => return self.go_to_screen(),
-            // The table does not find it for this prompt.
-            Command::Copy => Err(unknown(name)),
+            // The table finds neither for this prompt.
+            Command::Copy | Command::Terminal => Err(unknown(name)),
         }?;
         Ok(After::Prompt)
     }
