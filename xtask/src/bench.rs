@@ -19,6 +19,7 @@
 //! - `call`: what a command costs under its supervisor.
 //! - `python`: what a call into a live Python session costs.
 //! - `script`: what it costs to start a script, and to call a tool of it.
+//! - `screen`: what the full screen costs with a long session open.
 
 mod call;
 mod decode;
@@ -31,6 +32,7 @@ mod program;
 mod python;
 mod raw;
 mod sandbox;
+mod screen;
 mod script;
 mod server;
 
@@ -95,6 +97,9 @@ pub(crate) struct Args {
     /// Measure only what it costs to start a script, and to call a tool of it
     #[arg(long, conflicts_with = "decode")]
     script: bool,
+    /// Measure only what the full screen costs with a long session open
+    #[arg(long, conflicts_with = "decode")]
+    screen: bool,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -134,6 +139,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if args.script {
         let binary = built(args.binary.as_deref(), workspace::release_binary)?;
         print!("{}", script::measure(&Program::new(binary)?)?);
+        return Ok(true);
+    }
+    if args.screen {
+        print!(
+            "{}",
+            screen::measure(args.binary.as_deref(), args.example.as_deref())?
+        );
         return Ok(true);
     }
     raise_open_files();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("bash", "bash"),
     ("git", "git"),
     ("go", "golang-go"),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("npm", "npm"),
     ("pytest-3", "python3-pytest"),
     ("python3", "python3"),
+    ("tmux", "tmux"),
     ("top", "procps"),
     ("vim", "vim"),
     ("zsh", "zsh"),

@@ -240,6 +240,11 @@ impl Person {
         self.until(end, |it| it.typed().ends_with(end)).await;
     }
 
+    /// Returns whether nothing comes from the program for so long.
+    pub(crate) async fn is_silent_for(&mut self, time: Duration) -> bool {
+        timeout(time, self.read()).await.is_err()
+    }
+
     /// Waits until a program has the whole screen.
     pub(crate) async fn is_alternate(&mut self) {
         let is_alternate = |it: &mut Self| it.screen.screen().alternate_screen();

@@ -10,6 +10,8 @@ const PANE: &str = "\x1d";
 const ZOOM: &str = "\x1bz";
 const CLOSE: &str = "\x1bw";
 const HAND_OVER: &str = "\x1bg";
+/// F2, as terminals send it.
+const OTHER: &str = "\x1bOQ";
 
 async fn open_shell(env: &TestEnv, server: &Server) -> Person {
     let mut person = open(env, server, &[]).await;
@@ -203,5 +205,113 @@ async fn nothing_that_a_program_writes_leaves_the_pane() {
     person.press(PANE).await;
     person.press("2+2?\r").await;
     person.shows("Four.").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_live_session_is_one_key_away_in_the_pane_reads_keys_and_its_last_cell_is_handed_over()
+{
+    let server = serve(vec![says("Forty-two.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person.press(OTHER).await;
+    person.shows("─ python").await;
+    person.press("x = 6\r").await;
+    person.shows("Alt-G hands over · F2 shell").await;
+    person.press("def f(y):\r    return x * y\r\r").await;
+    person.press("print(input('say: '))\r").await;
+    person.shows("say: ").await;
+    person.shows("a cell runs").await;
+    person.press("typed\r").await;
+    person.shows_times("typed", 2).await;
+    person.shows("Alt-G hands over").await;
+    person.press("f(7)\r").await;
+    person.shows("│42").await;
+    person.press("f(g)\r").await;
+    person.shows("NameError").await;
+    person.shows("python · raised").await;
+    person.press("f(7)\r").await;
+    person.shows_times("│42", 2).await;
+    person.press(HAND_OVER).await;
+    person.shows("for the agent").await;
+    assert!(server.requests().is_empty());
+    person.press(ENTER).await;
+    person.shows("go along").await;
+    person.press("what is it?\r").await;
+    person.shows("Forty-two.").await;
+    let body = server.requests()[0].json().to_string();
+    for part in [">>> f(7)\\n42\\n</python>", "what is it?"] {
+        assert!(body.contains(part), "{part} in {body}");
+    }
+    // The shell is as it was.
+    person.press(PANE).await;
+    person.press(OTHER).await;
+    person.shows("─ shell").await;
+    person.press(PANE).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_cell_that_runs_in_the_pane_is_interrupted_and_keys_are_refused_while_the_agent_works() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("Done.")).before(Step::Gate(gate.clone())),
+    ]))
+    .await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person.press(OTHER).await;
+    person.shows("─ python").await;
+    person
+        .press("import time; print('sleeps'); time.sleep(600)\r")
+        .await;
+    person.shows("a cell runs").await;
+    person.shows_times("sleeps", 2).await;
+    person.press(CTRL_C).await;
+    person.shows("KeyboardInterrupt").await;
+    person.shows("python · raised").await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] enters").await;
+    person.press("go\r").await;
+    gate.reached().await;
+    person.press(PANE).await;
+    person.shows("the agent works").await;
+    person.press("1 + 1\r").await;
+    person.shows("the agent's calls have").await;
+    gate.open();
+    person.shows("Done.").await;
+    assert!(!person.screen().contains("│2"), "{}", person.screen());
+    person.press(PANE).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_state_of_the_terminal_is_shown_before_it_goes_along_with_a_message() {
+    let server = serve(vec![says("You are on topic.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    env.write(".git/HEAD", "ref: refs/heads/topic\n");
+    env.write(".git/MERGE_HEAD", "0\n");
+    let mut person = open_shell(&env, &server).await;
+    person.press("echo on-the-pane; false\r").await;
+    person.shows("exit 1").await;
+    person.press(PANE).await;
+    person.press("/terminal\r").await;
+    person.shows("for the agent").await;
+    person.shows("Git branch: topic").await;
+    assert!(server.requests().is_empty());
+    person.press(ENTER).await;
+    person.shows("go along").await;
+    person.press("where am I?\r").await;
+    person.shows("You are on topic.").await;
+    let body = server.requests()[0].json().to_string();
+    for part in [
+        "- Current directory: /",
+        "in the midst of a merge",
+        "$ echo on-the-pane; false",
+        "<terminal>",
+        "where am I?",
+    ] {
+        assert!(body.contains(part), "{part} in {body}");
+    }
     leave(person).await;
 }

@@ -3,8 +3,8 @@
 //! `journal measure DIR` prints one JSON object of figures; `journal open DIR SESSION` opens a
 //! session and prints how much memory that took at most. Every figure is taken next to what a bare
 //! `fdatasync` costs in the same run. `journal large DIR TURNS` builds the large session alone, of so
-//! many turns, and `journal fixtures DIR` the sessions that are kept for later versions, with those that the
-//! prompt exported to the files named behind it; `journal parked DIR` those of parked turns, `journal amended DIR` those of
+//! many turns, `journal talk DIR TURNS` one as the full screen opens it, and `journal fixtures DIR` the sessions that are
+//! kept for later versions, with those that the prompt exported to the files named behind it; `journal parked DIR` those of parked turns, `journal amended DIR` those of
 //! turns with interceptors and budgets, `journal equipped DIR` one of a turn whose tools changed, `journal ruled DIR` one
 //! whose profile names sets of rules.
 #![expect(
@@ -21,6 +21,7 @@ mod raw;
 mod sessions;
 mod stage;
 mod steps;
+mod talk;
 mod turns;
 
 use serde_json::{Value, json};
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["measure", dir] => measure(Path::new(dir)),
         ["open", dir, session] => opening::open(Path::new(dir), session),
         ["large", dir, turns] => large(Path::new(dir), turns),
+        ["talk", dir, turns] => talk(Path::new(dir), turns),
         ["fixtures", dir, cells @ ..] => fixtures(fixtures::write(Path::new(dir), cells)),
         ["parked", dir] => fixtures(fixtures::write_parked(Path::new(dir))),
         ["equipped", dir] => fixtures(fixtures::write_equipped(Path::new(dir))),
@@ -56,8 +58,8 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
-     journal large DIR TURNS | journal fixtures DIR [EXPORTED...] | journal parked DIR | \
-     journal amended DIR | journal equipped DIR | journal ruled DIR";
+     journal large DIR TURNS | journal talk DIR TURNS | journal fixtures DIR [EXPORTED...] | \
+     journal parked DIR | journal amended DIR | journal equipped DIR | journal ruled DIR";
 
 fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -73,6 +75,11 @@ fn fixtures(written: impl Future<Output = Result<Value, Failure>>) -> Result<Val
         .start_paused(true)
         .build()?;
     runtime.block_on(written)
+}
+
+fn talk(dir: &Path, turns: &str) -> Result<Value, Failure> {
+    let turns = turns.parse()?;
+    block_on(async { Ok(json!({ "messages": talk::build(dir, turns).await? })) })
 }
 
 fn large(dir: &Path, turns: &str) -> Result<Value, Failure> {
