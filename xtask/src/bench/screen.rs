@@ -118,13 +118,13 @@ impl Scene {
             std::thread::sleep(BETWEEN_KEYS.saturating_sub(pressed.elapsed()));
         }
         screen.press(b"\x15go\r")?;
-        screen.until(stream::LAST_WORD, PATIENCE)?;
+        screen.settle();
         let streamed = screen.take_bytes();
         let kib = process::peak_kib(screen.process());
         // Its beginning is gone to, so that all of it is read.
         let asked = Instant::now();
         screen.press(b"\x1b[1;5H")?;
-        let read = screen.until(b"below", PATIENCE)?.duration_since(asked);
+        let read = screen.settle().duration_since(asked);
         let all_kib = process::peak_kib(screen.process());
         screen.end()?;
         let most = bytes.iter().max().copied().unwrap_or_default();

@@ -11,7 +11,7 @@ use rondo_types::SessionId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Listens to a session. It costs the session nothing: one that never reads holds a place, and reads the records
 /// when it comes back.
@@ -33,6 +33,8 @@ pub struct Subscription {
     read: VecDeque<(Place, UpdateBody)>,
     /// Reads the records; none while it is told what the service holds.
     records: Option<RecordReader>,
+    /// A turn that is being read, and where the ring began before: whoever stops waiting for it comes back to it.
+    reading: Option<Reading>,
     /// The last place of what was read.
     read_to: Place,
     /// Whether all records were read, with the state of the ring that was seen before.
@@ -65,6 +67,7 @@ impl Subscription {
             stand,
             read: VecDeque::new(),
             records: None,
+            reading: None,
             read_to: Place::default(),
             has_read_all: None,
             looked_for: None,
@@ -136,7 +139,7 @@ impl Subscription {
                 return Ok(Some(self.update(body)));
             }
             // What changes from here on is looked at again, but for what was read already.
-            if self.has_read_all.is_none() {
+            if self.has_read_all.is_none() && self.reading.is_none() {
                 self.changes.borrow_and_update();
             }
             let told = match self.stand {
@@ -212,9 +215,7 @@ impl Subscription {
     /// Reads the records, until the listener stands where the service holds what comes next.
     async fn catch_up(&mut self) -> Result<Step> {
         let Some(start) = self.has_read_all.take() else {
-            // Before the records are read: what is recorded after it is held.
-            let start = self.entry.ring().start();
-            let turn = self.read_turn().await?;
+            let (start, turn) = self.read_turn().await?;
             if turn.as_ref().is_none_or(|it| it.is_last) {
                 self.has_read_all = Some(start);
             }
@@ -226,7 +227,34 @@ impl Subscription {
         Ok(self.join(start))
     }
 
-    async fn read_turn(&mut self) -> Result<Option<ReadTurn>> {
+    /// Reads the next turn. It is returned with where the ring began before the records were read: what is recorded after it
+    /// is held.
+    async fn read_turn(&mut self) -> Result<(RingStart, Option<ReadTurn>)> {
+        let reading = match self.reading.take() {
+            Some(reading) => reading,
+            None => {
+                let start = self.entry.ring().start();
+                let read = self.begin_reading();
+                Reading { start, read }
+            }
+        };
+        let reading = self.reading.insert(reading);
+        let read = (&mut reading.read).await;
+        let start = reading.start;
+        self.reading = None;
+        let read: Result<_> = read.map_err(|err| {
+            let context = "the thread that reads the records failed";
+            SetupError::because(SetupErrorKind::Other, context, err)
+        })?;
+        let (reader, turn) = read?;
+        if self.is_of_latest && self.place == Place::default() {
+            self.passed = reader.passed();
+        }
+        self.records = Some(reader);
+        Ok((start, turn))
+    }
+
+    fn begin_reading(&mut self) -> JoinHandle<Result<(RecordReader, Option<ReadTurn>)>> {
         let reader = match self.records.take() {
             Some(reader) => Some(reader),
             None => {
@@ -239,7 +267,7 @@ impl Subscription {
         let store = self.entry.store().clone();
         let service = Arc::clone(&self.entry.service);
         let session = self.entry.id().clone();
-        let read = spawn_blocking(move || {
+        spawn_blocking(move || {
             let mut reader = match reader {
                 Some(reader) => reader,
                 None => RecordReader::near_end(store, session.clone())?,
@@ -247,17 +275,7 @@ impl Subscription {
             let turn = reader.turn()?;
             hold_checkpoint(&service.checkpoints, &session, &reader);
             Ok((reader, turn))
-        });
-        let read: Result<_> = read.await.map_err(|err| {
-            let context = "the thread that reads the records failed";
-            SetupError::because(SetupErrorKind::Other, context, err)
-        })?;
-        let (reader, turn) = read?;
-        if self.is_of_latest && self.place == Place::default() {
-            self.passed = reader.passed();
-        }
-        self.records = Some(reader);
-        Ok(turn)
+        })
     }
 
     /// Reads from the turn on that the listener has come to, where that is known, or from the first one.
@@ -394,6 +412,13 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         self.entry.leave();
     }
+}
+
+/// A turn that is being read, on a thread that may wait for the disk.
+struct Reading {
+    /// Where the ring began before.
+    start: RingStart,
+    read: JoinHandle<Result<(RecordReader, Option<ReadTurn>)>>,
 }
 
 enum Step {

@@ -16,8 +16,6 @@ const BETWEEN: Duration = Duration::from_millis(30);
 const CONNECTIONS_MAX: usize = 16;
 /// Words of the answer, in turns.
 const WORDS: [&str; 6] = [" the", " quick", " brown", " fox", " jumps", " over"];
-/// The last of them.
-pub(super) const LAST_WORD: &[u8] = b"finished";
 
 /// Serves for as long as the process lives, and returns where.
 pub(super) fn serve() -> Result<String> {

@@ -20,8 +20,9 @@ const SIZE: Winsize = Winsize {
 };
 /// Ends every frame.
 const FRAME_END: &[u8] = b"\x1b[?2026l";
-/// How long nothing is drawn before the screen counts as still.
-const STILL: Duration = Duration::from_millis(300);
+/// How long nothing is drawn before the screen counts as still: longer than a turn takes to begin, or earlier ones to be
+/// read.
+const STILL: Duration = Duration::from_secs(3);
 
 /// One frame.
 pub(super) struct Frame {
@@ -93,9 +94,13 @@ impl Terminal {
         }
     }
 
-    /// Waits until nothing is drawn any more.
-    pub(super) fn settle(&mut self) {
-        while self.frames.recv_timeout(STILL).is_ok() {}
+    /// Waits until nothing is drawn any more, and returns when the last frame was there.
+    pub(super) fn settle(&mut self) -> Instant {
+        let mut last = Instant::now();
+        while let Ok(frame) = self.next_frame(STILL) {
+            last = frame.at;
+        }
+        last
     }
 
     /// Returns the bytes that were drawn since the last key.
