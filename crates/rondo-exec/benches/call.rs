@@ -141,6 +141,7 @@ impl Calls {
             key: String::new(),
             state_dir: directory.to_owned(),
             command: String::new(),
+            argv: None,
             directory: directory.to_owned(),
             timeout_ms: 60_000,
             outlive_ms: 60_000,

@@ -8,6 +8,7 @@
 mod denial;
 mod environment;
 mod follow;
+mod form;
 mod interrupted;
 mod live;
 mod outcome;

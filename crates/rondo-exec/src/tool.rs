@@ -2,6 +2,7 @@
 
 use crate::environment::variables_from_env;
 use crate::follow::{Cut, Followed, follow};
+use crate::form::Form;
 use crate::interrupted::CallsFoundRunning;
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
@@ -17,7 +18,7 @@ use rondo_sandbox::SandboxSpec;
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use std::time::Duration;
 pub struct ExecTool {
     name: String,
     description: String,
-    is_extended: bool,
+    form: Form,
     options: ExecOptions,
     found_running: CallsFoundRunning,
     /// Commands begun so far.
@@ -146,7 +147,8 @@ impl ExecOptions {
 const EXEC_DESCRIPTION: &str = "Execute a shell command and return the output. Use this to run commands, scripts, or interact with the system.";
 const EXECUTE_COMMAND_DESCRIPTION: &str =
     "Execute a shell command safely. Use this to run system commands.";
-const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
+const PROGRAM_DESCRIPTION: &str = "Runs a program with arguments, without a shell: pipes, redirections, variables and \
+                                   patterns are not expanded. Programs that interpret their arguments as code are refused.";
 
 impl ExecTool {
     /// The names of [`Self::exec`] and [`Self::execute_command`].
@@ -157,23 +159,28 @@ impl ExecTool {
     /// Builds the tool `exec`, with `working_directory` and `timeout` as optional arguments.
     #[must_use]
     pub fn exec(options: ExecOptions) -> Self {
-        Self {
-            name: "exec".to_owned(),
-            description: EXEC_DESCRIPTION.to_owned(),
-            is_extended: true,
-            options,
-            found_running: CallsFoundRunning::default(),
-            begun: Arc::default(),
-        }
+        Self::new("exec", EXEC_DESCRIPTION, Form::Line, options)
     }
 
     /// Builds the tool `execute_command`, which takes a command and nothing else.
     #[must_use]
     pub fn execute_command(options: ExecOptions) -> Self {
+        let description = EXECUTE_COMMAND_DESCRIPTION;
+        Self::new("execute_command", description, Form::BareLine, options)
+    }
+
+    /// Builds [`Self::exec`] and [`Self::execute_command`] without a shell: `argv`, a program and its arguments, takes the
+    /// place of `command`, and each word reaches the program as it is.
+    #[must_use]
+    pub fn without_shell(options: &ExecOptions) -> [Self; 2] {
+        Self::NAMES.map(|name| Self::new(name, PROGRAM_DESCRIPTION, Form::Argv, options.clone()))
+    }
+
+    fn new(name: &str, description: &str, form: Form, options: ExecOptions) -> Self {
         Self {
-            name: "execute_command".to_owned(),
-            description: EXECUTE_COMMAND_DESCRIPTION.to_owned(),
-            is_extended: false,
+            name: name.to_owned(),
+            description: description.to_owned(),
+            form,
             options,
             found_running: CallsFoundRunning::default(),
             begun: Arc::default(),
@@ -187,42 +194,6 @@ impl ExecTool {
         self
     }
 
-    fn parameters(&self) -> Value {
-        if !self.is_extended {
-            return json!({
-                "type": "object",
-                "properties": {
-                    "command": { "type": "string", "description": "The command to run" }
-                },
-                "required": ["command"]
-            });
-        }
-        let mut parameters = json!({
-            "type": "object",
-            "properties": {
-                "command": { "type": "string", "description": "The shell command to execute" },
-                "working_directory": {
-                    "type": "string",
-                    "description": "Where to run it; the current directory if left out"
-                },
-                "timeout": {
-                    "type": "number",
-                    "minimum": 0,
-                    "maximum": Self::TIMEOUT_SECONDS_MAX,
-                    "description": "Seconds after which the command is ended; the default if left out"
-                }
-            },
-            "required": ["command"]
-        });
-        let properties = parameters
-            .get_mut("properties")
-            .and_then(Value::as_object_mut);
-        if let (Some(properties), Some(_)) = (properties, &self.options.sandbox) {
-            properties.extend(outside_parameters());
-        }
-        parameters
-    }
-
     fn call_spec(
         &self,
         invocation: &ToolInvocation,
@@ -233,10 +204,12 @@ impl ExecTool {
             return Err(internal("the call's key is not usable as a file name"));
         }
         let timeout = self.timeout(invocation)?;
+        let program = self.form.program(&invocation.arguments)?;
         Ok(CallSpec {
             key: invocation.idempotency_key.clone(),
             state_dir: options.state_dir.clone(),
-            command: command(&invocation.arguments)?,
+            command: program.line,
+            argv: program.argv,
             directory: self.directory(&invocation.arguments)?,
             timeout_ms: millis(timeout),
             outlive_ms: match options.is_kept {
@@ -410,23 +383,6 @@ impl ExecTool {
     }
 }
 
-/// The parameters of a command that may ask to run outside of the sandbox.
-fn outside_parameters() -> [(String, Value); 2] {
-    let outside = json!({
-        "type": "boolean",
-        "description": "Commands run in a sandbox. True asks a person to let this one run outside of it, once the sandbox \
-                        has refused what it needs, such as the network"
-    });
-    let why = json!({
-        "type": "string",
-        "description": "With outside_sandbox: what it needs, for the person who is asked"
-    });
-    [
-        (OUTSIDE_SANDBOX.to_owned(), outside),
-        ("justification".to_owned(), why),
-    ]
-}
-
 /// What the model reads of a command that the journal takes to be new, and that was begun before.
 const BEGUN_BEFORE: &str = "a command of this same call was begun before, and the records that tell of \
                             it are lost: look at what it did before you repeat it";
@@ -441,7 +397,7 @@ impl Tool for ExecTool {
         ToolSpec {
             name: self.name.clone(),
             description: self.description.clone(),
-            parameters: self.parameters(),
+            parameters: self.form.parameters(self.options.sandbox.is_some()),
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
@@ -487,8 +443,8 @@ impl Tool for ExecTool {
 
 /// Marks the output of a command that brings text from another machine.
 async fn marked(outcome: ToolOutcome, arguments: &Value) -> ToolOutcome {
-    let command = arguments.get("command").and_then(Value::as_str);
-    let command = command.unwrap_or_default().to_owned();
+    let command = ToolKind::Execute.command_line(arguments);
+    let command = command.unwrap_or_default().into_owned();
     let fetches = tokio::task::spawn_blocking(move || fetches(&command)).await;
     match fetches.unwrap_or(true) {
         true => from_outside(outcome),
@@ -515,15 +471,6 @@ fn private_dir(path: &Path) -> std::io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
-}
-
-fn command(arguments: &Value) -> Result<String, Refusal> {
-    let command = arguments.get("command").and_then(Value::as_str);
-    let command = command.ok_or_else(|| invalid(COMMAND_MISSING))?;
-    if command.contains('\0') {
-        return Err(invalid("the command contains a NUL character"));
-    }
-    Ok(command.to_owned())
 }
 
 fn seconds(value: &Value) -> Result<Duration, Refusal> {

@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 /// The table of chats, by their keys.
 pub(crate) const CHATS: &str = "chat";
+/// The table of chats that take no messages until someone writes there again, with how many could not be sent. Apart from
+/// the chats: who sends and who receives do not overwrite what the other one notes.
+const GONE: &str = "gone_chat";
 /// The table of the chats of sessions.
 const SESSIONS: &str = "chat_of_session";
 
@@ -35,9 +38,7 @@ impl ChatKey {
             name = format!("{name}_{}", escaped(topic));
         }
         if name.len() > NAME_BYTES_MAX {
-            let hash = HEXLOWER.encode(&Sha256::digest(name.as_bytes()));
-            // No escape makes `:x`.
-            name = format!(":x{hash}");
+            name = hashed(&name);
         }
         match generation {
             0 => SessionId::new(name),
@@ -71,9 +72,6 @@ pub struct Chat {
     /// How often it began anew.
     #[serde(default)]
     pub generation: u32,
-    /// Whether nothing can be sent there any more.
-    #[serde(default)]
-    pub is_gone: bool,
     /// The id of its session, where that does not follow from the key: a chat keeps its session when it gets another id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -87,7 +85,6 @@ impl Chat {
             key,
             kind,
             generation: 0,
-            is_gone: false,
             session: None,
         }
     }
@@ -156,6 +153,17 @@ impl Chats {
         read(&*self.0, CHATS, &key.text()).await
     }
 
+    /// Returns a chat that was heard of before and takes messages.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    pub async fn find_open(&self, key: &ChatKey) -> Result<Option<Chat>, MailboxError> {
+        match missed(&*self.0, key).await? {
+            0 => self.find(key).await,
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the chat of a session; none where it is no chat's.
     ///
     /// # Errors
@@ -165,6 +173,20 @@ impl Chats {
             return Ok(None);
         };
         read(&*self.0, CHATS, &key).await
+    }
+}
+
+/// Returns how many messages could not be sent to a chat since someone wrote there.
+pub(crate) async fn missed(store: &dyn HostStore, key: &ChatKey) -> Result<u32, MailboxError> {
+    let missed = read(store, GONE, &key.text()).await?;
+    Ok(missed.unwrap_or_default())
+}
+
+/// Returns the row by which a chat takes no messages for now, and has missed so many; by which it takes them again at 0.
+pub(crate) fn missed_row(key: &ChatKey, count: u32) -> HostRow {
+    match count {
+        0 => HostRow::removed(GONE, key.text()),
+        _ => HostRow::set(GONE, key.text(), count.to_string()),
     }
 }
 
@@ -179,6 +201,22 @@ pub(crate) async fn read<T: DeserializeOwned>(
     parsed
         .transpose()
         .map_err(|err| MailboxError::Io(err.into()))
+}
+
+/// Returns the name of a person's directory: different names have different ones, and none leads elsewhere.
+pub(crate) fn folder(name: &str) -> String {
+    let folder = escaped(name);
+    match folder.len() > NAME_BYTES_MAX {
+        true => hashed(&folder),
+        false => folder,
+    }
+}
+
+/// Returns a name for one that is too long.
+fn hashed(name: &str) -> String {
+    let hash = HEXLOWER.encode(&Sha256::digest(name.as_bytes()));
+    // No escape makes `:x`.
+    format!(":x{hash}")
 }
 
 fn escaped(part: &str) -> String {

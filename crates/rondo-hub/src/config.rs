@@ -63,7 +63,7 @@ pub enum Strangers {
 }
 
 /// Returns the flags of a hub's runtime: what the user does not set is set as it suits a gateway. Turns have the profile
-/// `hub`, and commands reach no further than their chat's directory.
+/// `hub`, and commands run without a shell and reach no further than their chat's directory.
 #[must_use]
 pub fn flags(flags: Layer, user: &Settings) -> Layer {
     let mut flags = flags;
@@ -72,6 +72,9 @@ pub fn flags(flags: Layer, user: &Settings) -> Layer {
     }
     if user.values.sandbox.is_none() {
         flags.sandbox = Some(SandboxChoice::WorkspaceWrite);
+    }
+    if user.values.exec_shell.is_none() {
+        flags.exec_shell = Some(false);
     }
     flags
 }

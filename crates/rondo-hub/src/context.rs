@@ -4,7 +4,7 @@
 //! turn as long as the files are. What is private is read for the owner's private chats alone.
 
 use crate::channel::{ChatKey, ChatKind};
-use crate::chats::Chat;
+use crate::chats::{Chat, folder};
 use crate::hub::Core;
 use crate::users::{Actor, Role};
 use rondo_context::{Audience, ContextLayers, ListedSkill, TokenBudget, TokenEstimate};
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the workspace below the hub's.
 pub(crate) const WORKSPACE_DIR: &str = "workspace";
+/// The directory below the hub's with one of each member, named after them: what they had remembered.
+const PEOPLE_DIR: &str = "people";
 /// Tokens of a whole context, where the configuration does not say; its layers take three quarters at the most.
 pub(crate) const CONTEXT_TOKENS: u64 = 40_000;
 /// Who the assistant is where no `SOUL.md` says so.
@@ -27,6 +29,16 @@ impl Core {
     /// Returns the directory of the workspace.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.directory.join(WORKSPACE_DIR)
+    }
+
+    /// Returns where what a turn remembers is kept: the workspace for owners, a directory of their own for each member; none
+    /// where others read along, and for guests.
+    pub(crate) fn memory_of(&self, actor: &Actor, chat: &Chat) -> Option<PathBuf> {
+        match audience(actor, chat) {
+            Audience::Owner => Some(self.workspace()),
+            Audience::Member => Some(self.directory.join(PEOPLE_DIR).join(folder(&actor.user))),
+            Audience::Others => None,
+        }
     }
 
     /// Returns an owner whose private chat it is; none where it is not known as one.
@@ -45,17 +57,19 @@ impl Core {
         actor: &Actor,
         chat: &Chat,
         settings: &Settings,
-        began: TimeMs,
+        (began, estimate): (TimeMs, TokenEstimate),
     ) -> Vec<String> {
         let audience = audience(actor, chat);
         let (workspace, settings, facts) = (self.workspace(), settings.clone(), facts(actor, chat));
+        let memory = self.memory_of(actor, chat);
         let tokens = self.context_tokens;
         let read = move || {
-            let layers = layers(&workspace, &settings, facts, audience, began);
-            let budget = TokenBudget {
-                tokens,
-                estimate: TokenEstimate::default(),
-            };
+            let mut layers = layers(&workspace, facts, audience);
+            if let Some(memory) = memory.filter(|_| memory::is_on(&settings)) {
+                let memories = memory::of_workspace_at_start(&memory, began);
+                layers.memories.extend(memories);
+            }
+            let budget = TokenBudget { tokens, estimate };
             let fitted = budget.fit(layers.layers(audience), &[], 0);
             for layer in &fitted.cut {
                 tracing::warn!(
@@ -77,17 +91,12 @@ impl Core {
 pub(crate) fn audience(actor: &Actor, chat: &Chat) -> Audience {
     match (actor.role, chat.kind) {
         (Role::Owner, ChatKind::Private) => Audience::Owner,
-        _ => Audience::Others,
+        (Role::Member, ChatKind::Private) => Audience::Member,
+        (Role::Guest, _) | (_, ChatKind::Group) => Audience::Others,
     }
 }
 
-fn layers(
-    workspace: &Path,
-    settings: &Settings,
-    facts: String,
-    audience: Audience,
-    began: TimeMs,
-) -> ContextLayers {
+fn layers(workspace: &Path, facts: String, audience: Audience) -> ContextLayers {
     let files = ContextFiles::read(workspace);
     for (path, problem) in &files.refused_skills {
         tracing::warn!(path = %path.display(), problem, "a skill cannot be used");
@@ -111,11 +120,6 @@ fn layers(
     };
     if audience == Audience::Owner {
         layers = layers.with_memory("MEMORY.md", files.memory);
-        if memory::is_on(settings) {
-            layers
-                .memories
-                .extend(memory::of_workspace_at_start(workspace, began));
-        }
     }
     layers
 }

@@ -1,10 +1,10 @@
 //! Sends what waits in the outbox: one worker a channel, each chat in order, no chat waiting for another.
 
 use crate::channel::{Channel, ChatKey, Delivery, OutboxKind, Receipt, SendError};
-use crate::chats::Chats;
 use crate::metrics::Metrics;
 use crate::outgoing;
 use crate::progress::Shown;
+use crate::undelivered::{self, Cause};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Attempt, HostCommit, HostStore, Outbox, OutboxRow, OutboxState};
 use rondo_types::TimeMs;
@@ -186,25 +186,22 @@ impl Worker {
                 not_before: later(self.failures.pause(&row.entry.chat)),
                 error: reason,
             },
-            Err(SendError::Refused { reason }) => Attempt::GivenUp { error: reason },
-            Err(SendError::Gone { reason }) => {
-                self.note_gone(&message.chat).await;
-                Attempt::GivenUp { error: reason }
-            }
+            Err(SendError::Refused { reason }) => self.given_up(row, Cause::Refused, reason).await,
+            Err(SendError::Gone { reason }) => self.given_up(row, Cause::Gone, reason).await,
             Err(SendError::Migrated { to }) => self.migrated(&message.chat, to).await,
         }
     }
 
-    async fn note_gone(&self, key: &ChatKey) {
-        let chats = Chats::new(Arc::clone(&self.store));
-        if let Ok(Some(mut chat)) = chats.find(key).await {
-            chat.is_gone = true;
-            let commit = HostCommit {
-                rows: chat.rows(),
-                ..HostCommit::default()
-            };
-            if let Err(error) = self.store.commit(commit).await {
-                tracing::warn!(%error, "that a chat is gone was not noted");
+    /// Gives a message up once it is durable who is told so; else it is tried again.
+    async fn given_up(&self, row: &OutboxRow, cause: Cause, reason: String) -> Attempt {
+        match undelivered::note(&*self.store, row, cause, &reason).await {
+            Ok(()) => Attempt::GivenUp { error: reason },
+            Err(error) => {
+                tracing::warn!(%error, "that a message was given up was not noted");
+                Attempt::NotSent {
+                    not_before: later(self.failures.pause(&row.entry.chat)),
+                    error: reason,
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! What the hub brings to the turns of its sessions: tools by the role of who asks, the reply as a row of the outbox, and
 //! where it stops.
 
+use crate::calibration::Calibration;
 use crate::channel::{ChatKey, ChatKind};
 use crate::chats::{self, Chat};
-use crate::context;
 use crate::cron::HeartbeatConfig;
 use crate::cron::heartbeat;
 use crate::cron::job::{self, RUNS, Runs};
@@ -14,13 +14,12 @@ use crate::recovery::{Count, Crashes};
 use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
-use rondo_context::Audience;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{
     HostCommit, HostRow, HostStore, MailboxError, OutboxEntry, OutboxKind, Record, RecordBody,
 };
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_memory::TOOL_NAMES;
+use rondo_memory::{SAVE_MEMORY, TOOL_NAMES};
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::parking;
@@ -38,7 +37,7 @@ const TURNS: &str = "turn";
 pub(crate) const OWNER_CHATS: &str = "owner_chat";
 /// The tools of guests: they reach nothing of this machine.
 const OF_GUESTS: [&str; 2] = ["web_fetch", "web_search"];
-/// A tool over all sessions, which the owner alone has, as those over what is remembered.
+/// A tool over all sessions, which the owner alone has.
 const OVER_SESSIONS: &str = "search_sessions";
 
 /// The hub as the host of its sessions.
@@ -114,22 +113,31 @@ impl Core {
         self.retries.began(session);
         let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
         let approver = approver(&actor, &chat, owner_chat.is_some(), turn);
-        let system = self.system(&actor, &chat, turn.settings, turn.began).await;
-        let is_private = context::audience(&actor, &chat) == Audience::Owner;
+        let model = turn.settings.values.model.as_deref();
+        let calibration = Calibration::of(&*self.store, session, model, turn.history).await;
+        let calibration = calibration.map_err(unreadable)?;
+        let counted = (turn.began, calibration.estimate());
+        let system = self.system(&actor, &chat, turn.settings, counted).await;
         let tools = tools::of(&Scope {
             core: Arc::downgrade(self),
             session: session.clone(),
             chat: chat.clone(),
             actor: actor.clone(),
         });
-        let source = self.source(session, &chat, asked, owner_chat, count);
-        let source = source.await?;
+        let source = TurnSource {
+            begun: asked,
+            owner_chat,
+            count,
+            calibration: Some(calibration),
+        };
+        let source = self.source(session, &chat, source).await?;
         Ok(HostTurn {
             tools,
             extensions: self.own_extensions(&actor).await?,
             system: Some(system),
             keep_messages: Some(self.keep_messages),
-            memory: is_private.then(|| self.workspace()),
+            answers: tools::answers(&chat),
+            memory: self.memory_of(&actor, &chat),
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
@@ -142,22 +150,21 @@ impl Core {
         self: &Arc<Self>,
         session: &SessionId,
         chat: &Chat,
-        begun: Option<Begun>,
-        owner_chat: Option<ChatKey>,
-        count: Count,
+        of: TurnSource,
     ) -> Result<Arc<dyn CommitSource>> {
         let open = questions::of_session(&*self.store, session).await;
         Ok(Arc::new(TurnCommits {
             core: Arc::downgrade(self),
             session: session.clone(),
             chat: chat.key.clone(),
-            owner_chat,
-            timed: self.timed(begun.as_ref()).await.map_err(unreadable)?,
-            begun,
+            owner_chat: of.owner_chat,
+            timed: self.timed(of.begun.as_ref()).await.map_err(unreadable)?,
+            begun: of.begun,
             open: open.map_err(unreadable)?,
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
-            crashes: Crashes::after(count),
+            crashes: Crashes::after(of.count),
+            calibration: of.calibration,
         }))
     }
 
@@ -218,10 +225,7 @@ impl Core {
             let approver = Arc::new(Refusing(refused.to_owned()));
             return Ok(HostTurn {
                 tool_filter: ToolFilter::Only(Vec::new()),
-                commits: Some(
-                    self.source(session, chat, None, None, Count::default())
-                        .await?,
-                ),
+                commits: Some(self.source(session, chat, TurnSource::default()).await?),
                 is_stopped: true,
                 ..HostTurn::new(approver)
             });
@@ -261,7 +265,10 @@ fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
     match (actor.role, chat.kind) {
         (Role::Guest, _) => ToolFilter::Only(owned(&OF_GUESTS)),
         (Role::Owner, ChatKind::Private) => ToolFilter::All,
-        (Role::Member, _) | (Role::Owner, ChatKind::Group) => {
+        (Role::Member, ChatKind::Private) => {
+            ToolFilter::Without(owned(&[SAVE_MEMORY, OVER_SESSIONS]))
+        }
+        (Role::Member | Role::Owner, ChatKind::Group) => {
             let mut without = owned(&TOOL_NAMES);
             without.push(OVER_SESSIONS.to_owned());
             ToolFilter::Without(without)
@@ -315,6 +322,17 @@ struct TurnCommits {
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
     crashes: Crashes,
+    /// Learns how the provider counts; none where no model is asked.
+    calibration: Option<Calibration>,
+}
+
+/// What differs in the commits of a turn by who began it, and how far it came.
+#[derive(Default)]
+struct TurnSource {
+    begun: Option<Begun>,
+    owner_chat: Option<ChatKey>,
+    count: Count,
+    calibration: Option<Calibration>,
 }
 
 /// Timed work, and how it went until now.
@@ -360,6 +378,9 @@ impl CommitSource for TurnCommits {
 impl TurnCommits {
     fn add_one(&self, record: &Record, commit: &mut Commit) {
         let session = self.session.as_str();
+        let learnt = self.calibration.as_ref();
+        let learnt = learnt.and_then(|it| it.take(&record.body));
+        commit.rows.extend(learnt);
         match &record.body {
             RecordBody::TurnStarted { .. } => {
                 if let Some(begun) = &self.begun {

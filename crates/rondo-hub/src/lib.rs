@@ -13,8 +13,8 @@
 //! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
 //! - [`extending`]: what the owner adds to the turns of all chats.
 //! - [`questions`]: what turns ask, and how an answer finds its question.
-//! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
-//! - `context`: what a turn's model reads first, from the workspace; `tools`: what it may do besides; [`cron`]: timed work.
+//! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `undelivered`: who is told what never can be; `progress`: what chats see meanwhile.
+//! - `context`: what a turn's model reads first, from the workspace; `calibration`: how its tokens are counted; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
 //! - [`onboarding`]: a new workspace.
 //! - `recovery`: what happens after a crash or a failure. [`metrics`]: what is counted.
@@ -22,6 +22,7 @@
 pub mod accounts;
 pub mod api;
 pub mod authorise;
+mod calibration;
 pub mod channel;
 pub mod chats;
 pub mod client;
@@ -43,6 +44,7 @@ pub mod questions;
 mod receive;
 mod recovery;
 mod tools;
+mod undelivered;
 pub mod users;
 
 pub use config::HubConfig;

@@ -2,7 +2,7 @@
 
 use crate::authorise::{Action, authorise};
 use crate::channel::{ChatKind, Inbound, InboundBody, InboundFile};
-use crate::chats::Chat;
+use crate::chats::{self, Chat};
 use crate::commands::{self, Command};
 use crate::delivery;
 use crate::host::OWNER_CHATS;
@@ -10,6 +10,7 @@ use crate::hub::Core;
 use crate::inbox::{InboxError, Receiver, Taken};
 use crate::outgoing;
 use crate::questions;
+use crate::undelivered;
 use crate::users::{Actor, Role, identity};
 use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
@@ -38,6 +39,8 @@ pub(crate) struct Event<'a> {
     pub(crate) key: String,
     pub(crate) chat: Chat,
     pub(crate) actor: Actor,
+    /// How many messages could not be sent to the chat before.
+    missed: u32,
 }
 
 /// Returns the message that a row of mail was, as its channel names it.
@@ -106,12 +109,13 @@ impl Core {
         let mut chat = known.unwrap_or_else(|| Chat::new(inbound.chat.clone(), inbound.chat_kind));
         // Who can read a chat is what its channel says now.
         chat.kind = inbound.chat_kind;
-        chat.is_gone = false;
+        let missed = chats::missed(&*self.store, &chat.key).await?;
         let event = Event {
             inbound,
             key,
             chat,
             actor,
+            missed,
         };
         match &inbound.body {
             InboundBody::Answer { token, value } => self.answered(&event, token, value).await,
@@ -189,12 +193,13 @@ impl Core {
             at_ms: TimeMs(event.inbound.at_ms),
             body: MailBody::Message { message, delivery },
         };
-        let commit = HostCommit {
+        let mut commit = HostCommit {
             event: Some(event.key.clone()),
             mail: vec![mail],
             rows: event.rows(),
             ..HostCommit::default()
         };
+        event.tell_missed(&mut commit);
         match self.store.commit(commit).await {
             Ok(true) => {
                 self.wake(&session);
@@ -265,6 +270,7 @@ impl Core {
                 .outbox
                 .push(outgoing::notice(key, &event.inbound.chat, text));
         }
+        event.tell_missed(&mut commit);
         Ok(match self.store.commit(commit).await? {
             true => Taken::Accepted,
             false => Taken::Duplicate,
@@ -325,6 +331,16 @@ impl Core {
 }
 
 impl Event<'_> {
+    /// Has the chat be told what it missed, before anything else is said: someone has written there, so it takes messages.
+    fn tell_missed(&self, commit: &mut HostCommit) {
+        if self.missed > 0 {
+            let key = &self.chat.key;
+            let notice = undelivered::missed(key, self.missed, &self.key);
+            commit.outbox.insert(0, notice);
+            commit.rows.push(chats::missed_row(key, 0));
+        }
+    }
+
     /// Returns what is noted of the chat.
     pub(crate) fn rows(&self) -> Vec<HostRow> {
         let mut rows = self.chat.rows();

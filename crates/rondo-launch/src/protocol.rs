@@ -39,8 +39,11 @@ pub struct CallSpec {
     pub key: String,
     /// Where the status file and the whole output are kept; must exist.
     pub state_dir: PathBuf,
-    /// The command, for `bash -c`.
+    /// The command, for `bash -c`; only shown where there is [`Self::argv`].
     pub command: String,
+    /// A program and its arguments, which are executed without a shell in place of [`Self::command`]; not empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
     /// The command's working directory, absolute.
     pub directory: PathBuf,
     /// How long the command may run, in milliseconds.

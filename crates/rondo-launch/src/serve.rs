@@ -157,7 +157,7 @@ fn start(call: &Call, mark: &str) -> io::Result<Started> {
     let spec = &call.spec;
     let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
     let pty = unix::open_pty(spec.pty).map_err(named)?;
-    let spawned = unix::spawn_shell(spec, &call.variables, &pty, mark);
+    let spawned = unix::spawn_command(spec, &call.variables, &pty, mark);
     let (leader, protection) = spawned.map_err(named)?;
     let Pty { master, slave } = pty;
     let reaper = start_reaper(leader).map_err(named)?;

@@ -4,6 +4,7 @@
 //! so is executed at once. Wherever a shell might do anything else, it is left to a shell.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,6 +131,26 @@ impl<'a> Simple<'a> {
         let path = variables.iter().find(|(name, _)| name == "PATH");
         let program = found(first, path.map(|it| it.1.as_os_str()), directory)?;
         Some(Self { program, words })
+    }
+
+    /// Takes words as they are: none of them means anything but itself.
+    ///
+    /// # Errors
+    /// When the first word leads to no program.
+    pub(crate) fn of_words(
+        words: &'a [String],
+        variables: &[(OsString, OsString)],
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let first = words.first().map(String::as_str).unwrap_or_default();
+        let path = variables.iter().find(|(name, _)| name == "PATH");
+        let program = found(first, path.map(|it| it.1.as_os_str()), directory);
+        let program = program.ok_or_else(|| {
+            let message = format!("there is no program `{first}`");
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })?;
+        let words = words.iter().map(String::as_str).collect();
+        Ok(Self { program, words })
     }
 
     /// Returns the command that executes it, with the variables that a shell would have set.

@@ -92,18 +92,24 @@ pub fn open_pair(size: PtySize) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Starts `bash -c` in its own session with the terminal as its controlling one.
+/// Starts `bash -c`, or the program itself where there is a list of words, in its own session with the terminal as its
+/// controlling one.
 ///
 /// Forks, so only the small supervisor may call it.
 ///
 /// `mark` is in the environment of everything that the command starts, beside the `variables`. Returns its process,
 /// and what is to be put back when it has ended.
-pub(crate) fn spawn_shell(
+pub(crate) fn spawn_command(
     spec: &CallSpec,
     variables: &[(OsString, OsString)],
     pty: &Pty,
     mark: &str,
 ) -> io::Result<(Pid, Protection)> {
+    if let Some(argv) = &spec.argv {
+        let simple = Simple::of_words(argv, variables, &spec.directory)?;
+        let command = simple.command(variables, &spec.directory);
+        return spawn_on_terminal(command, spec, variables, pty, mark);
+    }
     if let Some(simple) = Simple::of(&spec.command, variables, &spec.directory) {
         let command = simple.command(variables, &spec.directory);
         // What cannot be executed, such as a script without a first line that says by what, is left to the shell.

@@ -1,6 +1,7 @@
 //! The gate: lets read-only calls run, and asks about the others or denies them.
 
-use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
+use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse, refusal_without_shell};
+use crate::answers::Answers;
 use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
@@ -60,6 +61,8 @@ struct Judge {
     looks_only: bool,
     confined: Option<Confined>,
     looking: LookingCalls,
+    without_shell: bool,
+    answers: Answers,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
     rules: Rules,
@@ -87,6 +90,11 @@ pub struct GateOptions {
     pub confined: Option<Confined>,
     /// Where calls are noted that are allowed because they only look.
     pub looking: LookingCalls,
+    /// Denies commands that a shell would have to run, or that hand text to a shell or to another interpreter, whatever
+    /// else allows them. For tools that execute a program and its arguments themselves.
+    pub without_shell: bool,
+    /// Calls that are allowed since they only say something to the readers of the answer, unless a rule speaks of them.
+    pub answers: Answers,
     /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
     /// words.
     pub allowed_tools: Vec<String>,
@@ -151,6 +159,8 @@ impl GateOptions {
             looks_only: false,
             confined: None,
             looking: LookingCalls::default(),
+            without_shell: false,
+            answers: Answers::default(),
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             rules: Rules::default(),
@@ -263,6 +273,8 @@ impl StandardGate {
             looks_only: options.looks_only,
             confined: options.confined,
             looking: options.looking,
+            without_shell: options.without_shell,
+            answers: options.answers,
             granted: Grants::new(options.rules.grants().iter().cloned()),
             rules: options.rules,
             grants: options.grants,
@@ -290,7 +302,7 @@ impl Judge {
     fn judge(&self, request: &GateRequest) -> Verdict {
         let tool = request.spec.name.as_str();
         if let Some(command) = request.spec.kind.command_line(&request.arguments) {
-            let (verdict, only_looks) = self.judge_command(request, command);
+            let (verdict, only_looks) = self.judge_command(request, &command);
             let (call, arguments) = (&request.call_id, &request.arguments);
             self.looking.note(call, arguments, only_looks);
             return verdict;
@@ -311,16 +323,17 @@ impl Judge {
         }
         let named = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
         let is_named = self.allowed.iter().any(named);
+        let is_answer = self.answers.hold(tool, &request.arguments);
         let is_allowed = match reach {
             Reach::Protected => false,
-            Reach::Outside => is_named,
+            Reach::Outside => is_named || is_answer,
             Reach::Inside => true,
-            _ => self.yolo || is_named || request.spec.effects == Effects::ReadOnly,
+            _ => self.yolo || is_named || is_answer || request.spec.effects == Effects::ReadOnly,
         };
         let ruling = self
             .rules
             .of_call(&request.spec, &request.arguments, &self.dirs);
-        let is_wary = self.is_wary(request) && self.leaves(request);
+        let is_wary = !is_answer && self.is_wary(request) && self.leaves(request);
         let reason = match ruling {
             Some(it) if it.decision == Decision::Deny => return deny(it.reason),
             Some(it) if it.decision == Decision::Ask && !self.yolo => {
@@ -445,15 +458,15 @@ impl Judge {
         let Some(dirs) = self.dirs_of(&request.arguments) else {
             return Terms::default();
         };
-        let analysis = analyse(command, &dirs);
-        let call = (command, &request.arguments);
+        let analysis = analyse(&command, &dirs);
+        let call = (&*command, &request.arguments);
         let hash = self.hash_of_command(tool, call, &analysis, &dirs);
         let judged = self.judge_analysis(tool, call, (&analysis, is_wary), &dirs);
         let can_be_remembered = [NO_RULE, OUTSIDE_TEXT].contains(&judged.rule.as_str())
             && self.misled(&analysis, &dirs).is_none()
             && !asks_outside(&request.arguments);
         let scopes = match can_be_remembered {
-            true => terms::offers_of_command(tool, (command, &hash), &analysis, &dirs),
+            true => terms::offers_of_command(tool, (&command, &hash), &analysis, &dirs),
             false => Vec::new(),
         };
         let offers = terms::grants(scopes, judged.rule == OUTSIDE_TEXT);
@@ -648,6 +661,11 @@ impl Judge {
                     "the command may run `{program}`, which is not allowed"
                 ));
             }
+        }
+        if self.without_shell
+            && let Some(reason) = refusal_without_shell(analysis)
+        {
+            return Some(format!("{reason}, and commands run without one here"));
         }
         None
     }

@@ -10,6 +10,7 @@
 //!   `analysis/wrappers.rs`.
 //! - [`rules`]: rules that users and projects write, and the denials that are built in.
 //! - `looking`: the calls that were allowed because they only look.
+//! - `answers`: the calls that tell nobody more than the answer could.
 //! - `grants`: what the user allowed at a question, and which commands are safe to extend; `terms`: what an approval
 //!   agrees to.
 //! - `lookup`: whether a program's name leads to the program that is meant.
@@ -18,6 +19,7 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+mod answers;
 mod environment;
 mod gate;
 mod grants;
@@ -30,6 +32,7 @@ mod unix;
 mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
+pub use answers::Answers;
 pub use environment::CommandEnvironment;
 pub use gate::{
     Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, PatternError, StandardGate,

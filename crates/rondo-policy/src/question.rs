@@ -2,6 +2,7 @@
 
 use crate::analysis::{AllowedDirs, Analysis};
 use rondo_core::shown;
+use rondo_types::ToolKind;
 use serde_json::Value;
 
 /// The programs of a command that a question names.
@@ -24,8 +25,10 @@ pub(crate) fn question(
         // It stands in the first line.
         fields.shift_remove("working_directory");
     }
-    let command = arguments.get("command").and_then(Value::as_str);
-    let is_long = command.is_some_and(|it| it.contains('\n') || it.len() > LONG_COMMAND_BYTES);
+    let command = ToolKind::Execute.command_line(arguments);
+    let is_long = command
+        .as_deref()
+        .is_some_and(|it| it.contains('\n') || it.len() > LONG_COMMAND_BYTES);
     let programs = match is_long {
         true => programs(analysis),
         false => String::new(),

@@ -63,7 +63,7 @@ pub(crate) fn of_command(
     }
     let mut rest = arguments.clone();
     if let Some(fields) = rest.as_object_mut() {
-        for known in ["command", "working_directory", "timeout"] {
+        for known in ["command", "argv", "working_directory", "timeout"] {
             fields.shift_remove(known);
         }
         fields.sort_keys();

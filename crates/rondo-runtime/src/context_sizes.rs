@@ -68,10 +68,7 @@ impl ContextSizes {
     /// Returns the bytes of the tools as the model reads them.
     #[must_use]
     pub fn tool_bytes(&self) -> usize {
-        let tools = self.tools.iter();
-        let bytes =
-            tools.map(|it| it.name.len() + it.description.len() + it.parameters.to_string().len());
-        bytes.sum()
+        tool_bytes(&self.tools)
     }
 
     /// Returns the bytes of the history.
@@ -95,4 +92,13 @@ impl ContextSizes {
             TokenEstimate::calibrated(bytes, it.input)
         })
     }
+}
+
+/// Returns the bytes of tools as a model reads them.
+#[must_use]
+pub fn tool_bytes(tools: &[ToolSpec]) -> usize {
+    let bytes = tools
+        .iter()
+        .map(|it| it.name.len() + it.description.len() + it.parameters.to_string().len());
+    bytes.sum()
 }

@@ -233,6 +233,8 @@ settings! {
     approval: ApprovalMode, Some("RONDO_APPROVAL"), Some("approval"), FromUntrusted::Ignored;
     #[doc = "What commands may reach"]
     sandbox: SandboxChoice, Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
+    #[doc = "Whether agents' commands run in a shell; otherwise each is one program with a list of arguments"]
+    exec_shell: bool, Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
     question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]

@@ -162,8 +162,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let shortfall = confined::shortfall(sandbox.as_ref());
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
-    known.push(Arc::new(ExecTool::exec(exec.clone())));
-    known.push(Arc::new(ExecTool::execute_command(exec)));
+    known.extend(commands(exec, settings));
     known.push(Arc::new(TodoTool(TodoList::default())));
     known.push(Arc::new(SubagentTool { parent: None }));
     // Tools of the host, such as the functions of a person's live session, come first.
@@ -207,6 +206,18 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         confined,
         workdir: options.workdir.cloned(),
     })
+}
+
+/// Returns the tools that run commands.
+fn commands(exec: ExecOptions, settings: &Settings) -> [Arc<dyn Tool>; 2] {
+    let [short, long] = match settings.values.exec_shell {
+        Some(false) => ExecTool::without_shell(&exec),
+        Some(true) | None => [
+            ExecTool::exec(exec.clone()),
+            ExecTool::execute_command(exec),
+        ],
+    };
+    [Arc::new(short), Arc::new(long)]
 }
 
 /// Returns what runs a person's own commands in a session: in their environment, outside of the sandbox, and judged by
@@ -414,6 +425,7 @@ pub(crate) fn gate_options_in(
     withhold_keys(&mut options.environment, &[], settings, workdir);
     options.confined = confined::of_gate(settings, &options.rules);
     options.looks_only = settings.values.plan == Some(true);
+    options.without_shell = settings.values.exec_shell == Some(false);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

@@ -22,6 +22,7 @@ mod reply;
 mod request;
 mod time;
 mod tool;
+mod tool_kind;
 mod turn_event;
 mod usage;
 
@@ -45,9 +46,10 @@ pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, Tool
 pub use time::TimeMs;
 pub use tool::{
     Allowance, ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, TodoItem,
-    TodoStatus, ToolError, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolProgress, ToolSpec, Used,
+    TodoStatus, ToolError, ToolErrorCode, ToolHints, ToolOutcome, ToolOutput, ToolProgress,
+    ToolSpec, Used,
 };
+pub use tool_kind::ToolKind;
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,
     TurnEvent,

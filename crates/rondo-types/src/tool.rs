@@ -1,7 +1,7 @@
 //! Tool specifications and the outcomes of tool calls.
 
 use crate::time::optional_duration_ms;
-use crate::{Commit, ContentBlock, JobId, Limits, Media, NanoUsd, SessionId};
+use crate::{Commit, ContentBlock, JobId, Limits, Media, NanoUsd, SessionId, ToolKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -66,78 +66,6 @@ impl Default for ToolSpec {
             timeout: None,
             runs_turns: false,
         }
-    }
-}
-
-/// What the calls of a tool do, in the words of the Agent Client Protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolKind {
-    /// Reads files or data.
-    Read,
-    /// Changes files or their content.
-    Edit,
-    /// Removes files or data.
-    Delete,
-    /// Moves or renames files.
-    Move,
-    /// Searches for information.
-    Search,
-    /// Runs commands or code. Where the arguments have a text `command`, it is a command line of this machine's
-    /// shell, and the gate judges what that command would do.
-    Execute,
-    /// Reasons or plans, and has no effect.
-    Think,
-    /// Gets data from outside, such as a web page.
-    Fetch,
-    /// Anything else; also what a later version knows and this one does not.
-    #[default]
-    #[serde(other)]
-    Other,
-}
-
-impl ToolKind {
-    /// Returns the word for it in records and protocols.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Edit => "edit",
-            Self::Delete => "delete",
-            Self::Move => "move",
-            Self::Search => "search",
-            Self::Execute => "execute",
-            Self::Think => "think",
-            Self::Fetch => "fetch",
-            Self::Other => "other",
-        }
-    }
-
-    /// Returns whether nothing is said of it.
-    #[must_use]
-    pub fn is_other(&self) -> bool {
-        *self == Self::Other
-    }
-
-    /// Returns whether its calls change files or run code on this machine: what no call does without being judged.
-    #[must_use]
-    pub fn changes_machine(self) -> bool {
-        matches!(self, Self::Edit | Self::Delete | Self::Move | Self::Execute)
-    }
-
-    /// Returns the command line that a call of this kind runs in a shell: the text `command` of its arguments.
-    #[must_use]
-    pub fn command_line(self, arguments: &Value) -> Option<&str> {
-        match self {
-            Self::Execute => arguments.get("command")?.as_str(),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for ToolKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -680,15 +608,6 @@ mod tests {
         json["kind"] = json!("teleport");
         let read: ToolSpec = serde_json::from_value(json).unwrap();
         assert_eq!(read.kind, ToolKind::Other);
-    }
-
-    #[test]
-    fn only_a_text_command_of_a_tool_that_executes_is_a_command_line() {
-        let command = json!({"command": "ls"});
-        assert_eq!(ToolKind::Execute.command_line(&command), Some("ls"));
-        assert_eq!(ToolKind::Other.command_line(&command), None);
-        let list = json!({"command": ["ls"]});
-        assert_eq!(ToolKind::Execute.command_line(&list), None);
     }
 
     #[test]

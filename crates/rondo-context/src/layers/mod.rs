@@ -21,7 +21,7 @@ pub enum LayerKind {
     System,
     /// What is constant in this chat, then `BOOTSTRAP.md` and, for the owner, `USER.md`. Never cut to fit.
     Bootstrap,
-    /// Long-term memory: `MEMORY.md`. For the owner alone.
+    /// Long-term memory, such as `MEMORY.md`: in private chats alone, that of the person who reads it.
     Memory,
     /// The names and descriptions of the skills.
     Skills,
@@ -74,7 +74,9 @@ pub struct Layer {
 pub enum Audience {
     /// The owner alone, in a private chat.
     Owner,
-    /// A group, or somebody else. They get nothing that is private: neither `MEMORY.md` nor `USER.md`.
+    /// Another user alone, in a private chat. They get their own memories, and nothing of the owner's.
+    Member,
+    /// A group, or a guest. They get nothing that is private: neither memories nor `USER.md`.
     Others,
 }
 
@@ -91,7 +93,7 @@ pub struct ContextLayers {
     pub bootstrap: Option<String>,
     /// The text of `USER.md`: who the owner is.
     pub user: Option<String>,
-    /// The files of memories, the owner's own first.
+    /// The files of the reader's memories, those that they wrote themselves first.
     pub memories: Vec<MemoryFile>,
     /// The skills that may be used.
     pub skills: Vec<ListedSkill>,
@@ -135,7 +137,8 @@ impl ContextLayers {
     pub fn layers(&self, audience: Audience) -> Vec<Layer> {
         let for_owner = audience == Audience::Owner;
         let user = self.user.as_ref().filter(|_| for_owner);
-        let memory = for_owner.then(|| memories::render(&self.memories));
+        let has_memory = audience != Audience::Others;
+        let memory = has_memory.then(|| memories::render(&self.memories));
         let texts = [
             (LayerKind::System, joined([&self.soul, &self.agents])),
             (

@@ -22,6 +22,7 @@ pub(crate) fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpe
         key: "key-1".to_owned(),
         state_dir: fixture.state.path().to_path_buf(),
         command: command.to_owned(),
+        argv: None,
         directory: fixture.path().to_path_buf(),
         timeout_ms,
         outlive_ms: PATIENCE_MS,

@@ -214,7 +214,7 @@ pub(super) async fn beat(core: &Core, now: TimeMs) -> std::result::Result<(), Ma
     if !is_due(config, &runs, is_first, now) {
         return Ok(());
     }
-    let Some(chat) = core.chats.find(&key).await?.filter(|it| !it.is_gone) else {
+    let Some(chat) = core.chats.find_open(&key).await? else {
         return Ok(());
     };
     let directory = core.workspace();

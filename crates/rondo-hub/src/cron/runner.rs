@@ -93,8 +93,7 @@ impl Core {
         let Some(actor) = self.users.actor(&job.actor).await? else {
             return Ok(Err("who made it is no user any more".to_owned()));
         };
-        let chat = self.chats.find(&job.chat).await?;
-        let Some(chat) = chat.filter(|it| !it.is_gone) else {
+        let Some(chat) = self.chats.find_open(&job.chat).await? else {
             return Ok(Err("its chat is gone".to_owned()));
         };
         if let Err(denied) = authorise(&actor, Action::Administer, chat.kind) {

@@ -19,6 +19,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+/// The tool's name.
+pub(super) const NAME: &str = "message";
 /// Files of one message.
 const FILES_MAX: usize = 10;
 /// Bytes of one file.
@@ -44,7 +46,7 @@ struct Args {
 impl Tool for SendMessage {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "message".to_owned(),
+            name: NAME.to_owned(),
             description: "Sends a message to this chat at once, before your answer: progress of long work, or files. Your \
                           answer is sent by itself; do not repeat it with this tool."
                 .to_owned(),
@@ -117,14 +119,8 @@ impl SendMessage {
         let Some(name) = chat.filter(|it| !it.is_empty()) else {
             return Ok(own.key.clone());
         };
-        let key = name.split_once(':').map(|(channel, chat_id)| ChatKey {
-            channel: channel.to_owned(),
-            account: String::new(),
-            chat_id: chat_id.to_owned(),
-            topic: None,
-        });
-        let key =
-            key.ok_or_else(|| invalid("`chat` is `channel:chat`, such as `telegram:4711`"))?;
+        let key = named(name)
+            .ok_or_else(|| invalid("`chat` is `channel:chat`, such as `telegram:4711`"))?;
         if key == own.key {
             return Ok(key);
         }
@@ -133,12 +129,32 @@ impl SendMessage {
                 "only an owner may send to other chats, from a private chat",
             ));
         }
-        let known = self.0.core()?.chats.find(&key).await.map_err(failed)?;
-        match known.filter(|it| !it.is_gone) {
+        let known = self.0.core()?.chats.find_open(&key).await.map_err(failed)?;
+        match known {
             Some(chat) => Ok(chat.key),
             None => Err(failed(format!("the hub knows no chat `{name}`"))),
         }
     }
+}
+
+/// Returns whether a call sends to the chat of its turn.
+pub(super) fn is_for_chat(arguments: &Value, chat: &ChatKey) -> bool {
+    match arguments.get("chat") {
+        None | Some(Value::Null) => true,
+        Some(Value::String(name)) => name.is_empty() || named(name).as_ref() == Some(chat),
+        Some(_) => false,
+    }
+}
+
+/// Returns the chat of a name such as `telegram:4711`.
+fn named(name: &str) -> Option<ChatKey> {
+    let (channel, chat_id) = name.split_once(':')?;
+    Some(ChatKey {
+        channel: channel.to_owned(),
+        account: String::new(),
+        chat_id: chat_id.to_owned(),
+        topic: None,
+    })
 }
 
 /// Copies files of the chat's directory to where they wait, so that what is sent is what they were at the call, and

@@ -18,6 +18,7 @@ use crate::chats::Chat;
 use crate::hub::Core;
 use crate::users::{Actor, Role};
 use rondo_core::Tool;
+use rondo_runtime::service::Answers;
 use rondo_types::{SessionId, ToolErrorCode, ToolOutcome};
 use std::sync::{Arc, Weak};
 
@@ -58,6 +59,14 @@ pub(crate) fn of(scope: &Scope) -> Vec<Arc<dyn Tool>> {
         tools.push(Arc::new(skills::DeleteSkill(scope.clone())));
     }
     tools
+}
+
+/// Returns what tells which calls only say something in the chat itself.
+pub(crate) fn answers(chat: &Chat) -> Answers {
+    let chat = chat.key.clone();
+    Answers::new(move |tool, arguments| {
+        tool == message::NAME && message::is_for_chat(arguments, &chat)
+    })
 }
 
 /// Why a call failed.

@@ -3,7 +3,7 @@
 use crate::messenger::{Fault, Said};
 use crate::world::{World, text};
 use rondo_core::ports::OutboxState;
-use rondo_hub::channel::Delivery;
+use rondo_hub::channel::{Delivery, OutboxKind};
 use rondo_testkit::Script;
 
 fn echo() -> Script {
@@ -56,20 +56,109 @@ async fn what_may_be_there_is_sent_again_and_counted_and_with_a_key_it_is_seen_o
 }
 
 #[tokio::test]
-async fn what_is_refused_is_kept_and_listed_and_the_next_one_is_sent() {
+async fn what_is_refused_is_kept_and_listed_and_its_chat_is_told() {
     let world = World::new(echo()).await;
     world.messenger.fault("ann", Fault::Says(Said::Refused));
     let hub = world.start();
     world.messenger.say("ann", "one");
+    let seen = world.messenger.until("ann", 1).await;
+    assert_eq!(seen[0].kind, OutboxKind::Notice);
+    assert!(
+        seen[0]
+            .text
+            .contains("could not be delivered here: it says nothing"),
+        "{}",
+        seen[0].text
+    );
     world.messenger.say("ann", "two");
-    world.messenger.until("ann", 1).await;
+    world.messenger.until("ann", 2).await;
     let kept = hub.hub.outbox().list().await.unwrap();
     assert_eq!(kept[0].state, OutboxState::Failed);
     assert_eq!(kept[0].entry.text, "Re: one");
     assert!(hub.hub.outbox().retry(kept[0].id).await.unwrap());
-    world.messenger.until("ann", 2).await;
+    world.messenger.until("ann", 3).await;
     hub.stop().await;
-    assert_eq!(world.messenger.texts("ann"), ["Re: two", "Re: one"]);
+    assert_eq!(world.messenger.texts("ann")[1..], ["Re: two", "Re: one"]);
+}
+
+#[tokio::test]
+async fn where_a_chat_refuses_even_the_notice_an_owner_is_told() {
+    let world = World::new(echo()).await;
+    let hub = world.start();
+    world.messenger.say("ann", "one");
+    world.messenger.until("ann", 1).await;
+    for _ in 0..2 {
+        world.messenger.fault("bob", Fault::Says(Said::Refused));
+    }
+    // The notice to the owner is refused, too: nothing goes round in circles.
+    world.messenger.fault("ann", Fault::Says(Said::Refused));
+    world.messenger.say("bob", "two");
+    world.messenger.say("bob", "three");
+    world.messenger.until("bob", 1).await;
+    for _ in 0..2 {
+        world.messenger.fault("bob", Fault::Says(Said::Refused));
+    }
+    world.messenger.say("bob", "four");
+    let seen = world.messenger.until("ann", 2).await;
+    hub.stop().await;
+    assert!(seen[1].text.contains("`wire:bob`"), "{}", seen[1].text);
+    assert!(!seen[1].text.contains("four"), "{}", seen[1].text);
+    assert_eq!(world.messenger.texts("bob"), ["Re: three"]);
+    assert_eq!(world.messenger.seen("ann").len(), 2);
+}
+
+#[tokio::test]
+async fn a_person_who_could_not_be_reached_is_told_so_at_their_next_message_and_an_owner_at_once() {
+    let world = World::new(echo()).await;
+    let hub = world.start();
+    world.messenger.say("ann", "one");
+    world.messenger.until("ann", 1).await;
+    world.messenger.fault("bob", Fault::Says(Said::Gone));
+    world.messenger.say("bob", "two");
+    let seen = world.messenger.until("ann", 2).await;
+    assert!(seen[1].text.contains("blocked"), "{}", seen[1].text);
+    assert!(!seen[1].text.contains("Re: two"), "{}", seen[1].text);
+    // It holds over a restart, and is said once.
+    hub.stop().await;
+    let hub = world.start();
+    world.messenger.say("bob", "three");
+    world.messenger.until("bob", 2).await;
+    world.messenger.say("bob", "four");
+    world.messenger.until("bob", 3).await;
+    hub.stop().await;
+    let texts = world.messenger.texts("bob");
+    assert!(texts[0].contains("could not be delivered"), "{texts:?}");
+    assert_eq!(texts[1..], ["Re: three", "Re: four"]);
+}
+
+#[tokio::test]
+async fn an_owner_whose_own_chat_is_gone_is_told_at_their_next_message_and_nobody_else_is() {
+    let world = World::new(echo()).await;
+    let hub = world.start();
+    world.messenger.say("bob", "one");
+    world.messenger.until("bob", 1).await;
+    world.messenger.fault("ann", Fault::Says(Said::Gone));
+    world.messenger.say("ann", "two");
+    world.messenger.until_taken().await;
+    world.messenger.say("ann", "three");
+    world.messenger.until("ann", 1).await;
+    let outbox = hub.hub.outbox();
+    let mut changed = outbox.outbox_changed();
+    while outbox.counts().await.unwrap().open > 0 {
+        changed.changed().await.unwrap();
+    }
+    world.messenger.say("ann", "four");
+    world
+        .messenger
+        .until_all(|it| it.texts("ann").contains(&"Re: four".to_owned()))
+        .await;
+    hub.stop().await;
+    let told = world.messenger.texts("ann");
+    let told = told
+        .iter()
+        .filter(|it| it.contains("could not be delivered"));
+    assert_eq!(told.count(), 1);
+    assert_eq!(world.messenger.texts("bob"), ["Re: one"]);
 }
 
 #[tokio::test]

@@ -60,6 +60,7 @@ pub(crate) enum Said {
     Shown(u64),
     Slow { after_ms: u64 },
     Refused,
+    Gone,
     Moved { to: String },
 }
 
@@ -412,6 +413,9 @@ impl Channel for WireChannel {
             }),
             Said::Refused => Err(SendError::Refused {
                 reason: "it says nothing".to_owned(),
+            }),
+            Said::Gone => Err(SendError::Gone {
+                reason: "blocked".to_owned(),
             }),
             Said::Moved { to } => Err(SendError::Migrated { to }),
         }

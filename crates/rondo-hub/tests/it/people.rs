@@ -2,6 +2,7 @@
 
 use crate::messenger::Event;
 use crate::world::{USERS, World, calls, last_said, text, tools};
+use rondo_hub::channel::OutboxKind;
 use rondo_hub::users::{Role, User};
 use rondo_testkit::Script;
 use serde_json::json;
@@ -154,6 +155,41 @@ async fn a_chat_that_begins_anew_knows_nothing_of_before_and_the_command_counts_
     let requests = world.requests();
     assert!(!requests[1].to_string().contains("pear"));
     assert!(requests[2].to_string().contains("What was it?"));
+}
+
+#[tokio::test]
+async fn a_message_to_the_own_chat_needs_no_approval_and_one_to_another_chat_does() {
+    let call = |chat: serde_json::Value| {
+        calls(&[("c", "message", json!({"text": "Psst.", "chat": chat}))])
+    };
+    let mut world = World::new([
+        text(&["Hello."]),
+        call(json!(null)),
+        text(&["Done."]),
+        call(json!("wire:bob")),
+        text(&["Done."]),
+        call(json!("wire:bob")),
+        text(&["No."]),
+    ])
+    .await;
+    // One that lets no tool run by its name.
+    world.flags.profile = Some("default".to_owned());
+    let hub = world.start();
+    world.ask("ann", "Hello.").await;
+    for seen in [2, 4] {
+        world.messenger.say("bob", "Write to me.");
+        world.messenger.until("bob", seen).await;
+    }
+    world.messenger.say("ann", "Write to Bob.");
+    let asked = world.messenger.until("ann", 2).await;
+    assert_eq!(asked[1].kind, OutboxKind::Question);
+    world.messenger.press("ann", "ann", &asked[1].choices[1]);
+    world.messenger.until("ann", 3).await;
+    hub.stop().await;
+    assert_eq!(
+        world.messenger.texts("bob"),
+        ["Psst.", "Done.", "Psst.", "Done."]
+    );
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use crate::world::{RunningHub, USERS, World, calls, content, last_said, text, tools};
 use rondo_core::ports::OutboxKind;
-use rondo_testkit::{Response, Script};
+use rondo_testkit::{ReplyScript, Response, Script, openai};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl World {
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -106,14 +106,11 @@ async fn what_is_private_is_read_in_the_owners_private_chats_alone() {
             .map(|it| tools(it).iter().any(|tool| tool == name));
         offered.collect::<Vec<_>>()
     };
-    for name in [
-        "write_memory",
-        "search_memory",
-        "cron",
-        "create_skill",
-        "delete_skill",
-    ] {
+    for name in ["cron", "create_skill", "delete_skill"] {
         assert_eq!(offers(name), [true, false, false, false], "{name}");
+    }
+    for name in ["write_memory", "search_memory"] {
+        assert_eq!(offers(name), [true, true, false, false], "{name}");
     }
     for name in ["message", "spawn", "list_skills", "read_skill"] {
         assert_eq!(offers(name), [true, true, false, true], "{name}");
@@ -133,6 +130,111 @@ async fn a_memory_is_written_into_the_workspace_and_the_prompt_of_its_session_st
     hub.stop().await;
     let requests = world.requests();
     assert_eq!(system(&requests[0]), system(&requests[2]));
+}
+
+#[tokio::test]
+async fn each_member_has_memories_that_nobody_else_reads_or_finds() {
+    let save = |text: &str| calls(&[("a", "write_memory", json!({"text": text}))]);
+    let search = || calls(&[("s", "search_memory", json!({"query": "tea"}))]);
+    let script = Script::answering(move |request| {
+        let said = last_said(&request.json());
+        let words: Vec<&str> = said
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .split(": ")
+            .collect();
+        match words.as_slice() {
+            ["Remember", what] => save(what),
+            ["Search"] => search(),
+            _ => text(&[&said]),
+        }
+    });
+    let mut world = World::new(script).await;
+    // Names that would lead elsewhere, or to the directory of another one.
+    world.config = "
+        [users.ann]\nrole = 'owner'\nids = ['wire:ann']
+        [users.'../workspace']\nrole = 'member'\nids = ['wire:bob']
+        [users.'..:2fworkspace']\nrole = 'member'\nids = ['wire:cid']
+        [users.gus]\nrole = 'guest'\nids = ['wire:gus']
+    "
+    .to_owned();
+    let hub = world.start();
+    for who in ["ann", "bob", "cid"] {
+        let noted = world.ask(who, &format!("Remember: {who} likes tea.")).await;
+        assert!(!noted.contains("error"), "{noted}");
+    }
+    for who in ["ann", "bob", "cid"] {
+        let found = world.ask(who, "Search").await;
+        for other in ["ann", "bob", "cid"] {
+            let is_found = found.contains(&format!("{other} likes tea"));
+            assert_eq!(is_found, who == other, "{who}: {found}");
+        }
+    }
+    // What a guest or a group asks for is not there.
+    for (chat, who) in [("gus", "gus"), ("group", "bob"), ("group", "ann")] {
+        let seen = world.messenger.seen(chat).len();
+        world.messenger.write(chat, who, "Search", false);
+        let seen = world.messenger.until(chat, seen + 1).await;
+        let found = &seen.last().unwrap().text;
+        assert!(!found.contains("likes tea"), "{who} in {chat}: {found}");
+    }
+    // It is read from the start in a later conversation of that person alone.
+    let people = world.home.path().join("data/hub/people");
+    let mut places: Vec<PathBuf> = fs::read_dir(&people)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .collect();
+    assert_eq!(places.len(), 2);
+    places.push(world.workspace());
+    for place in places {
+        date_back(&place.join("memory/MEMORY.md"));
+    }
+    for who in ["ann", "bob", "cid", "gus"] {
+        world.ask(who, "/new").await;
+        world.ask(who, "Hello.").await;
+        let shown = system(world.requests().last().unwrap());
+        for other in ["ann", "bob", "cid"] {
+            let is_shown = shown.contains(&format!("{other} likes tea"));
+            assert_eq!(is_shown, who == other, "{who}: {shown}");
+        }
+    }
+    hub.stop().await;
+}
+
+/// Has memories saved long ago: those of the same day are shown from the next one on.
+fn date_back(file: &Path) {
+    const SAVED: &str = "rondo: saved ";
+    let text = fs::read_to_string(file).unwrap();
+    let (before, after) = text.split_once(SAVED).unwrap();
+    let text = format!("{before}{SAVED}2020-01-01{}", &after["2020-01-01".len()..]);
+    fs::write(file, text).unwrap();
+}
+
+#[tokio::test]
+async fn layers_are_fitted_by_what_the_provider_counted_and_stay_equal_in_a_session() {
+    // Two bytes a token, where four are taken without a count.
+    let script = Script::answering(|request| {
+        let bytes: usize = request.json().to_string().len();
+        let tokens = u64::try_from(bytes / 2).unwrap();
+        openai::streamed(&ReplyScript::text(["Yes."]).usage(tokens, 1))
+    });
+    let mut world = World::new(script).await;
+    world.config = format!("context_tokens = 16000\n{USERS}");
+    // Of 12,000 tokens that the layers may take, 10,000 or 20,000.
+    world.put("TOOLS.md", &"use it well\n".repeat(3_400));
+    let hub = world.start();
+    for said in ["One.", "Two.", "Three.", "/new", "Four."] {
+        world.ask("ann", said).await;
+    }
+    hub.stop().await;
+    let shown: Vec<_> = world.requests().iter().map(system).collect();
+    let is_cut = |at: usize| shown[at].contains("[cut: the context has no room");
+    assert!(!is_cut(0) && is_cut(1) && is_cut(2) && is_cut(3));
+    assert_eq!(shown[1], shown[2], "byte for byte");
+    let kept = |at: usize| shown[at].matches("use it well").count();
+    assert_eq!(kept(0), 3_400);
+    assert!((1_500..2_400).contains(&kept(1)), "{}", kept(1));
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod scripts;
 mod singular;
 mod tables;
 mod walk;
+mod without_shell;
 mod words;
 mod wrappers;
 
@@ -33,6 +34,7 @@ pub use fetching::fetches;
 pub(crate) use found::{Analysis, SimpleWords};
 pub use paths::AllowedDirs;
 pub(crate) use paths::PATH_BYTES_MAX;
+pub(crate) use without_shell::refusal as refusal_without_shell;
 pub(crate) use wrappers::tokens;
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 

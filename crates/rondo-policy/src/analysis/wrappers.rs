@@ -535,12 +535,12 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|token| token.starts_with(|c: char| c.is_alphabetic() || "/._".contains(c)))
 }
 
-fn base(name: &str) -> &str {
+pub(super) fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
 /// `python3.12` is `python`.
-fn is_among(names: &[&str], base: &str) -> bool {
+pub(super) fn is_among(names: &[&str], base: &str) -> bool {
     let unversioned = base.trim_end_matches(|c: char| c.is_ascii_digit() || "._-".contains(c));
     names.contains(&base) || (!unversioned.is_empty() && names.contains(&unversioned))
 }

@@ -2,7 +2,7 @@
 
 use rondo_core::ports::{Gate as _, GateRequest, Terms, Verdict};
 use rondo_policy::rules::{GrantSpec, RuleDirs, Rules};
-use rondo_policy::{AllowedDirs, GateOptions, StandardGate, Variables, Workdir};
+use rondo_policy::{AllowedDirs, Answers, GateOptions, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Effects, Grant, GrantScope, ToolHints, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -549,4 +549,26 @@ fn commands_that_bring_text_from_elsewhere_are_told_by_their_programs() {
         let is_message = command.contains("-m pull");
         assert_eq!(fetches(command), is_message, "{command}");
     }
+}
+
+#[tokio::test]
+async fn what_tells_nobody_more_than_the_answer_is_no_way_out_for_text_from_outside() {
+    let mut world = World::new();
+    world.has_outside_text = true;
+    let say = async |world: &World, chat: &str| {
+        let arguments = json!({"text": "x", "chat": chat});
+        world
+            .of_tool(tool("message", ToolKind::Other), arguments)
+            .await
+    };
+    assert!(asks(&say(&world, "own").await));
+    world.options.answers =
+        Answers::new(|tool, arguments| tool == "message" && arguments["chat"] == "own");
+    assert_eq!(say(&world, "own").await, Verdict::Allow);
+    assert!(asks(&say(&world, "other").await));
+    world.rules(r#"[{"tool": "message", "decision": "ask"}]"#);
+    assert!(asks(&say(&world, "own").await));
+    world.options.disallowed_tools = vec!["message".to_owned()];
+    let verdict = say(&world, "own").await;
+    assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
 }

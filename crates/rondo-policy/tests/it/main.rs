@@ -15,3 +15,4 @@ mod grants;
 mod options;
 mod rules;
 mod sets;
+mod without_shell;

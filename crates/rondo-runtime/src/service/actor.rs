@@ -15,6 +15,7 @@ use crate::secrets;
 use crate::session::{FoundSession, Session};
 use crate::sessions;
 use crate::settings::Settings;
+use crate::tools::standard_gate;
 use crate::turn::{TurnHost, TurnStart};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
@@ -24,6 +25,7 @@ use rondo_core::session::{
 };
 use rondo_core::{EventSender, Journal as _, TurnEnd};
 use rondo_journal::StoreError;
+use rondo_policy::GateOptions;
 use rondo_types::{Answer, EventBody, Message, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -497,7 +499,13 @@ impl Actor {
         let session = self.session.as_mut().ok_or_else(let_go)?;
         let secrets = secrets::of_env(&session.settings).with(connected.key.clone());
         let secrets = self.entry.with_shells(secrets);
+        let answers = hosted.answers;
+        let gate = |mut options: GateOptions| {
+            options.answers = answers.clone();
+            standard_gate(options)
+        };
         let mut host = TurnHost::new(hosted.approver, secrets.clone());
+        host.gate = &gate;
         host.live = hosted.tools;
         host.extensions = hosted.extensions;
         host.system = hosted.system;

@@ -9,6 +9,7 @@ use crate::settings::Settings;
 use async_trait::async_trait;
 use rondo_core::observe::Observer;
 use rondo_core::{Approver, Tool};
+pub use rondo_policy::Answers;
 use rondo_types::{Message, SessionId, TimeMs};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub struct HostTurn {
     /// Where the memories of this person are, in place of the user's of this machine and the project's. The tool that
     /// saves them is `write_memory` then.
     pub memory: Option<PathBuf>,
+    /// Tells which calls of the host's tools only say something to the readers of the turn's answer.
+    pub answers: Answers,
     /// Says what becomes durable together with the turn's records.
     pub commits: Option<Arc<dyn CommitSource>>,
     /// Sees what happens in the turn.
@@ -96,6 +99,7 @@ impl HostTurn {
             system: None,
             keep_messages: None,
             memory: None,
+            answers: Answers::default(),
             commits: None,
             observer: None,
             is_stopped: false,

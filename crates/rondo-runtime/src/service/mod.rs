@@ -35,7 +35,7 @@ mod watcher;
 pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent, LentPython};
 pub use cursor::{BadCursor, Cursor};
 pub use handle::{SessionHandle, Ticket};
-pub use host::{AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
+pub use host::{Answers, AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
 pub use kept::KeptSession;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};

@@ -1,0 +1,133 @@
+//! What the calls of the tool are given: a line for a shell, or a program and its arguments.
+
+use crate::ExecTool;
+use crate::outcome::{Refusal, invalid};
+use rondo_policy::OUTSIDE_SANDBOX;
+use serde_json::{Map, Value, json};
+
+const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
+const ARGV_MISSING: &str = "`argv` must be a list of texts: a program and its arguments. Commands run without a shell here";
+
+/// What a call is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A line for a shell, with options.
+    Line,
+    /// A line for a shell and nothing else.
+    BareLine,
+    /// A program and its arguments, with options.
+    Argv,
+}
+
+/// What a call runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The command as a shell would read it.
+    pub(crate) line: String,
+    /// The words that are executed without a shell, if it is one program.
+    pub(crate) argv: Option<Vec<String>>,
+}
+
+impl Form {
+    /// Returns the JSON Schema of the arguments.
+    pub(crate) fn parameters(self, has_sandbox: bool) -> Value {
+        let (name, what) = match self {
+            Self::BareLine => {
+                let line = json!({"type": "string", "description": "The command to run"});
+                return object(vec![("command", line)], "command");
+            }
+            Self::Line => (
+                "command",
+                json!({"type": "string", "description": "The shell command to execute"}),
+            ),
+            Self::Argv => (
+                "argv",
+                json!({
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "The program and its arguments, each as an element of its own"
+                }),
+            ),
+        };
+        let directory = json!({
+            "type": "string",
+            "description": "Where to run it; the current directory if left out"
+        });
+        let timeout = json!({
+            "type": "number",
+            "minimum": 0,
+            "maximum": ExecTool::TIMEOUT_SECONDS_MAX,
+            "description": "Seconds after which the command is ended; the default if left out"
+        });
+        let mut properties = vec![
+            (name, what),
+            ("working_directory", directory),
+            ("timeout", timeout),
+        ];
+        if has_sandbox {
+            properties.extend(outside_parameters());
+        }
+        object(properties, name)
+    }
+
+    /// Reads what a call runs.
+    ///
+    /// # Errors
+    /// When it is not of this form. What is judged is the line, so a call that has both a line and words is refused.
+    pub(crate) fn program(self, arguments: &Value) -> Result<Program, Refusal> {
+        let program = match self {
+            Self::Line | Self::BareLine => {
+                let line = arguments.get("command").and_then(Value::as_str);
+                let line = line.ok_or_else(|| invalid(COMMAND_MISSING))?.to_owned();
+                Program { line, argv: None }
+            }
+            Self::Argv => {
+                let argv = words(arguments).ok_or_else(|| invalid(ARGV_MISSING))?;
+                let line = rondo_types::ToolKind::Execute.command_line(arguments);
+                let line = line.ok_or_else(|| invalid("`argv` contains a NUL character"))?;
+                Program {
+                    line: line.into_owned(),
+                    argv: Some(argv),
+                }
+            }
+        };
+        match program.line.contains('\0') {
+            true => Err(invalid("the command contains a NUL character")),
+            false => Ok(program),
+        }
+    }
+}
+
+/// Returns the words of a call that has no line for a shell beside them.
+fn words(arguments: &Value) -> Option<Vec<String>> {
+    if arguments.get("command").is_some() {
+        return None;
+    }
+    let words = arguments.get("argv")?.as_array()?.iter();
+    let words: Vec<String> = words
+        .map(|it| it.as_str().map(str::to_owned))
+        .collect::<Option<_>>()?;
+    words.first().filter(|it| !it.is_empty())?;
+    Some(words)
+}
+
+fn object(properties: Vec<(&str, Value)>, required: &str) -> Value {
+    let properties = properties.into_iter();
+    let properties: Map<String, Value> = properties.map(|(name, it)| (name.into(), it)).collect();
+    json!({"type": "object", "properties": properties, "required": [required]})
+}
+
+/// The parameters of a command that may ask to run outside of the sandbox.
+fn outside_parameters() -> [(&'static str, Value); 2] {
+    let outside = json!({
+        "type": "boolean",
+        "description": "Commands run in a sandbox. True asks a person to let this one run outside of it, once the sandbox \
+                        has refused what it needs, such as the network"
+    });
+    let why = json!({
+        "type": "string",
+        "description": "With outside_sandbox: what it needs, for the person who is asked"
+    });
+    [(OUTSIDE_SANDBOX, outside), ("justification", why)]
+}
