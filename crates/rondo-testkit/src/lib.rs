@@ -8,6 +8,7 @@
 //! - [`openai`], [`gemini`]: replies in the providers' words, built from a [`ReplyScript`].
 //! - [`faults`]: what goes wrong on the way.
 //! - [`telegram`]: a Bot API server, and what a person sees in its chats.
+//! - `power` (with the feature of that name): a disk that forgets what was not synced.
 //! - [`Dice`]: random choices that a seed repeats.
 //! - [`assert_paired`]: every call in a request has its result.
 #![warn(missing_docs)]
@@ -15,6 +16,8 @@
 pub mod faults;
 pub mod gemini;
 pub mod openai;
+#[cfg(feature = "power")]
+pub mod power;
 pub mod telegram;
 
 mod connection;

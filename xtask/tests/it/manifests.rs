@@ -139,7 +139,7 @@ fn is_plain(value: &Value) -> bool {
 
 /// Paused time is for tests; in a release it would make every look at the clock dearer.
 fn is_for_tests(feature: &str) -> bool {
-    feature == "test-util" || is_for_processes(feature)
+    ["test-util", "power"].contains(&feature) || is_for_processes(feature)
 }
 
 /// Processes, signals and threads bring crates and code that those who only ask models over HTTP do not need.

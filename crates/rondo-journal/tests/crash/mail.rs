@@ -13,6 +13,7 @@ use rondo_core::session::Delivery;
 use rondo_journal::{NewSession, Options, Store};
 use rondo_types::{Message, SessionId, TimeMs, TurnId};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 /// Sessions of a victim.
 const SESSIONS: u64 = 4;
 /// Processes that are killed, one after another, on the same store.
-const KILLS: usize = 24;
+pub(crate) const KILLS: usize = 24;
 /// After how many of its lines at most a process is killed.
 const LINES_MAX: usize = 60;
 /// Coprime to that, so that the kills spread.
@@ -33,7 +34,7 @@ const UNKNOWN: &str = "unknown";
 /// Bytes that a message has where room runs out.
 const LONG: usize = 20_000;
 
-fn session(number: u64) -> SessionId {
+pub(crate) fn session(number: u64) -> SessionId {
     SessionId::new(format!("s{number}"))
 }
 
@@ -49,13 +50,13 @@ fn record(n: u64) -> Record {
 }
 
 /// Works until it is killed or something fails.
-pub(crate) fn victim(dir: &Path, is_long: bool) {
+pub(crate) fn victim(dir: &Path, is_long: bool, options: Options) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let store = Store::open(dir, Options::default()).unwrap();
+        let store = Store::open(dir, options).unwrap();
         let mut sessions = JoinSet::new();
         for number in 0..SESSIONS {
             let store = store.clone();
@@ -101,7 +102,7 @@ async fn work(store: &Store, number: u64, is_long: bool) {
 }
 
 /// What a victim said last of each session: its word and number.
-type Said = BTreeMap<u64, (String, u64)>;
+pub(crate) type Said = BTreeMap<u64, (String, u64)>;
 
 fn said(output: &str) -> Said {
     let mut said = Said::new();
@@ -118,7 +119,7 @@ fn said(output: &str) -> Said {
 }
 
 /// Compares what is there with what was said.
-async fn check(store: &Store, said: &Said, is_cut: bool) {
+pub(crate) async fn check(store: &Store, said: &Said, is_cut: bool) {
     for (number, (word, n)) in said {
         let id = session(*number);
         // A session that has no records never began.
@@ -148,7 +149,7 @@ async fn check(store: &Store, said: &Said, is_cut: bool) {
 }
 
 /// What was taken is known when it is submitted again.
-async fn check_repeated(store: &Store, said: &Said) {
+pub(crate) async fn check_repeated(store: &Store, said: &Said) {
     for number in said.keys() {
         let id = session(*number);
         if let Ok(info) = store.session(&id) {
@@ -165,7 +166,7 @@ async fn check_repeated(store: &Store, said: &Said) {
     }
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -178,8 +179,8 @@ pub(crate) fn killed() {
         let dir = TempDir::new().unwrap();
         let mut most = 0;
         for kill in 0..KILLS {
-            let lines = 1 + kill * SPREAD % LINES_MAX;
-            let said = killed_after(dir.path(), lines).await;
+            let arguments = [MAIL_ARGS[0].as_ref(), dir.path().as_os_str()];
+            let said = killed_after(lines_of(kill), arguments).await;
             let store = Store::open(dir.path(), Options::default()).unwrap();
             check(&store, &said, true).await;
             check_repeated(&store, &said).await;
@@ -189,10 +190,18 @@ pub(crate) fn killed() {
     });
 }
 
-async fn killed_after(dir: &Path, lines: usize) -> Said {
+/// Returns after how many of its lines a victim is killed.
+pub(crate) fn lines_of(kill: usize) -> usize {
+    1 + kill * SPREAD % LINES_MAX
+}
+
+/// Starts a victim, kills it, and returns what it said.
+pub(crate) async fn killed_after(
+    lines: usize,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Said {
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .arg(MAIL_ARGS[0])
-        .arg(dir)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

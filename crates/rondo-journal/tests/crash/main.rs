@@ -7,7 +7,7 @@
 //! once for each point; every second time the resumed process is killed too (`harness.rs`). What the
 //! journal, the provider and the effects say in the end is compared (`check.rs`).
 //!
-//! Other victims submit mail and acknowledge it (`mail.rs`).
+//! Other victims submit mail and acknowledge it (`mail.rs`), some of them on a disk that loses power (`power.rs`).
 
 #![expect(
     clippy::indexing_slicing,
@@ -20,15 +20,17 @@ mod check;
 mod harness;
 mod mail;
 mod points;
+mod power;
 mod scenario;
 mod table;
 mod tools;
 mod victim;
 
+use rondo_journal::Options;
 use std::path::Path;
 
 /// The tests of this program.
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: [(&str, fn()); 6] = [
     (
         "every_crash_is_survived_and_every_interrupted_call_is_resolved",
         harness::run,
@@ -44,6 +46,14 @@ const TESTS: [(&str, fn()); 4] = [
     (
         "on_a_full_disk_records_and_mail_belong_together",
         mail::on_a_full_disk,
+    ),
+    (
+        "what_was_acknowledged_survives_the_loss_of_power",
+        power::lost,
+    ),
+    (
+        "what_was_not_synced_is_lost_with_power",
+        power::lost_unsynced,
     ),
 ];
 
@@ -65,9 +75,14 @@ fn main() {
     {
         let dir = Path::new(dir);
         return match kind {
-            0 | 1 => mail::victim(dir, kind == 1),
+            0 | 1 => mail::victim(dir, kind == 1, Options::default()),
             _ => mail::checker(dir),
         };
+    }
+    if let [first, rest @ ..] = &args[..]
+        && first == power::VICTIM_ARG
+    {
+        return power::victim(rest);
     }
     if args.iter().any(|arg| arg == "--list") {
         TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
