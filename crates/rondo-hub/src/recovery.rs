@@ -189,6 +189,10 @@ impl Core {
             ..HostCommit::default()
         };
         self.store.commit(commit).await.map_err(unreadable)?;
+        // Before anything else can take these up: whoever asked is told of it together with that.
+        for culprit in suspects.iter().filter(|it| it.count.is_enough()) {
+            self.put_aside(culprit).await.map_err(unreadable)?;
+        }
         if suspects.len() + others.len() > 0 {
             let suspected = suspects.len();
             tracing::info!(sessions = others.len(), suspected, "sessions go on");
@@ -236,14 +240,13 @@ impl Core {
     }
 
     async fn clear_one(&self, suspect: &Left) -> Result<(), MailboxError> {
-        let mut commit = HostCommit {
-            rows: vec![suspect.taken_up()],
-            ..HostCommit::default()
-        };
-        if suspect.count.is_enough() {
-            self.put_aside(suspect, &mut commit).await?;
+        if !suspect.count.is_enough() {
+            let commit = HostCommit {
+                rows: vec![suspect.taken_up()],
+                ..HostCommit::default()
+            };
+            self.store.commit(commit).await?;
         }
-        self.store.commit(commit).await?;
         let handle = self.session(&suspect.session);
         handle.resume();
         tokio::select! {
@@ -281,7 +284,11 @@ impl Core {
 
     /// Puts aside what a session works on: its turn is stopped as soon as it goes on, or its message taken back, where
     /// that had begun no turn.
-    async fn put_aside(&self, left: &Left, commit: &mut HostCommit) -> Result<(), MailboxError> {
+    async fn put_aside(&self, left: &Left) -> Result<(), MailboxError> {
+        let mut commit = HostCommit {
+            rows: vec![left.taken_up()],
+            ..HostCommit::default()
+        };
         self.metrics.quarantined();
         let session = &left.session;
         if !left.has_turn
@@ -297,6 +304,7 @@ impl Core {
             let text = "What you asked ended the gateway again and again, so it was put aside. Ask in other words, or begin anew with /new.";
             commit.outbox.push(outgoing::notice(key, &chat.key, text));
         }
+        self.store.commit(commit).await?;
         Ok(())
     }
 
