@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Repeats the choices of an earlier run, which printed it; a new one when absent
     #[arg(long)]
     seed: Option<u64>,
+    /// Takes the power away at every commit of a conversation, not at one of eight
+    #[arg(long)]
+    all_points: bool,
 }
 
 /// Runs the cases; true when each message was answered once, or more often only as often as the hub itself counted.
@@ -27,6 +30,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     command.args(["--kills", &args.kills.to_string()]);
     if let Some(seed) = args.seed {
         command.args(["--seed", &seed.to_string()]);
+    }
+    if args.all_points {
+        command.arg("--all-points");
     }
     let status = command.status().context("failed to start cargo")?;
     Ok(status.success())

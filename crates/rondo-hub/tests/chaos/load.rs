@@ -2,9 +2,9 @@
 
 use crate::messenger::{Event, Messenger};
 use crate::model::{self, Task};
-use crate::victim;
+use crate::world::World;
 use rondo_hub::channel::{Delivery, OutboxKind};
-use rondo_testkit::{Script, Server};
+use rondo_testkit::Script;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -19,16 +19,10 @@ const HISTORY: usize = 20_000;
 /// # Panics
 /// When something was lost, doubled or out of order.
 pub(crate) async fn run(chats: usize) {
-    let model = Server::start(Script::answering(model::reply)).await;
-    let messenger = Messenger::start().await;
-    let home = tempfile::tempdir().unwrap();
-    let mut hub = victim::start(
-        home.path(),
-        &messenger.address().to_string(),
-        &model.url("/v1"),
-        Delivery::AtLeastOnce,
-        chats,
-    );
+    let script = Script::answering(model::reply);
+    let world = World::new(script, Delivery::AtLeastOnce, chats).await;
+    let messenger = &world.messenger;
+    let mut hub = world.start(None);
     sleep(Duration::from_secs(2)).await;
     let pid = hub.id().unwrap();
     let idle = resident_kib(pid);
@@ -101,7 +95,7 @@ pub(crate) async fn run(chats: usize) {
         (total * (CALLS + 1)) as f64 / took.as_secs_f64()
     );
     println!("0 lost, 0 seen twice, 0 out of order");
-    let waits = waits(&messenger, &said);
+    let waits = waits(messenger, &said);
     let at = |percent: usize| waits[(waits.len() - 1) * percent / 100].as_secs_f64();
     println!(
         "a turn took {:.2} s (median), {:.2} s (99 %) while {chats} ran, of which the model took nothing",

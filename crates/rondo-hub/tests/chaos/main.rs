@@ -1,14 +1,19 @@
-//! Kills a hub at random, again and again, and looks what people saw; and measures one under load.
+//! Kills a hub, again and again, and looks what people saw; and measures one under load.
 //!
 //! The victim is this program itself with other arguments (`victim.rs`): a hub with a channel to a messenger on a socket, a
-//! scripted model, and its journal on the disk. A case has several people write, some of whose messages take calls of
-//! tools, and some a question that is answered by a button; events come twice, the model fails now and then, and receipts
-//! are lost. The hub is killed at moments that are chosen from what the messenger and the model see of it. In the end it is
-//! left alone, and everything has to be answered within ten seconds: once, in order, and more often only as often as the
-//! hub itself counted that it sent something again (`case.rs`). `load.rs` has a thousand chats at once.
+//! scripted model (`model.rs`), and its journal on the disk, which may be one that loses what was not synced when the hub
+//! is killed. Only what people saw counts (`oracle.rs`): in the end everything has to be answered within ten seconds, once
+//! and in order, and more often only as often as the hub itself counted that it sent something again.
 //!
-//! Everything random follows from a seed, which is printed. Without arguments, the message is tried that ends the hub
-//! whenever it is worked on, and two cases; `--kills N` has cases run until so many kills, and `--load N` measures N chats.
+//! - `poison.rs`: the message that ends the hub whenever it is worked on.
+//! - `case.rs`: several people write, some of whose messages take calls of tools, some a question that is answered by a
+//!   button, and some set up timed work. Events come twice, late and in another order; the model is slow, fails, stalls and
+//!   breaks off; receipts are lost. The hub is killed, or told to stop, at moments that are chosen from what is seen of it.
+//! - `points.rs`: one conversation that loses power before and after each of its commits.
+//! - `load.rs`: a thousand chats at once.
+//!
+//! Everything random follows from a seed, which is printed. Without arguments a little of all is tried; `--kills N` has
+//! cases run until so many kills, `--all-points` tries every commit, and `--load N` measures N chats.
 
 #![expect(
     clippy::indexing_slicing,
@@ -24,100 +29,171 @@ mod load;
 #[expect(dead_code, reason = "other tests use more of it")]
 mod messenger;
 mod model;
+mod oracle;
+mod points;
+mod poison;
+mod tally;
 mod victim;
+mod world;
 
-use case::Tally;
-use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::{Command, ExitCode};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tally::Tally;
+use tokio::runtime::Runtime;
 
-/// The one test of this program.
-const NAME: &str = "whenever_the_hub_is_killed_everyone_is_answered_once";
+/// The tests of this program.
+const TESTS: [(&str, Test); 3] = [
+    (
+        "whenever_the_hub_is_killed_everyone_is_answered_once",
+        Test::Kills,
+    ),
+    (
+        "at_whichever_commit_power_is_lost_everyone_is_answered_once",
+        Test::Points,
+    ),
+    ("what_is_wrong_is_told_by_the_exit_code", Test::ExitCode),
+];
 /// Without arguments: the message that ends the hub each time, and two cases.
 const KILLS: u64 = 4;
+/// Has a messenger show something twice, which no hub can be blamed for and every case must find.
+const BROKEN: &str = "--broken";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Test {
+    Kills,
+    Points,
+    ExitCode,
+}
 
 struct Plan {
+    tests: Vec<(&'static str, Test)>,
     kills: u64,
     seed: u64,
+    all_points: bool,
+    is_broken: bool,
     load: Option<usize>,
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, rest @ ..] = args.as_slice()
-        && first == victim::ARGUMENT
-    {
-        return victim::run(rest);
-    }
-    if args.iter().any(|arg| arg == "--list") {
-        println!("{NAME}: test");
-        return ExitCode::SUCCESS;
+    match args.as_slice() {
+        [first, rest @ ..] if first == victim::ARGUMENT => return victim::run(rest),
+        args if args.iter().any(|arg| arg == "--list") => {
+            TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
     }
     let Some(plan) = plan(&args) else {
-        return ExitCode::SUCCESS;
+        println!("a number is missing or is none: {args:?}");
+        return ExitCode::FAILURE;
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
     if let Some(chats) = plan.load {
-        runtime.block_on(load::run(chats));
+        runtime().block_on(load::run(chats));
         return ExitCode::SUCCESS;
     }
-    println!("\nrunning 1 test\nseed {}", plan.seed);
-    let tally = runtime.block_on(run(&plan));
-    runtime.shutdown_background();
-    let is_sound = tally.problems.is_empty() && tally.kills >= plan.kills;
-    println!("{tally}");
-    let (word, passed) = if is_sound { ("ok", 1) } else { ("FAILED", 0) };
-    let failed = 1 - passed;
-    println!(
-        "test {NAME} ... {word}\n\ntest result: {word}. {passed} passed; {failed} failed; 0 ignored"
-    );
+    println!("\nrunning {} tests\nseed {}", plan.tests.len(), plan.seed);
+    let failed = plan.tests.iter().filter(|test| !is_sound(test, &plan));
+    let failed = failed.count();
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    let passed = plan.tests.len() - failed;
+    println!("\ntest result: {word}. {passed} passed; {failed} failed; 0 ignored");
+    code(failed == 0)
+}
+
+fn code(is_sound: bool) -> ExitCode {
     match is_sound {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
-async fn run(plan: &Plan) -> Tally {
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Runs a test and reports it.
+fn is_sound((name, test): &(&str, Test), plan: &Plan) -> bool {
     let mut tally = Tally::default();
-    case::poison(&mut tally).await;
-    let mut seed = plan.seed;
     let began = Instant::now();
+    let runtime = runtime();
+    match test {
+        Test::Kills => runtime.block_on(cases(plan, &mut tally)),
+        Test::Points => runtime.block_on(points::run(plan.all_points, plan.seed, &mut tally)),
+        Test::ExitCode => broken_run(plan.seed, &mut tally),
+    }
+    runtime.shutdown_background();
+    tally.took = began.elapsed();
+    let is_enough = match test {
+        Test::Kills => tally.kills >= plan.kills,
+        Test::Points => tally.kills > 0,
+        Test::ExitCode => true,
+    };
+    let is_sound = tally.problems.is_empty() && is_enough;
+    let word = if is_sound { "ok" } else { "FAILED" };
+    println!("{tally}test {name} ... {word}");
+    is_sound
+}
+
+async fn cases(plan: &Plan, tally: &mut Tally) {
+    if !plan.is_broken {
+        poison::run(tally).await;
+    }
+    let mut seed = plan.seed;
     while tally.kills < plan.kills && tally.problems.is_empty() {
-        let cases = [seed, seed.wrapping_add(1)].map(|it| tokio::spawn(case::run(it)));
+        let cases =
+            [seed, seed.wrapping_add(1)].map(|it| tokio::spawn(case::run(it, plan.is_broken)));
         seed = seed.wrapping_add(2);
         for case in cases {
             tally.add(case.await.unwrap());
         }
     }
-    tally.took = began.elapsed();
-    tally
 }
 
-/// Reads the arguments, some of which are for any test program; none where another test is meant.
+/// Runs this program with something that is wrong, which has to have it fail.
+fn broken_run(seed: u64, tally: &mut Tally) {
+    let name = TESTS[0].0;
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([BROKEN, "--kills", "1", "--seed", &seed.to_string(), name])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    if output.status.code() != Some(1) || !said.contains("were seen again, the hub counted") {
+        tally.problem(format!(
+            "a run with something wrong: {}, {said}",
+            output.status
+        ));
+    }
+}
+
+/// Reads the arguments, some of which are for any test program.
 fn plan(args: &[String]) -> Option<Plan> {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut plan = Plan {
+        tests: TESTS.to_vec(),
         kills: KILLS,
-        seed: since.as_secs() << 8,
+        seed: since.map_or(0, |it| it.as_secs() << 8),
+        all_points: false,
+        is_broken: false,
         load: None,
     };
     let mut rest = args.iter();
-    let mut is_meant = true;
     while let Some(arg) = rest.next() {
         let mut number = || rest.next().and_then(|it| it.parse().ok());
         match arg.as_str() {
             "--kills" => plan.kills = number()?,
             "--seed" => plan.seed = number()?,
             "--load" => plan.load = Some(usize::try_from(number()?).ok()?),
+            "--all-points" => plan.all_points = true,
+            BROKEN => plan.is_broken = true,
             "--test-threads" | "--format" | "--color" | "--logfile" | "--skip" => drop(rest.next()),
             option if option.starts_with('-') => {}
-            filter => is_meant &= NAME.contains(filter),
+            filter => plan.tests.retain(|(name, _)| name.contains(filter)),
         }
     }
-    is_meant.then_some(plan)
+    Some(plan)
 }

@@ -1,8 +1,23 @@
-//! A model that does what it is told: `task N calls K` takes K calls, `task N writes` one that is asked about.
+//! A model that does what it is told: `task N calls K` takes K calls, `task N writes` one that is asked about, `task N later`
+//! sets up timed work, and `task N slowly` answers in pieces.
 
-use rondo_testkit::{CallScript, Gate, Recorded, ReplyScript, Response, Step, openai};
+use jiff::{SignedDuration, Timestamp};
+use rondo_testkit::{
+    CallScript, Dice, Recorded, ReplyScript, Response, Script, Step, faults, openai,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Added to the number of a task for the work that it sets up.
+const TIMED: usize = 1_000;
+/// How soon timed work is due.
+pub(crate) const DUE: Duration = Duration::from_secs(2);
+/// Between the pieces of a slow answer: so long that a draft is shown.
+const PIECE: Duration = Duration::from_millis(600);
+/// One of so many requests fails, where they do.
+const FAULT_ONE_IN: u64 = 40;
 
 /// What it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +25,8 @@ pub(crate) enum Task {
     Plain,
     Calls(usize),
     Writes,
+    Later,
+    Slowly,
 }
 
 impl Task {
@@ -18,6 +35,8 @@ impl Task {
             Self::Plain => format!("task {number} plain"),
             Self::Calls(count) => format!("task {number} calls {count}"),
             Self::Writes => format!("task {number} writes"),
+            Self::Later => format!("task {number} later"),
+            Self::Slowly => format!("task {number} slowly"),
         }
     }
 }
@@ -27,42 +46,99 @@ pub(crate) fn answer(number: usize) -> String {
     format!("Answer {number}.")
 }
 
+/// The number of the work that a task sets up.
+pub(crate) fn timed(number: usize) -> usize {
+    TIMED + number
+}
+
+/// Whether a model fails now and then.
+#[derive(Clone)]
+pub(crate) struct Faults(Arc<Mutex<(Dice, bool)>>);
+
+impl Faults {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new((Dice::new(seed), true))))
+    }
+
+    pub(crate) fn are_over(&self) {
+        self.0.lock().unwrap().1 = false;
+    }
+
+    fn next(&self) -> Option<Response> {
+        let mut state = self.0.lock().unwrap();
+        let (dice, fails) = &mut *state;
+        match (*fails, dice.roll(FAULT_ONE_IN)) {
+            (true, 0) => Some(faults::rate_limited(Some(0))),
+            (true, 1) => Some(faults::zero_byte_stall()),
+            (true, 2) => Some(Response::sse(Vec::<String>::new()).before(Step::Reset)),
+            (true, 3) => Some(faults::cut_after(
+                openai::frames(&ReplyScript::text(["Answ"]))
+                    .drain(..2)
+                    .collect(),
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// One that fails now and then.
+pub(crate) fn failing(faults: &Faults) -> Script {
+    let faults = faults.clone();
+    Script::answering(move |request| faults.next().unwrap_or_else(|| reply(request)))
+}
+
 /// Answers a request.
 pub(crate) fn reply(request: &Recorded) -> Response {
     let body = request.json();
-    let messages = body["messages"].as_array().unwrap();
-    let said = messages
-        .iter()
-        .rposition(|it| it["role"] == "user")
-        .unwrap();
-    let results = messages[said..]
-        .iter()
-        .filter(|it| it["role"] == "tool")
-        .count();
-    let text = text_of(&messages[said]);
+    let text = asked(&body);
     let words: Vec<&str> = text.lines().last().unwrap_or_default().split(' ').collect();
-    let number = words.get(1).copied().unwrap_or_default();
-    let calls = match words.get(2).copied() {
-        Some("calls") => words[3].parse().unwrap(),
-        Some("writes") => 1,
-        _ => 0_usize,
+    let number: usize = words.get(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+    let made = results(&body).count();
+    let call = |name: &str, arguments: &Value| {
+        let call = CallScript::new(&format!("c{made}"), name, arguments);
+        openai::streamed(&ReplyScript::calls([call]).usage(10, 10))
     };
-    let reply = match results < calls {
-        true if words[2] == "writes" => {
+    match words.get(2).copied() {
+        Some("calls") if made < words[3].parse().unwrap() => {
+            call("list_files", &json!({"path": "."}))
+        }
+        Some("writes") if made == 0 => {
             let arguments = json!({"path": format!("note{number}"), "content": number});
-            ReplyScript::calls([CallScript::new("c", "write_file", &arguments)])
+            call("write_file", &arguments)
         }
-        true => {
-            let arguments = json!({"path": "."});
-            ReplyScript::calls([CallScript::new(
-                &format!("c{results}"),
-                "list_files",
-                &arguments,
-            )])
+        Some("later") if made == 0 => call("cron", &job(number)),
+        Some("slowly") => slowly(number),
+        _ => openai::streamed(&ReplyScript::text([answer(number)]).usage(10, 10)),
+    }
+}
+
+fn job(number: usize) -> Value {
+    let at = Timestamp::now() + SignedDuration::try_from(DUE).unwrap();
+    json!({"action": "add", "at": at.to_string(), "prompt": Task::Plain.said(timed(number))})
+}
+
+fn slowly(number: usize) -> Response {
+    let text = answer(number);
+    let (begin, end) = text.split_at(3);
+    let frames = openai::frames(&ReplyScript::text([begin, end]).usage(10, 10));
+    let mut response = Response::sse(Vec::<String>::new());
+    for frame in frames {
+        let is_piece = frame.windows(9).any(|it| it == b"\"content\"");
+        response = response.send(frame);
+        if is_piece {
+            response = response.step(Step::Delay(PIECE));
         }
-        false => ReplyScript::text([format!("Answer {number}.")]),
-    };
-    openai::streamed(&reply.usage(10, 10))
+    }
+    response
+}
+
+/// Returns the number of the task whose timed work a request says is set up.
+pub(crate) fn promised(body: &Value) -> Option<usize> {
+    let is_set_up = results(body).any(|it| text_of(it).contains("runs once"));
+    let text = asked(body);
+    let mut words = text.lines().last()?.split(' ');
+    let number = words.nth(1)?.parse().ok()?;
+    (is_set_up && words.next() == Some("later")).then_some(number)
 }
 
 /// Returns how often a task's request was made that was made most often.
@@ -79,9 +155,12 @@ pub(crate) fn most_tries(requests: &[Recorded], number: usize) -> usize {
     by_length.into_values().max().unwrap_or(0)
 }
 
-/// A reply that never comes.
-pub(crate) fn stalled() -> Response {
-    Response::sse(Vec::<String>::new()).step(Step::Gate(Gate::new()))
+/// The results of calls since a person last said something.
+fn results(body: &Value) -> impl Iterator<Item = &Value> {
+    let messages = body["messages"].as_array().unwrap();
+    let said = messages.iter().rposition(|it| it["role"] == "user");
+    let since = &messages[said.unwrap()..];
+    since.iter().filter(|it| it["role"] == "tool")
 }
 
 /// The last thing that a person said in a request.
@@ -91,7 +170,7 @@ pub(crate) fn asked(body: &Value) -> String {
     text_of(said.unwrap())
 }
 
-pub(crate) fn text_of(message: &Value) -> String {
+fn text_of(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|it| it["text"].as_str()).collect(),

@@ -50,6 +50,8 @@ pub(crate) struct Sent {
     pub(crate) choices: Vec<Choice>,
     /// The message that it replaces.
     pub(crate) edits: Option<u64>,
+    /// Whether it shows what is written so far.
+    pub(crate) is_draft: bool,
     /// How often it was tried before.
     pub(crate) attempts: u32,
 }
@@ -71,6 +73,8 @@ pub(crate) enum Fault {
     LosesReceipt,
     /// It is not shown, and the connection breaks.
     Breaks,
+    /// It is shown twice.
+    Doubles,
     Says(Said),
 }
 
@@ -301,11 +305,17 @@ impl Messenger {
         match fault {
             Some(Fault::Breaks) => return None,
             Some(Fault::Says(said)) => return Some(said),
+            Some(Fault::Doubles) => state.shown.push((Instant::now(), message.clone())),
             Some(Fault::LosesReceipt) | None => {}
         }
-        let number = match state.keys.get(&message.key) {
+        let number = match (state.keys.get(&message.key), message.edits) {
             // A messenger that knows keys shows a message once.
-            Some(number) if message.edits.is_none() && message.key.starts_with("key:") => *number,
+            (Some(number), None) if message.key.starts_with("key:") => *number,
+            (_, Some(number)) => {
+                let place = usize::try_from(number).unwrap();
+                state.shown[place] = (Instant::now(), message);
+                number
+            }
             _ => {
                 let number = state.shown.len() as u64;
                 state.keys.insert(message.key.clone(), number);
@@ -315,7 +325,8 @@ impl Messenger {
         };
         drop(state);
         self.changed.notify_waiters();
-        fault.is_none().then_some(Said::Shown(number))
+        let is_told = !matches!(fault, Some(Fault::LosesReceipt));
+        is_told.then_some(Said::Shown(number))
     }
 }
 
@@ -340,7 +351,7 @@ impl Channel for WireChannel {
         Abilities {
             delivery: self.delivery,
             text_max: 4096,
-            drafts: false,
+            drafts: self.delivery == Delivery::Edit,
             typing: true,
             buttons: true,
         }
@@ -396,16 +407,11 @@ impl Channel for WireChannel {
             reply_to: message.reply_to.clone(),
             choices: message.choices.clone(),
             edits,
+            is_draft: false,
             attempts: message.attempts,
         };
         let stream = TcpStream::connect(self.messenger).await.map_err(not_yet)?;
-        let (read, mut write) = stream.into_split();
-        let line = serde_json::to_string(&sent).unwrap();
-        put(&mut write, &line).await.map_err(unclear)?;
-        let mut lines = BufReader::new(read).lines();
-        let line = lines.next_line().await.map_err(unclear)?;
-        let line = line.ok_or_else(|| unclear(std::io::ErrorKind::UnexpectedEof.into()))?;
-        match serde_json::from_str(&line).unwrap() {
+        match show(stream, &sent).await.map_err(unclear)? {
             Said::Shown(number) => Ok(Receipt(number.to_string())),
             Said::Slow { after_ms } => Err(SendError::Retry {
                 after: Some(Duration::from_millis(after_ms)),
@@ -422,14 +428,43 @@ impl Channel for WireChannel {
     }
 
     async fn progress(&self, chat: &ChatKey, progress: Progress) -> Option<Receipt> {
-        if progress == Progress::Typing {
-            let stream = TcpStream::connect(self.messenger).await.ok()?;
-            let (_, mut write) = stream.into_split();
-            let line = serde_json::to_string(&chat.chat_id).unwrap();
-            put(&mut write, &line).await.ok()?;
+        let stream = TcpStream::connect(self.messenger).await.ok()?;
+        match progress {
+            Progress::Typing => {
+                let (_, mut write) = stream.into_split();
+                let line = serde_json::to_string(&chat.chat_id).unwrap();
+                put(&mut write, &line).await.ok()?;
+                None
+            }
+            Progress::Draft { text, placeholder } => {
+                let draft = Sent {
+                    key: "draft".to_owned(),
+                    chat: chat.chat_id.clone(),
+                    kind: OutboxKind::Message,
+                    text,
+                    reply_to: None,
+                    choices: Vec::new(),
+                    edits: placeholder.and_then(|it| it.0.parse().ok()),
+                    is_draft: true,
+                    attempts: 0,
+                };
+                match show(stream, &draft).await.ok()? {
+                    Said::Shown(number) => Some(Receipt(number.to_string())),
+                    Said::Slow { .. } | Said::Refused | Said::Gone | Said::Moved { .. } => None,
+                }
+            }
+            Progress::Idle => None,
         }
-        None
     }
+}
+
+/// Has the messenger show something, and returns what it says to that.
+async fn show(stream: TcpStream, message: &Sent) -> std::io::Result<Said> {
+    let (read, mut write) = stream.into_split();
+    put(&mut write, &serde_json::to_string(message).unwrap()).await?;
+    let line = BufReader::new(read).lines().next_line().await?;
+    let line = line.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    Ok(serde_json::from_str(&line).unwrap())
 }
 
 fn inbound(event: Event) -> Inbound {

@@ -1,0 +1,81 @@
+//! What was done and found.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Problems that are printed.
+const SHOWN_MAX: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) cases: u64,
+    pub(crate) kills: u64,
+    /// Of these, those that took the power, too.
+    pub(crate) cuts: u64,
+    pub(crate) stops: u64,
+    pub(crate) events: u64,
+    pub(crate) answers: u64,
+    /// Of these, tasks that were put aside after kills at the same place.
+    pub(crate) aside: u64,
+    /// Of these, those that replaced a draft.
+    pub(crate) edits: u64,
+    /// Answers of timed work.
+    pub(crate) timed: u64,
+    /// Messages that were seen again.
+    pub(crate) repeats: u64,
+    /// Messages that the hub says it sent again although they may have been there.
+    pub(crate) doubts: u64,
+    pub(crate) slowest: Duration,
+    pub(crate) took: Duration,
+    pub(crate) problems: Vec<String>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.cases += other.cases;
+        self.kills += other.kills;
+        self.cuts += other.cuts;
+        self.stops += other.stops;
+        self.events += other.events;
+        self.answers += other.answers;
+        self.aside += other.aside;
+        self.edits += other.edits;
+        self.timed += other.timed;
+        self.repeats += other.repeats;
+        self.doubts += other.doubts;
+        self.slowest = self.slowest.max(other.slowest);
+        self.problems.extend(other.problems);
+    }
+
+    pub(crate) fn problem(&mut self, problem: impl Into<String>) {
+        self.problems.push(problem.into());
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} cases, {} kills ({} with the power lost), {} stops; {} events, {} answered ({} put aside, {} in place of a \
+             draft), {} timed; {} seen again, {} times sent again in doubt; all was answered {:.1} s after the last fault at \
+             the latest; {:.0} s",
+            self.cases,
+            self.kills,
+            self.cuts,
+            self.stops,
+            self.events,
+            self.answers,
+            self.aside,
+            self.edits,
+            self.timed,
+            self.repeats,
+            self.doubts,
+            self.slowest.as_secs_f64(),
+            self.took.as_secs_f64()
+        )?;
+        for problem in self.problems.iter().take(SHOWN_MAX) {
+            writeln!(f, "PROBLEM: {problem}")?;
+        }
+        Ok(())
+    }
+}
