@@ -1,7 +1,7 @@
-//! The system prompt: its blocks, their order and their sizes. Files are found by `rondo-tools` and put
-//! together by `rondo-runtime`, module `system_prompt`.
+//! The system prompt: its blocks, their order and their sizes. Files are found by `rondo-tools` and collected
+//! by `rondo-runtime`, module `system_prompt`; their order is [`Parts::blocks`].
 //!
-//! Pure, and free of anything that changes within a day, so that the beginning of every request of a
+//! Pure, and free of clocks and counters, so that the beginning of every request of a
 //! session is equal byte for byte and the providers' prompt caches hit. That is why it has a date but no
 //! time; a model that needs the time runs `date`.
 //!

@@ -21,7 +21,7 @@ pub enum Command {
     New,
     /// Stops the turn that runs.
     Stop,
-    /// Says how it stands.
+    /// Says whether a turn runs, and what waits.
     Status,
     /// Has what was said summed up.
     Compact(String),
@@ -35,7 +35,7 @@ pub enum Command {
     Skills(String),
     /// Lists the commands.
     Help,
-    /// One that there is not.
+    /// A command that is not known.
     Unknown(String),
 }
 

@@ -203,13 +203,13 @@ fn escaped(name: &str) -> String {
     escaped.replace('#', "%23")
 }
 
-/// Columns and tables that journals of earlier versions lack.
+/// Columns of `sessions` that journals of earlier versions lack.
 const COLUMNS: [(&str, &str); 2] = [
     ("imported", "INTEGER NOT NULL DEFAULT 0"),
     ("lost_after", "INTEGER"),
 ];
 
-/// Adds the columns and tables that journals of earlier versions lack. An older program can still read them, so their
+/// Adds the columns of `sessions` that journals of earlier versions lack. An older program can still read them, so their
 /// version stays.
 fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
     for (name, kind) in COLUMNS {

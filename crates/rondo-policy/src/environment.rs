@@ -12,7 +12,7 @@ pub struct CommandEnvironment {
     pub withheld_suffixes: Vec<String>,
     /// Names that are withheld.
     pub withheld: Vec<String>,
-    /// Names that are passed on although they have such a suffix.
+    /// Names that are passed on although they would be withheld.
     pub passed: Vec<String>,
     /// Variables that are set.
     pub set: BTreeMap<String, String>,
@@ -36,8 +36,8 @@ const SECRET_SUFFIXES: [&str; 13] = [
     "_HEADERS",
 ];
 
-/// What changes how bash reads a command, what it runs before it and where it finds what it names, so
-/// that what was judged would not be what runs; and where locales come from.
+/// Variables that change how bash reads a command, what it runs before it, or where it finds what the command names: with
+/// them, what was judged would not be what runs. Those that say where locales come from can do the same.
 const WITHHELD: [&str; 17] = [
     "BASHOPTS",
     "BASH_COMPAT",

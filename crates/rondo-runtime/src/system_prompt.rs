@@ -1,5 +1,5 @@
-//! Builds the system prompt of a turn: collects the profile's prompt, the environment, the skills and the
-//! instruction files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
+//! Builds the system prompt of a turn: collects the profile's prompt, the environment, the skills, the
+//! memories and the instruction files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
 
 use crate::settings::Settings;
 use crate::skills::{SKILL_TOOL, Skills};

@@ -16,7 +16,7 @@ const COMMON: &str = include_str!("../lua/common.lua");
 /// What makes JSON Schemas of parameters, in Lua.
 const SCHEMA: &str = include_str!("../lua/schema.lua");
 
-/// Makes a Lua without files, processes and native code, whose memory and time are bounded.
+/// Makes a Lua without files, processes and native code, whose memory is bounded; [`bound`] ends what it runs.
 ///
 /// # Errors
 /// When there is no memory for it.

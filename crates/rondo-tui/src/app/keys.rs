@@ -84,7 +84,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(
         &["Ctrl-C"],
         Action::Interrupt,
-        "copy the selection; drop the draft; stop what runs; twice: quit",
+        "copy the selection; drop the draft; stop what runs; twice when idle: quit",
     ),
     bind(
         &["Ctrl-D"],
