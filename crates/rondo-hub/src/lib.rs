@@ -21,6 +21,7 @@
 
 pub mod accounts;
 pub mod api;
+mod attachments;
 pub mod authorise;
 mod calibration;
 pub mod channel;

@@ -1,7 +1,8 @@
 //! Takes what channels receive: looks who speaks, and makes durable what comes of it in one transaction with the event.
 
+use crate::attachments;
 use crate::authorise::{Action, authorise};
-use crate::channel::{ChatKind, Inbound, InboundBody, InboundFile};
+use crate::channel::{ChatKind, Inbound, InboundBody};
 use crate::chats::{self, Chat};
 use crate::commands::{self, Command};
 use crate::delivery;
@@ -16,8 +17,6 @@ use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
 use rondo_types::{AnswerValue, Media, Message, Part, SessionId, TimeMs};
-use std::fs;
-use std::path::Path;
 
 /// Bytes of an event's id.
 const EVENT_ID_BYTES_MAX: usize = 200;
@@ -234,8 +233,8 @@ impl Core {
         };
         let mut lines = vec![heading(event.inbound)];
         for file in files {
-            let name =
-                keep(&self.directory_of(session), &event.key, file).map_err(MailboxError::Io)?;
+            let name = attachments::keep(&self.directory_of(session), &event.key, file)
+                .map_err(MailboxError::Io)?;
             lines.push(format!("[the file `{name}` came with this message]"));
         }
         lines.extend(notes.iter().map(|it| format!("[{}]", one_line(it, 200))));
@@ -438,27 +437,4 @@ fn one_line(text: &str, chars_max: usize) -> String {
         c => c,
     };
     text.chars().take(chars_max).map(plain).collect()
-}
-
-/// Keeps a file in the chat's directory, under a name that leads nowhere else; the same event keeps it under the same one.
-fn keep(directory: &Path, event: &str, file: &InboundFile) -> std::io::Result<String> {
-    use sha2::{Digest as _, Sha256};
-    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    let name: String = file
-        .name
-        .chars()
-        .filter(|it| plain(*it))
-        .take(100)
-        .collect();
-    let name = name.trim_start_matches('.');
-    let mut digest = Sha256::new();
-    digest.update(event);
-    digest.update([0]);
-    digest.update(&file.name);
-    let hash = data_encoding::HEXLOWER.encode(&digest.finalize());
-    let name = format!("{}-{name}", hash.get(..8).unwrap_or_default());
-    let inbox = directory.join("inbox");
-    fs::create_dir_all(&inbox)?;
-    fs::write(inbox.join(&name), &file.bytes)?;
-    Ok(format!("inbox/{name}"))
 }

@@ -1,0 +1,111 @@
+//! The files that come with messages, which are kept in the directory of their chat.
+//!
+//! A chat's commands write to that directory too, and may have put a link where such a file is to go. So it is opened
+//! beneath the directory, and what is there under its name is removed and never followed.
+
+use crate::channel::InboundFile;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+
+/// Where they are, in the directory of a chat.
+const INBOX_DIR: &str = "inbox";
+/// Characters of a file's own name.
+const NAME_CHARS_MAX: usize = 100;
+
+/// Keeps a file in the chat's directory, under a name that leads nowhere else; the same event keeps it under the same one.
+/// Returns that path. The file is on the disk then, since the event is acknowledged next.
+///
+/// # Errors
+/// When the disk fails.
+pub(crate) fn keep(directory: &Path, event: &str, file: &InboundFile) -> io::Result<String> {
+    fs::create_dir_all(directory)?;
+    let chat = Dir::open_ambient_dir(directory, ambient_authority())?;
+    let inbox = inbox(&chat)?;
+    let name = name(event, &file.name);
+    remove(&inbox, &name)?;
+    let mut kept = inbox.open_with(&name, OpenOptions::new().write(true).create_new(true))?;
+    kept.write_all(&file.bytes)?;
+    kept.sync_all()?;
+    // The names of what is new, too.
+    for directory in [&inbox, &chat] {
+        directory.open(".")?.sync_all()?;
+    }
+    Ok(format!("{INBOX_DIR}/{name}"))
+}
+
+fn inbox(chat: &Dir) -> io::Result<Dir> {
+    let is_there = chat.symlink_metadata(INBOX_DIR).is_ok_and(|it| it.is_dir());
+    if !is_there {
+        remove(chat, INBOX_DIR)?;
+        chat.create_dir(INBOX_DIR)?;
+    }
+    chat.open_dir(INBOX_DIR)
+}
+
+/// Removes a file or a link, if there is one.
+fn remove(directory: &Dir, name: &str) -> io::Result<()> {
+    match directory.remove_file(name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn name(event: &str, given: &str) -> String {
+    let plain = |c: &char| c.is_alphanumeric() || "-_.".contains(*c);
+    let shown: String = given.chars().filter(plain).take(NAME_CHARS_MAX).collect();
+    let mut digest = Sha256::new();
+    digest.update(event);
+    digest.update([0]);
+    digest.update(given);
+    let hash = data_encoding::HEXLOWER.encode(&digest.finalize());
+    let begin = hash.get(..8).unwrap_or_default();
+    format!("{begin}-{}", shown.trim_start_matches('.'))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn note(text: &str) -> InboundFile {
+        InboundFile {
+            name: "../.note.txt".to_owned(),
+            bytes: text.into(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_kept_under_one_name_for_each_event() {
+        let chat = tempfile::tempdir().unwrap();
+        let first = keep(chat.path(), "e1", &note("one")).unwrap();
+        let other = keep(chat.path(), "e2", &note("two")).unwrap();
+        assert_eq!(keep(chat.path(), "e1", &note("again")).unwrap(), first);
+        assert!(
+            first.starts_with("inbox/") && first.ends_with("-note.txt"),
+            "{first}"
+        );
+        for (path, text) in [(first, "again"), (other, "two")] {
+            assert_eq!(fs::read_to_string(chat.path().join(path)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_link_that_a_command_left_in_its_place_is_not_followed() {
+        let (chat, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), chat.path().join(INBOX_DIR)).unwrap();
+        let path = keep(chat.path(), "e1", &note("one")).unwrap();
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+        let kept = chat.path().join(path);
+        let target = outside.path().join("target");
+        fs::write(&target, "theirs").unwrap();
+        fs::remove_file(&kept).unwrap();
+        symlink(&target, &kept).unwrap();
+        keep(chat.path(), "e1", &note("two")).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "two");
+    }
+}
