@@ -63,6 +63,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::{PollFd, PollFlags};
     use std::fs::File;
     use std::io::{Read as _, Seek as _, Write as _};
     use std::os::unix::net::UnixStream;
@@ -95,6 +96,9 @@ mod tests {
         let waiting = receive(&theirs).unwrap_err();
         assert_eq!(waiting.kind(), io::ErrorKind::WouldBlock);
         drop(ours);
+        // A child that another test starts meanwhile has it too, until it executes.
+        let mut end = [PollFd::new(&theirs, PollFlags::IN)];
+        rustix::event::poll(&mut end, None).unwrap();
         assert!(receive(&theirs).unwrap().is_none());
     }
 
