@@ -308,14 +308,19 @@ impl AnswerText {
         }
         if self.line_start {
             let marks = rest.trim_start_matches(' ');
-            let run = marks.len() - marks.trim_start_matches(fence).len();
-            if run >= 3 {
-                let len = rest.len() - marks.len() + run;
-                self.fence = None;
-                return Step::Show(len);
-            }
-            if run == marks.len() && rest.len() <= FENCE_LINE_BYTES_MAX {
+            let (indent, whole) = (
+                rest.len() - marks.len(),
+                marks.len() - marks.trim_start_matches(fence).len(),
+            );
+            // More of the same may follow, which belongs to it.
+            if whole == marks.len() && rest.len() <= FENCE_LINE_BYTES_MAX {
                 return Step::More;
+            }
+            // One that is longer ends where it was not waited for any more, however it came.
+            let run = whole.min((FENCE_LINE_BYTES_MAX + 1).saturating_sub(indent));
+            if run >= 3 {
+                self.fence = None;
+                return Step::Show(indent + run);
             }
         }
         Step::Show(rest.find('\n').map_or(rest.len(), |at| at + 1))

@@ -459,6 +459,21 @@ fn written() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_fence_that_ends_with_more_marks_than_it_began_with_ends_once() {
+    for text in [
+        "```xml\n````<tool_code>",
+        "```\nx\n`````` y",
+        "~~~\n~~~~",
+        "```\n```",
+    ] {
+        read(text);
+    }
+    for marks in [79, 80, 81, 82, 90] {
+        read(&format!("```\n{}<tool_code>", "`".repeat(marks)));
+    }
+}
+
 /// Makes sure that a text opens no call and invents no result.
 fn harmless(text: &str) -> String {
     let text = text.replace("observation", "observed").replace("```", "");
