@@ -6,33 +6,7 @@
 
 use super::found::Analysis;
 use super::words::Value;
-use super::wrappers::{base, is_among, is_wrapper, runs_others};
-
-const SHELLS: &[&str] = &[
-    "ash",
-    "bash",
-    "busybox",
-    "csh",
-    "dash",
-    "elvish",
-    "fish",
-    "ksh",
-    "mksh",
-    "nu",
-    "osh",
-    "pdksh",
-    "posh",
-    "powershell",
-    "pwsh",
-    "rbash",
-    "sash",
-    "sh",
-    "tcsh",
-    "toybox",
-    "xonsh",
-    "yash",
-    "zsh",
-];
+use super::wrappers::{SHELLS, base, is_among, is_wrapper, runs_others};
 
 /// Programs that run the file that their first argument names.
 const LANGUAGES: &[&str] = &[

@@ -5,7 +5,34 @@
 
 use super::words::Value;
 
-/// Programs that run what they are given as words, in a file or as input.
+/// Shells, which are wrappers as well.
+pub(super) const SHELLS: &[&str] = &[
+    "ash",
+    "bash",
+    "busybox",
+    "csh",
+    "dash",
+    "elvish",
+    "fish",
+    "ksh",
+    "mksh",
+    "nu",
+    "osh",
+    "pdksh",
+    "posh",
+    "powershell",
+    "pwsh",
+    "rbash",
+    "sash",
+    "sh",
+    "tcsh",
+    "toybox",
+    "xonsh",
+    "yash",
+    "zsh",
+];
+
+/// Other programs that run what they are given as words, in a file or as input.
 const WRAPPERS: &[&str] = &[
     // The shell's own.
     ".",
@@ -36,30 +63,6 @@ const WRAPPERS: &[&str] = &[
     "time",
     "trap",
     "typeset",
-    // Shells.
-    "ash",
-    "bash",
-    "busybox",
-    "csh",
-    "dash",
-    "elvish",
-    "fish",
-    "ksh",
-    "mksh",
-    "nu",
-    "osh",
-    "pdksh",
-    "posh",
-    "powershell",
-    "pwsh",
-    "rbash",
-    "sash",
-    "sh",
-    "tcsh",
-    "toybox",
-    "xonsh",
-    "yash",
-    "zsh",
     // Languages.
     "awk",
     "bun",
@@ -305,7 +308,7 @@ const INTERPRETERS: &[&str] = &[
 ];
 
 /// Programs that read their words as a shell does, expansions included.
-const SHELLS: &[&str] = &[
+const EXPANDING: &[&str] = &[
     "ash", "bash", "csh", "dash", "eval", "fish", "ksh", "mksh", "script", "sh", "ssh", "su",
     "tcsh", "trap", "watch", "zsh",
 ];
@@ -424,7 +427,8 @@ pub fn has_subcommands(name: &str) -> bool {
 #[must_use]
 pub fn is_wrapper(name: &str) -> bool {
     let base = base(name);
-    is_among(WRAPPERS, base)
+    is_among(SHELLS, base)
+        || is_among(WRAPPERS, base)
         || base.starts_with("ld-linux")
         || base.starts_with("ld-musl")
         || base.starts_with("ld.so")
@@ -482,7 +486,7 @@ pub(super) fn is_interpreter(name: &str) -> bool {
 
 /// Returns whether a program reads its words as a shell does.
 pub(super) fn is_shell(name: &str) -> bool {
-    is_among(SHELLS, base(name))
+    is_among(EXPANDING, base(name))
 }
 
 /// Returns whether a command may change how the shell reads those after it.
