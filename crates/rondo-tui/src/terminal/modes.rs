@@ -157,6 +157,8 @@ mod tests {
         let mut child = command
             .args(["--exact", name, "--nocapture"])
             .env(AT_TERMINAL, "1")
+            // A backtrace would push the message off the screen.
+            .env("RUST_BACKTRACE", "0")
             .spawn(side)
             .unwrap();
         let mut screen = vt100::Parser::default();
