@@ -350,7 +350,6 @@ impl Runner {
             Woken::Asked(Asked::Terminate | Asked::HangUp) => self.ended = Some(Ended::Terminated),
             Woken::Asked(Asked::Interrupt) => self.cancel(),
             Woken::Asked(Asked::Stop) => self.suspend().await,
-            Woken::Asked(Asked::Resize) => self.fit_terminal().await,
             Woken::Key(Some(Ok(event))) => self.keys(event).await,
             // The terminal is gone.
             Woken::Key(_) => self.ended = Some(Ended::Terminated),
@@ -392,16 +391,6 @@ impl Runner {
         if let Some(event) = next {
             // What comes after it has its turn after a frame.
             self.event(event).await;
-        }
-    }
-
-    /// Takes the size that the terminal has now, unless another program has it.
-    async fn fit_terminal(&mut self) {
-        if self.keys.is_some()
-            && let Ok((width, height)) = crossterm::terminal::size()
-            && (width, height) != (self.area.width, self.area.height)
-        {
-            self.event(Event::Resize(width, height)).await;
         }
     }
 

@@ -1,16 +1,15 @@
-//! Stopping the process as Ctrl-Z does.
+//! Signals that the screen listens to, and stopping the process as Ctrl-Z does.
 
 use rustix::process::{Signal, kill_current_process_group};
 use std::io;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
-/// Signals that end or stop the screen, or change its size.
+/// Signals that end or stop the screen.
 pub(crate) struct Told {
     terminate: Signals,
     hang_up: Signals,
     interrupt: Signals,
     stop: Signals,
-    resized: Signals,
 }
 
 /// What a signal asks for.
@@ -24,8 +23,6 @@ pub(crate) enum Asked {
     Interrupt,
     /// To stop: `SIGTSTP`.
     Stop,
-    /// To take the terminal's new size: `SIGWINCH`. crossterm tells of it, too, unless keys came at the same time.
-    Resize,
 }
 
 impl Told {
@@ -39,7 +36,6 @@ impl Told {
             hang_up: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             stop: signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
-            resized: signal(SignalKind::window_change())?,
         })
     }
 
@@ -53,7 +49,6 @@ impl Told {
             _ = self.hang_up.recv() => Asked::HangUp,
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.stop.recv() => Asked::Stop,
-            _ = self.resized.recv() => Asked::Resize,
         }
     }
 }
