@@ -161,6 +161,11 @@ async fn while_the_agent_works_its_calls_have_the_shell_and_keys_are_refused() {
     person.shows("the agent works").await;
     person.press("echo typed\r").await;
     person.shows("the agent's calls have the shell").await;
+    // Once the pane is left and entered, all that was typed was taken.
+    person.press(PANE).await;
+    person.shows("Ctrl-] enters").await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] leaves").await;
     assert!(
         !person.screen().contains("echo typed"),
         "{}",
