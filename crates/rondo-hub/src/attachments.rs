@@ -6,22 +6,41 @@
 use crate::channel::InboundFile;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
+use rondo_runtime::files::sync_above;
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tokio::task::spawn_blocking;
 
 /// Where they are, in the directory of a chat.
 const INBOX_DIR: &str = "inbox";
 /// Characters of a file's own name.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Keeps a file in the chat's directory, under a name that leads nowhere else; the same event keeps it under the same one.
-/// Returns that path. The file is on the disk then, since the event is acknowledged next.
+/// Keeps files in the chat's directory, under names that lead nowhere else; the same event keeps them under the same ones.
+/// Returns their paths in that directory. The files are on the disk then, since the event is acknowledged next; that is
+/// waited for on a thread of its own.
 ///
 /// # Errors
 /// When the disk fails.
-pub(crate) fn keep(directory: &Path, event: &str, file: &InboundFile) -> io::Result<String> {
+pub(crate) async fn keep_all(
+    directory: PathBuf,
+    event: &str,
+    files: &[InboundFile],
+) -> io::Result<Vec<String>> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (event, files) = (event.to_owned(), files.to_vec());
+    let keeping = spawn_blocking(move || {
+        let kept = files.iter().map(|it| keep(&directory, &event, it));
+        kept.collect()
+    });
+    keeping.await.map_err(io::Error::other)?
+}
+
+fn keep(directory: &Path, event: &str, file: &InboundFile) -> io::Result<String> {
     fs::create_dir_all(directory)?;
     let chat = Dir::open_ambient_dir(directory, ambient_authority())?;
     let inbox = inbox(&chat)?;
@@ -34,6 +53,7 @@ pub(crate) fn keep(directory: &Path, event: &str, file: &InboundFile) -> io::Res
     for directory in [&inbox, &chat] {
         directory.open(".")?.sync_all()?;
     }
+    sync_above(directory)?;
     Ok(format!("{INBOX_DIR}/{name}"))
 }
 
@@ -69,12 +89,13 @@ fn name(event: &str, given: &str) -> String {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
     use std::os::unix::fs::symlink;
 
     fn note(text: &str) -> InboundFile {
         InboundFile {
             name: "../.note.txt".to_owned(),
-            bytes: text.into(),
+            bytes: text.to_owned().into(),
         }
     }
 
@@ -91,6 +112,29 @@ mod tests {
         for (path, text) in [(first, "again"), (other, "two")] {
             assert_eq!(fs::read_to_string(chat.path().join(path)).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn the_disk_is_waited_for_on_no_thread_of_other_tasks() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build();
+        let runtime = runtime.unwrap();
+        let chat = tempfile::tempdir().unwrap();
+        runtime.block_on(async {
+            // The only thread that may wait for a disk is taken.
+            let (free, taken) = std::sync::mpsc::channel::<()>();
+            let waits = spawn_blocking(move || taken.recv());
+            let files = [note("one")];
+            let keeping = keep_all(chat.path().to_owned(), "e1", &files);
+            tokio::pin!(keeping);
+            assert_eq!(keeping.as_mut().now_or_never().map(drop), None);
+            assert_eq!(fs::read_dir(chat.path()).unwrap().count(), 0);
+            drop(free);
+            let kept = keeping.await.unwrap();
+            assert!(chat.path().join(&kept[0]).is_file());
+            assert!(waits.await.unwrap().is_err());
+        });
     }
 
     #[test]

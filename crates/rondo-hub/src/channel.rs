@@ -3,6 +3,7 @@
 use crate::hub::Hub;
 use crate::inbox::{Inbox, InboxError};
 use async_trait::async_trait;
+use bytes::Bytes;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
@@ -182,7 +183,7 @@ pub struct InboundFile {
     /// Its name, as its sender has it: hostile, and never a path.
     pub name: String,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// A message that is to be sent.

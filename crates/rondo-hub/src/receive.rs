@@ -179,7 +179,7 @@ impl Core {
             return Err(MailboxError::TooMany { max });
         }
         let session = event.chat.session();
-        let message = self.message(event, &session)?;
+        let message = self.message(event, &session).await?;
         let delivery = match self.steers {
             // A message joins the turn of its own sender alone: another one's tools are not theirs.
             true => Delivery::SteerOwn,
@@ -221,7 +221,11 @@ impl Core {
         }
     }
 
-    fn message(&self, event: &Event<'_>, session: &SessionId) -> Result<Message, MailboxError> {
+    async fn message(
+        &self,
+        event: &Event<'_>,
+        session: &SessionId,
+    ) -> Result<Message, MailboxError> {
         let InboundBody::Message {
             text,
             images,
@@ -232,9 +236,8 @@ impl Core {
             return Ok(Message::user(""));
         };
         let mut lines = vec![heading(event.inbound)];
-        for file in files {
-            let name = attachments::keep(&self.directory_of(session), &event.key, file)
-                .map_err(MailboxError::Io)?;
+        let kept = attachments::keep_all(self.directory_of(session), &event.key, files).await;
+        for name in kept.map_err(MailboxError::Io)? {
             lines.push(format!("[the file `{name}` came with this message]"));
         }
         lines.extend(notes.iter().map(|it| format!("[{}]", one_line(it, 200))));

@@ -25,6 +25,7 @@ mod blob;
 mod budget;
 mod check;
 mod commit_thread;
+mod directory;
 mod entry;
 mod error;
 mod export;
@@ -50,6 +51,7 @@ mod walk;
 
 pub use budget::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope};
 pub use check::{Defect, Report};
+pub use directory::sync_above;
 pub use entry::{Body, Entry, RECORD_VERSION};
 pub use error::StoreError;
 pub use export_format::EXPORT_VERSION;

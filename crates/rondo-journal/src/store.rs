@@ -1,6 +1,7 @@
 //! The journal of all sessions: opened, and shared by clones.
 
 use crate::commit_thread::{self, CommitThread};
+use crate::directory::sync_above;
 use crate::error::StoreError;
 use crate::journal_file::{self, JournalFile};
 use crate::lock::{self, MemoryLocks, SessionLock};
@@ -191,6 +192,10 @@ impl Store {
         keep_private(dir)?;
         lock::refuse_network(dir)?;
         let path = dir.join(FILE_NAME);
+        if !path.exists() {
+            // Before the file is there: a process that ends in between leaves this to the next.
+            sync_above(dir).map_err(StoreError::io(dir))?;
+        }
         journal_file::refuse_others(&path, &locks)?;
         private_file(&path)?;
         let connection = schema::open_writer(&path, &options)?;

@@ -1,5 +1,6 @@
 //! Opens files whose names come from the user or a project.
 
+pub use rondo_journal::sync_above;
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};

@@ -211,7 +211,7 @@ fn file(Object(file): Object<NewFile>) -> Result<InboundFile, ApiError> {
         return Err(ApiError::bad_request(message));
     }
     Ok(InboundFile {
-        bytes: decoded(&file.data)?,
+        bytes: decoded(&file.data)?.into(),
         name: file.name,
     })
 }

@@ -134,7 +134,7 @@ mod tests {
     fn said(text: &str, files: &[(&str, &str)]) -> InboundBody {
         let file = |(name, bytes): &(&str, &str)| InboundFile {
             name: (*name).to_owned(),
-            bytes: bytes.as_bytes().to_vec(),
+            bytes: (*bytes).to_owned().into(),
         };
         InboundBody::Message {
             text: text.to_owned(),

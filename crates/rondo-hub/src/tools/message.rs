@@ -10,6 +10,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use rondo_core::ports::OutboxKind;
 use rondo_core::{Tool, ToolInvocation};
+use rondo_runtime::files::sync_above;
 use rondo_types::{
     Commit, Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
@@ -177,6 +178,7 @@ fn copies(from: &Path, to: &Path, names: &[String]) -> Result<Vec<OutgoingFile>,
             path: target,
         });
     }
+    sync_above(&to.join("0")).map_err(|error| error.to_string())?;
     Ok(files)
 }
 

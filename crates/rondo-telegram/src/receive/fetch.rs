@@ -166,7 +166,7 @@ pub(super) async fn into_body(
                 Some(image) => images.push(image),
                 None => files.push(InboundFile {
                     name: attachment.name.clone(),
-                    bytes: bytes.to_vec(),
+                    bytes,
                 }),
             },
             Err(reason) => {
