@@ -7,6 +7,7 @@ use bytes::Bytes;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
+use rondo_core::clock::Clock;
 use rondo_types::{AnswerValue, Media};
 
 pub use rondo_types::OutboxKind;
@@ -52,6 +53,25 @@ pub trait Channel: Send + Sync {
     /// # Cancel safety
     /// It may be dropped at any point; the hub takes that as [`SendError::Ambiguous`].
     async fn send(&self, message: &Outgoing) -> Result<Receipt, SendError>;
+
+    /// Tells a chat something that the hub cannot note, such as that its disk is full: once, and lost if it does not arrive.
+    /// A channel that answers its senders' requests tells them by its answer, and does nothing here.
+    async fn tell_unnoted(&self, chat: &ChatKey, text: String) {
+        let message = Outgoing {
+            key: format!("unnoted:{}:{}", chat.text(), Clock::system().now().0),
+            chat: chat.clone(),
+            kind: OutboxKind::Notice,
+            text,
+            files: Vec::new(),
+            choices: Vec::new(),
+            reply_to: None,
+            placeholder: None,
+            attempts: 0,
+        };
+        if let Err(error) = self.send(&message).await {
+            tracing::debug!(%error, "a chat was not told that nothing can be noted");
+        }
+    }
 
     /// Shows what is going on, as well as it can: nothing of it is recorded or repeated. Returns the receipt of a
     /// message that it sent for this, if one is to be replaced by the final (where [`Abilities::delivery`] is

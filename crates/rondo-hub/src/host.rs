@@ -250,11 +250,12 @@ impl Core {
         let name = format!("failed:{session}:{}:{reason}", key.unwrap_or_default());
         let text = format!("Your message waits: {text}. It is tried again from time to time.");
         let commit = HostCommit {
-            outbox: vec![outgoing::notice(name, &chat.key, text)],
+            outbox: vec![outgoing::notice(name, &chat.key, text.clone())],
             ..HostCommit::default()
         };
         if let Err(error) = self.store.commit(commit).await {
-            tracing::error!(%error, "a failure was not told");
+            tracing::error!(%error, "a failure was not noted");
+            self.tell_unnoted(&chat.key, text);
         }
     }
 }

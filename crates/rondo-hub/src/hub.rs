@@ -12,6 +12,7 @@ use crate::inbox::Inbox;
 use crate::metrics::Metrics;
 use crate::progress::Shown;
 use crate::recovery::Retries;
+use crate::shortage::Shortage;
 use crate::users::Users;
 use rondo_core::ports::{HostStore, MailboxError, Outbox};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
@@ -58,6 +59,7 @@ pub(crate) struct Core {
     pub(crate) shown: Shown,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) retries: Retries,
+    pub(crate) shortage: Shortage,
     /// Fires once no further events are taken, and turns stop before they ask a model again.
     pub(crate) drain: CancellationToken,
     /// The workspace and the chats' directories.
@@ -101,6 +103,7 @@ impl Hub {
             shown: Shown::new(Arc::clone(&store)),
             metrics: Arc::default(),
             retries: Retries::default(),
+            shortage: Shortage::default(),
             drain: CancellationToken::new(),
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
             keep_messages: config.keep_messages.unwrap_or(KEEP_MESSAGES),
@@ -292,6 +295,11 @@ impl Core {
             tracing::error!(%error, "failed to make the directory of a chat");
         }
         self.session(id).look();
+    }
+
+    /// Returns a channel of the hub.
+    pub(crate) fn channel(&self, name: &str) -> Option<&Arc<dyn Channel>> {
+        self.channels.get(name)
     }
 
     fn worker(&self, channel: &Arc<dyn Channel>) -> Arc<Worker> {

@@ -11,6 +11,7 @@ use crate::hub::Core;
 use crate::inbox::{InboxError, Receiver, Taken};
 use crate::outgoing;
 use crate::questions;
+use crate::shortage::shortage;
 use crate::undelivered;
 use crate::users::{Actor, Role, identity};
 use async_trait::async_trait;
@@ -72,15 +73,10 @@ impl Receiver for Core {
             let reason = "the hub is stopping".to_owned();
             return Err(InboxError::Later { reason });
         }
-        let taken = self.sorted(&event).await.map_err(|error| match error {
-            error @ MailboxError::TooLong { .. } => InboxError::Malformed {
-                reason: error.to_string(),
-            },
-            MailboxError::TooMany { .. } | MailboxError::TooMuch { .. } => InboxError::Full,
-            error => InboxError::Later {
-                reason: error.to_string(),
-            },
-        })?;
+        let taken = match self.sorted(&event).await {
+            Ok(taken) => taken,
+            Err(error) => return Err(self.not_taken(&event, error).await),
+        };
         match taken {
             Taken::Accepted => self.metrics.received(),
             Taken::Duplicate => self.metrics.duplicate(),
@@ -91,6 +87,27 @@ impl Receiver for Core {
 }
 
 impl Core {
+    /// Says what becomes of an event that was not taken. Where that is for want of room its sender is told: what cannot be
+    /// noted is not answered for a long time, however often the channel hands it in.
+    async fn not_taken(&self, event: &Inbound, error: MailboxError) -> InboxError {
+        let reason = match shortage(&error) {
+            Some(reason) => reason.to_owned(),
+            None => error.to_string(),
+        };
+        if shortage(&error).is_some() && self.admits(event).await {
+            let text = format!(
+                "Your message cannot be taken now: {reason}. It is taken as soon as that is mended. Send it again if you \
+                 hear nothing within a day."
+            );
+            self.tell_unnoted(&event.chat, text);
+        }
+        match error {
+            MailboxError::TooLong { .. } => InboxError::Malformed { reason },
+            MailboxError::TooMany { .. } | MailboxError::TooMuch { .. } => InboxError::Full,
+            _ => InboxError::Later { reason },
+        }
+    }
+
     async fn sorted(&self, inbound: &Inbound) -> Result<Taken, MailboxError> {
         let key = event_key(inbound);
         if let InboundBody::Migrated { chat_id } = &inbound.body {

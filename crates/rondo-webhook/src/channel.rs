@@ -96,6 +96,10 @@ impl Channel for Webhook {
         listener::run(&self.0, inbox, stop).await
     }
 
+    async fn tell_unnoted(&self, _: &ChatKey, _: String) {
+        // The answer to a request says that it was not taken.
+    }
+
     async fn send(&self, message: &Outgoing) -> Result<Receipt, SendError> {
         outbound::send(&self.0, message).await
     }

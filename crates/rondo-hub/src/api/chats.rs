@@ -6,6 +6,7 @@ use super::error::ApiError;
 use super::messages::{CHATS_MAX, Message};
 use crate::channel::ChatKey;
 use crate::chats::first_session;
+use crate::shortage::shortage;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use rondo_core::ports::MailboxError;
@@ -210,8 +211,11 @@ fn limit(call: &Call) -> Result<usize, ApiError> {
 }
 
 pub(super) fn unreadable(error: MailboxError) -> ApiError {
-    match error {
-        MailboxError::Full => ApiError::later("the disk is full"),
-        error => ApiError::internal(&error),
+    match (shortage(&error), error) {
+        (Some(reason), error) => {
+            tracing::error!(%error, "the storage failed a request of the API");
+            ApiError::later(reason)
+        }
+        (None, error) => ApiError::internal(&error),
     }
 }

@@ -27,8 +27,8 @@ use tokio::time::sleep;
 
 /// How often something is sent on an idle stream, so that proxies leave it open.
 const PING: Duration = Duration::from_secs(15);
-/// Messages that are read at once.
-const MESSAGES_AT_ONCE: usize = 100;
+/// Messages that are read at once, and held until they are written: 1 MiB each at the most.
+const MESSAGES_AT_ONCE: usize = 8;
 
 /// The data of an event.
 #[derive(Serialize)]

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request's head.
@@ -37,6 +38,8 @@ pub(super) struct Limits {
     pub(super) strangers: usize,
     /// How long a request's head may take, and how long a connection may be idle.
     pub(super) head: Duration,
+    /// How long a peer may take nothing of what it is sent: until then that is held for it.
+    pub(super) unread: Duration,
     /// How long requests may go on once the hub stops.
     pub(super) drain: Duration,
 }
@@ -47,6 +50,7 @@ impl Default for Limits {
             connections: 1024,
             strangers: 64,
             head: Duration::from_secs(10),
+            unread: Duration::from_secs(60),
             drain: Duration::from_secs(5),
         }
     }
@@ -146,7 +150,10 @@ async fn answer(
         .header_read_timeout(limits.head)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX);
-    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.unread));
+    let stream = TokioIo::new(Box::pin(stream));
+    let mut served = pin!(http.serve_connection(stream, service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         () = stop.cancelled() => {
@@ -205,5 +212,49 @@ fn finish_head(response: &mut Response) {
     headers.insert(own, HeaderValue::from_static("same-origin"));
     if is_refused {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::{Body, Bytes};
+    use axum::routing::get;
+    use futures_util::stream;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_holds_nothing_for_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (held, dropped) = oneshot::channel::<()>();
+        let held = Arc::new(Mutex::new(Some(held)));
+        let endless = get(async move || {
+            let held = held.lock().unwrap().take();
+            Body::from_stream(stream::repeat_with(move || {
+                // Lives as long as what the peer is still to be sent.
+                let _held = &held;
+                Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 64 << 10]))
+            }))
+        });
+        let server = Server {
+            router: Router::new().route("/", endless),
+            hosts: Hosts::new(address, &[]),
+            limits: Limits {
+                unread: Duration::from_millis(200),
+                ..Limits::default()
+            },
+            figures: Arc::default(),
+        };
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(Arc::new(server), listener, stop.clone()));
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        peer.write_all(request.as_bytes()).await.unwrap();
+        let dropped = timeout(Duration::from_secs(60), dropped).await;
+        assert!(dropped.unwrap().is_err(), "nothing is sent there");
+        stop.cancel();
+        serving.await.unwrap();
     }
 }

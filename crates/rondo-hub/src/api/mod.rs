@@ -276,6 +276,10 @@ impl Channel for Api {
         self.serve(listener, inbox, stop).await
     }
 
+    async fn tell_unnoted(&self, _: &ChatKey, _: String) {
+        // The answer to a request says that it was not taken.
+    }
+
     async fn send(&self, message: &Outgoing) -> Result<Receipt, SendError> {
         let later = |reason: String| SendError::Retry {
             after: None,

@@ -28,13 +28,9 @@ pub(super) async fn readiness(call: Call) -> Result<Response, ApiError> {
     if call.shared.stop.is_cancelled() {
         return Err(ApiError::later("the hub stops"));
     }
-    match call.shared.core()?.outbox.counts().await {
-        Ok(_) => Ok(Json(Readiness { is_ready: true }).into_response()),
-        Err(error) => {
-            tracing::warn!(%error, "the journal cannot be read");
-            Err(ApiError::later("the journal cannot be read"))
-        }
-    }
+    let ready = call.shared.core()?.try_storage().await;
+    ready.map_err(ApiError::later)?;
+    Ok(Json(Readiness { is_ready: true }).into_response())
 }
 
 pub(super) async fn openapi(_: Call) -> Result<Response, ApiError> {

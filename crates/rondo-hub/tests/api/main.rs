@@ -11,4 +11,5 @@ mod description;
 mod files;
 mod http;
 mod routes;
+mod shortage;
 mod world;

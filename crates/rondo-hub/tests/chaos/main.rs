@@ -10,6 +10,7 @@
 //!   button, and some set up timed work. Events come twice, late and in another order; the model is slow, fails, stalls and
 //!   breaks off; receipts are lost. The hub is killed, or told to stop, at moments that are chosen from what is seen of it.
 //! - `points.rs`: one conversation that loses power before and after each of its commits.
+//! - `disk.rs`: a disk that is full for a while.
 //! - `load.rs`: a thousand chats at once.
 //!
 //! Everything random follows from a seed, which is printed. Without arguments a little of all is tried; `--kills N` has
@@ -24,6 +25,7 @@
 )]
 
 mod case;
+mod disk;
 mod load;
 #[path = "../it/messenger.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
@@ -36,13 +38,14 @@ mod tally;
 mod victim;
 mod world;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tally::Tally;
 use tokio::runtime::Runtime;
 
 /// The tests of this program.
-const TESTS: [(&str, Test); 3] = [
+const TESTS: [(&str, Test); 4] = [
     (
         "whenever_the_hub_is_killed_everyone_is_answered_once",
         Test::Kills,
@@ -50,6 +53,10 @@ const TESTS: [(&str, Test); 3] = [
     (
         "at_whichever_commit_power_is_lost_everyone_is_answered_once",
         Test::Points,
+    ),
+    (
+        "on_a_full_disk_nothing_is_lost_and_people_are_told",
+        Test::FullDisk,
     ),
     ("what_is_wrong_is_told_by_the_exit_code", Test::ExitCode),
 ];
@@ -62,6 +69,7 @@ const BROKEN: &str = "--broken";
 enum Test {
     Kills,
     Points,
+    FullDisk,
     ExitCode,
 }
 
@@ -78,6 +86,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.as_slice() {
         [first, rest @ ..] if first == victim::ARGUMENT => return victim::run(rest),
+        [first, directory] if first == disk::ARGUMENT => {
+            return code(runtime().block_on(disk::on_it(Path::new(directory))));
+        }
         args if args.iter().any(|arg| arg == "--list") => {
             TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
             return ExitCode::SUCCESS;
@@ -124,6 +135,7 @@ fn is_sound((name, test): &(&str, Test), plan: &Plan) -> bool {
     match test {
         Test::Kills => runtime.block_on(cases(plan, &mut tally)),
         Test::Points => runtime.block_on(points::run(plan.all_points, plan.seed, &mut tally)),
+        Test::FullDisk => runtime.block_on(disk::run(&mut tally)),
         Test::ExitCode => broken_run(plan.seed, &mut tally),
     }
     runtime.shutdown_background();
@@ -131,7 +143,7 @@ fn is_sound((name, test): &(&str, Test), plan: &Plan) -> bool {
     let is_enough = match test {
         Test::Kills => tally.kills >= plan.kills,
         Test::Points => tally.kills > 0,
-        Test::ExitCode => true,
+        Test::FullDisk | Test::ExitCode => true,
     };
     let is_sound = tally.problems.is_empty() && is_enough;
     let word = if is_sound { "ok" } else { "FAILED" };

@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     pub(crate) repeats: u64,
     /// Messages that the hub says it sent again although they may have been there.
     pub(crate) doubts: u64,
+    /// Cases that are not possible here.
+    pub(crate) not_run: u64,
     pub(crate) slowest: Duration,
     pub(crate) took: Duration,
     pub(crate) problems: Vec<String>,
@@ -43,6 +45,7 @@ impl Tally {
         self.timed += other.timed;
         self.repeats += other.repeats;
         self.doubts += other.doubts;
+        self.not_run += other.not_run;
         self.slowest = self.slowest.max(other.slowest);
         self.problems.extend(other.problems);
     }
@@ -56,10 +59,11 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} cases, {} kills ({} with the power lost), {} stops; {} events, {} answered ({} put aside, {} in place of a \
+            "{} cases, {} not run, {} kills ({} with the power lost), {} stops; {} events, {} answered ({} put aside, {} in place of a \
              draft), {} timed; {} seen again, {} times sent again in doubt; all was answered {:.1} s after the last fault at \
              the latest; {:.0} s",
             self.cases,
+            self.not_run,
             self.kills,
             self.cuts,
             self.stops,

@@ -14,6 +14,7 @@ mod extending;
 mod messenger;
 mod people;
 mod restarting;
+mod shortage;
 mod timed;
 mod workspace;
 mod world;

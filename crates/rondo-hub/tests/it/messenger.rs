@@ -19,12 +19,16 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// The channel's name.
 pub(crate) const NAME: &str = "wire";
 /// The tests' patience: what takes longer has failed.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// How long the channel waits for other events where one could not be taken.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What the messenger tells of an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -365,20 +369,23 @@ impl Channel for WireChannel {
         let (read, mut write) = stream.into_split();
         put(&mut write, "\"receive\"").await.map_err(failed)?;
         let mut lines = BufReader::new(read).lines();
+        let mut refused = None;
         loop {
             let line = tokio::select! {
                 line = lines.next_line() => line.map_err(failed)?,
                 () = stop.cancelled() => return Ok(()),
+                // The next connection is sent what this one did not acknowledge.
+                () = sleep(AGAIN), if refused.is_some() => None,
             };
             let Some(line) = line else {
-                return Ok(());
+                return refused.map_or(Ok(()), Err);
             };
             let (place, event): (u64, Event) = serde_json::from_str(&line).unwrap();
             match inbox.push(inbound(event)).await {
                 Ok(_) | Err(InboxError::Full | InboxError::Malformed { .. }) => {
                     put(&mut write, &place.to_string()).await.map_err(failed)?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => refused = Some(error.into()),
             }
         }
     }

@@ -565,6 +565,11 @@ impl Actor {
             lent.sync();
         }
         match end {
+            Ok(TurnEnd::Done(outcome)) if self.is_end_unrecorded() => {
+                // By its records it was cut off, and whoever asked has no answer.
+                let message = outcome.error.map_or_else(String::new, |it| it.message);
+                self.not_started(run, &SetupError::new(SetupErrorKind::Other, message));
+            }
             Ok(TurnEnd::Done(outcome)) => {
                 if let Some(session) = &mut self.session {
                     session.finished(&outcome);
@@ -583,6 +588,13 @@ impl Actor {
             }
             Err(error) => self.not_started(run, &error),
         }
+    }
+
+    /// Returns whether the latest records are lost, for another reason than that the session has another owner now.
+    fn is_end_unrecorded(&self) -> bool {
+        let conversation = self.session.as_ref().and_then(Session::conversation);
+        let journal = conversation.map(|it| &it.journal);
+        journal.is_some_and(|it| it.has_failed() && !it.lost().is_cancelled())
     }
 
     async fn steer(&mut self, message: &QueuedMessage) {

@@ -1,0 +1,31 @@
+//! A journal that takes no records for a while.
+
+use crate::world::{World, gated, text};
+use rondo_testkit::Gate;
+
+/// Has records be refused, and nothing else.
+const REFUSES: &str = "CREATE TRIGGER refuses BEFORE INSERT ON records
+    BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END";
+
+#[tokio::test]
+async fn a_turn_whose_end_cannot_be_recorded_is_told_and_goes_on_once_it_can() {
+    let gate = Gate::new();
+    let world = World::new([gated("One.", &gate), text(&["One again."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "first");
+    // Its beginning is recorded by now.
+    world.model.request(0).await;
+    let journal = world.home.path().join("data/sessions/journal.db");
+    let journal = rusqlite::Connection::open(journal).unwrap();
+    journal.execute_batch(REFUSES).unwrap();
+    gate.open();
+    let told = world.messenger.until("ann", 1).await;
+    assert!(told[0].text.contains("waits"), "{}", told[0].text);
+    journal.execute_batch("DROP TRIGGER refuses").unwrap();
+    world
+        .messenger
+        .until_all(|it| it.texts("ann").contains(&"One again.".to_owned()))
+        .await;
+    hub.stop().await;
+    assert_eq!(world.model.requests().len(), 2);
+}
