@@ -48,6 +48,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-hub/src/api/limiter.rs",
             "crates/rondo-hub/src/hub.rs",
             "crates/rondo-hub/src/recovery.rs",
+            "crates/rondo-hub/src/shortage.rs",
             "crates/rondo-launch/",
             "crates/rondo-local/src/prompt_cache",
             "crates/rondo-otel/src/clock",
