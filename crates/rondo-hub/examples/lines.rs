@@ -86,7 +86,6 @@ impl Channel for Lines {
         Abilities {
             // Each reply has its key, so that the receiver knows one that comes again.
             delivery: Delivery::Key,
-            text_max: 64 << 10,
             drafts: false,
             typing: false,
             buttons: false,

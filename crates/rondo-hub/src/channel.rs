@@ -87,8 +87,6 @@ pub trait Channel: Send + Sync {
 pub struct Abilities {
     /// How a message that may have been sent is sent again.
     pub delivery: Delivery,
-    /// Characters of the longest message. The channel splits longer ones itself; the hub never does.
-    pub text_max: usize,
     /// Whether it shows parts of a reply while that is written.
     pub drafts: bool,
     /// Whether it shows that something is being written.

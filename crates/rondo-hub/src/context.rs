@@ -1,7 +1,7 @@
 //! What a turn's model reads before the history: the layers of the workspace, one block each.
 //!
 //! They hold neither the clock nor the sender, which ride on the messages, so they are equal byte for byte from turn to
-//! turn as long as the files are. What is private is read for the owner's private chats alone.
+//! turn as long as the files are, and, where they are cut to fit, as long as the estimate of tokens is. What is private is read for the owner's private chats alone.
 
 use crate::channel::{ChatKey, ChatKind};
 use crate::chats::{Chat, folder};

@@ -20,7 +20,7 @@ const APPLICATION_ID: u32 = 0x726e_646f;
 const STATEMENTS: usize = 64;
 
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
-/// the records, and are kept so that a list need not read them. `lost_after` is the last record of a
+/// the records, and are kept so that a list need not read them but for how the last turn stands. `lost_after` is the last record of a
 /// session whose end was cut off.
 const TABLES: &str = "
 CREATE TABLE sessions (

@@ -124,7 +124,8 @@ pub(crate) fn proxy(rules: &Rules) -> Result<Option<Arc<HostProxy>>> {
     Ok(Some(Arc::new(proxy)))
 }
 
-/// Returns what commands may reach that work in these directories, and put their caches into `scratch`.
+/// Returns what commands may reach that work in these directories, and put their caches into `scratch` where they write at
+/// all.
 ///
 /// # Errors
 /// When the settings contradict each other, or this system does not enforce a sandbox.
@@ -145,9 +146,14 @@ pub(crate) fn spec(
         .hint("`--sandbox off` runs them with everything that you may; docs/safety.md says what a sandbox needs")
     })?;
     refuse_home(home(settings), directories)?;
+    // What they leave there would be run by later commands, so those that write nothing have none.
+    let scratch = match mode {
+        SandboxMode::ReadOnly => None,
+        SandboxMode::WorkspaceWrite => scratch()?,
+    };
     Ok(Some(SandboxSpec {
         enforcement,
-        scratch: scratch()?,
+        scratch,
         ..reading(settings, mode, directories)
     }))
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// Each variable, and the name of its directory. The user's own caches are read-only in the sandbox: what a command
-/// puts into them would be run by others.
+/// Each variable, and the name of its directory. The user's own caches are at most read in the sandbox: what a command puts
+/// into them would be run by others. Cargo has no row: `CARGO_HOME` moves the user's registry and settings along with the
+/// cache, so its crates are read where they are (`HOME` in `roots.rs`).
 const CACHES: [(&str, &str); 8] = [
     ("XDG_CACHE_HOME", "cache"),
     ("npm_config_cache", "npm"),

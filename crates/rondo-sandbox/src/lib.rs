@@ -51,7 +51,8 @@ pub use system::Protection;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// It reads the readable and the writable roots, and writes nothing that is there when it has ended.
+    /// It reads the readable and the writable roots, and writes nothing that is there when it has ended, except in
+    /// [`SandboxSpec::scratch`] if it has one.
     ReadOnly,
     /// It writes the writable roots too, but for what is [`PROTECTED`] in them.
     WorkspaceWrite,
@@ -98,7 +99,7 @@ pub struct SandboxSpec {
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
     pub home: Option<PathBuf>,
     /// A directory for its caches, to which variables of its environment lead; absolute, and made where it is not
-    /// there. It may write it in each mode.
+    /// there. It may write it in each mode: whoever is to write nothing that lasts is given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<PathBuf>,
     /// What its sockets reach.

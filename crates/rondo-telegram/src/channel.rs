@@ -68,7 +68,6 @@ impl Channel for Telegram {
     fn abilities(&self) -> Abilities {
         Abilities {
             delivery: Delivery::Edit,
-            text_max: crate::render::TEXT_UNITS_MAX,
             drafts: self.settings.streaming != Streaming::Off,
             typing: true,
             buttons: true,

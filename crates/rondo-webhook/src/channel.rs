@@ -15,8 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The channel's name.
 pub const NAME: &str = "webhook";
-/// Bytes of the longest reply.
-const TEXT_MAX: usize = 1 << 20;
 
 /// The channel. Clones are the same channel.
 #[derive(Debug, Clone)]
@@ -85,7 +83,6 @@ impl Channel for Webhook {
     fn abilities(&self) -> Abilities {
         Abilities {
             delivery: Delivery::Key,
-            text_max: TEXT_MAX,
             drafts: false,
             typing: false,
             buttons: true,

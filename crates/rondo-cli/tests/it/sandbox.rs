@@ -117,9 +117,12 @@ async fn yolo_in_a_sandbox_stays_in_it() {
     }
     let env = TestEnv::new();
     let flags = ["--yolo", "--sandbox", "read-only"];
-    let (code, result) = result_of(&env, &flags, "touch made.txt; echo \"code $?\"").await;
+    let tries = "touch made.txt; echo \"code $?\"; echo \"caches in <$GOCACHE$XDG_CACHE_HOME>\"";
+    let (code, result) = result_of(&env, &flags, tries).await;
     assert_eq!(code, Some(0), "{result}");
     assert!(result.contains("code 1"), "{result}");
+    // What it leaves in a cache would be run by later commands.
+    assert!(result.contains("caches in <>"), "{result}");
     assert!(!env.project().join("made.txt").exists());
 }
 

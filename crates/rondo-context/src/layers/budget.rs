@@ -1,4 +1,4 @@
-//! Fits the layers into a number of tokens: the oldest history goes first.
+//! Fits the layers and the history into a number of tokens.
 
 use super::{Layer, LayerKind};
 
@@ -78,10 +78,11 @@ const CUT_NOTE: &str = "\n[cut: the context has no room for the rest]";
 impl TokenBudget {
     /// Fits the layers that precede the history, the history and the message.
     ///
-    /// `groups` are the sizes of the history's groups in bytes, the oldest first; a group is a user's message with all
-    /// that follows until the next, so calls stay with their results. The oldest groups are left out first. Tool
-    /// documentation, then skills, then memory are cut where these layers alone take more than three quarters of the
-    /// budget, however long the history is. The system prompt, the bootstrap and the message are never cut.
+    /// Tool documentation, then skills, then memory are cut where the layers alone take more than three quarters of the
+    /// budget, however long the history is. The system prompt, the bootstrap and the message are never cut. The history has
+    /// what is left: its oldest groups are left out. `groups` are their sizes in bytes, the oldest first; a group is a
+    /// user's message with all that follows until the next, so calls stay with their results. A host that bounds its
+    /// history otherwise passes none.
     #[must_use]
     pub fn fit(&self, layers: Vec<Layer>, groups: &[usize], message_bytes: usize) -> Fitted {
         let (layers, cut) = self.fit_layers(layers);

@@ -1,7 +1,7 @@
 //! The seven layers of a chat's context, from the files of its workspace.
 //!
 //! What precedes the history is equal byte for byte from turn to turn, so that prompt caches live: it holds
-//! neither a clock nor a sender, and how much of it is cut depends on the files and the budget alone.
+//! neither a clock nor a sender, and how much of it is cut depends on the files, the budget and the estimate of tokens alone.
 
 mod budget;
 

@@ -119,7 +119,7 @@ fn fingerprint(tool: &str, arguments: &str, outcome: &ToolOutcome) -> u64 {
 /// The bound on the question that a nudge repeats, in characters.
 const QUESTION_CHARS_MAX: usize = 500;
 
-/// The text that the model reads at [`Measure::Nudge`]. Small models lose the question under the results
+/// The text that the model reads at [`Measure::Nudge`] and [`Measure::Withhold`]. Small models lose the question under the results
 /// of their calls, so it is said again.
 pub(super) fn nudge_text(question: &str) -> String {
     let question: String = question.trim().chars().take(QUESTION_CHARS_MAX).collect();

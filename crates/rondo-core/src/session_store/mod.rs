@@ -77,7 +77,7 @@ pub fn check_id(session: &SessionId) -> Result<(), &'static str> {
     }
 }
 
-/// What is known of a session without reading its records.
+/// What is known of a session without reading its records, but for whether it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
     /// Its id.

@@ -61,8 +61,6 @@ use tokio_util::sync::CancellationToken;
 pub const NAME: &str = "api";
 /// The port that the API listens at where nothing else is configured, of loopback alone.
 pub const PORT: u16 = 7456;
-/// Bytes of the longest message that a chat is sent.
-const TEXT_MAX: usize = 1 << 20;
 
 /// How the API listens: the table `[hub.channels.api]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -244,7 +242,6 @@ impl Channel for Api {
     fn abilities(&self) -> Abilities {
         Abilities {
             delivery: Delivery::Key,
-            text_max: TEXT_MAX,
             drafts: false,
             typing: false,
             buttons: true,

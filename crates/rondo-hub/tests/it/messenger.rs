@@ -354,7 +354,6 @@ impl Channel for WireChannel {
     fn abilities(&self) -> Abilities {
         Abilities {
             delivery: self.delivery,
-            text_max: 4096,
             drafts: self.delivery == Delivery::Edit,
             typing: true,
             buttons: true,

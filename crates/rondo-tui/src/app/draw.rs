@@ -109,7 +109,7 @@ impl App {
             Layer::None | Layer::Find(_) => None,
             Layer::Help(from) => {
                 let inner = usize::from(area.width).saturating_sub(4);
-                let rows = help::rows(inner, &self.theme);
+                let rows = help::rows(&self.added.keys, inner, &self.theme);
                 *from = (*from).min(rows.len().saturating_sub(1));
                 let rows = rows.get(*from..).unwrap_or_default();
                 panel(buffer, area, &self.theme.focus, "keys · Esc closes", rows);

@@ -2,7 +2,7 @@
 
 use super::keys::{BINDINGS, spelled};
 use super::{App, Effect, Layer};
-use crate::text::{Piece, Row, Wrap, columns};
+use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;
 
@@ -26,28 +26,47 @@ impl App {
     }
 }
 
-/// Returns all keys with what they do, in rows of this width.
-pub(super) fn rows(width: usize, theme: &Theme) -> Vec<Row> {
+/// Returns all keys with what they do, the user's own before the screen's, in rows of this width.
+pub(super) fn rows(own: &[(String, String)], width: usize, theme: &Theme) -> Vec<Row> {
     let mut rows = Vec::new();
-    for binding in BINDINGS {
-        let keys = binding.keys.join(", ");
-        let is_long = columns(&keys) > KEYS_COLUMNS;
-        // Keys that are too many for their column have a row of their own.
-        let beside = match is_long {
-            true => "",
-            false => keys.as_str(),
-        };
-        if is_long {
-            rows.push(Row::of(keys.as_str(), theme.accent));
-        }
-        let gutter = |keys: &str| vec![Piece::new(format!("{keys:KEYS_COLUMNS$}  "), theme.accent)];
-        let wrap = Wrap {
-            first: gutter(beside),
-            rest: gutter(""),
-            ..Wrap::at(width)
-        };
-        rows.extend(wrap.lines(binding.does, theme.text));
+    for (key, line) in own {
+        let does = format!("enters `{line}` (your `init.lua`)");
+        rows.extend(described(
+            &clean::line(key),
+            &clean::line(&does),
+            width,
+            theme,
+        ));
     }
+    for binding in BINDINGS {
+        rows.extend(described(
+            &binding.keys.join(", "),
+            binding.does,
+            width,
+            theme,
+        ));
+    }
+    rows
+}
+
+fn described(keys: &str, does: &str, width: usize, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let is_long = columns(keys) > KEYS_COLUMNS;
+    // Keys that are too many for their column have a row of their own.
+    let beside = match is_long {
+        true => "",
+        false => keys,
+    };
+    if is_long {
+        rows.push(Row::of(keys, theme.accent));
+    }
+    let gutter = |keys: &str| vec![Piece::new(format!("{keys:KEYS_COLUMNS$}  "), theme.accent)];
+    let wrap = Wrap {
+        first: gutter(beside),
+        rest: gutter(""),
+        ..Wrap::at(width)
+    };
+    rows.extend(wrap.lines(does, theme.text));
     rows
 }
 
@@ -58,12 +77,15 @@ mod tests {
 
     #[test]
     fn every_word_of_the_help_is_shown_on_a_narrow_screen() {
-        let rows = rows(46, &Theme::of(Colours::None));
+        let own = [("ctrl-g".to_owned(), "/standup of yesterday".to_owned())];
+        let rows = rows(&own, 46, &Theme::of(Colours::None));
         let whole: Vec<String> = rows.iter().map(Row::whole).collect();
         assert!(whole.iter().all(|it| columns(it) <= 46), "{whole:?}");
         let text = crate::text::row::joined(&rows);
         for binding in BINDINGS {
             assert!(text.contains(binding.does), "{}", binding.does);
         }
+        assert!(whole[0].starts_with("ctrl-g"), "{whole:?}");
+        assert!(text.contains("enters `/standup of yesterday`"), "{text}");
     }
 }

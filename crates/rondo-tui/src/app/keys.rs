@@ -1,4 +1,4 @@
-//! The table of keys: bindings, the help panel and the hints of the footer follow from it.
+//! The table of the screen's keys: bindings, the help panel and the hints of the footer follow from it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -59,7 +59,7 @@ const fn bind(keys: &'static [&'static str], action: Action, does: &'static str)
     Binding { keys, action, does }
 }
 
-/// All keys of the input but those that edit the text.
+/// The screen's keys of the input, but for those that edit the text, vi's, and `?`.
 pub(crate) const BINDINGS: &[Binding] = &[
     bind(
         &["Enter"],

@@ -123,7 +123,8 @@ pub trait Program: Send + Sync + 'static {
 pub struct Added {
     /// Slash commands: their names without the slash, and what they do.
     pub commands: Vec<(String, String)>,
-    /// Keys, such as `ctrl-g`, `alt-x` or `f5`, and the lines that they enter. They come before the screen's own.
+    /// Keys, such as `ctrl-g`, `alt-x` or `f5`, and the lines that they enter. In the input they come
+    /// before the screen's own, but for `?` on an empty one and the key after Ctrl-X; one of a single character is none.
     pub keys: Vec<(String, String)>,
 }
 
