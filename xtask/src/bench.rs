@@ -76,6 +76,9 @@ pub(crate) struct Args {
     /// A llama.cpp server with the same weights, to compare the embedded model with
     #[arg(long, value_name = "URL", requires = "local")]
     reference: Option<String>,
+    /// The instructions that the embedded model computes with, such as `avx2`, instead of the processor's fastest
+    #[arg(long, requires = "local")]
+    instructions: Option<String>,
     /// The embedded model's weights, instead of the default's
     #[arg(long, value_name = "FILE", requires = "local")]
     weights: Option<PathBuf>,
@@ -180,6 +183,7 @@ fn local_model(args: &Args) -> Result<String> {
         rounds: args.rounds,
         weights: &weights,
         reference: args.reference.as_deref(),
+        instructions: args.instructions.as_deref(),
     })
 }
 
