@@ -1,17 +1,27 @@
-//! Shows a model what the working directory has to do with a question, before its first step: for small
-//! models, which choose commands badly and read well. Profiles ask for it with `look_first`.
+//! Shows a model what the working directory has to do with a question, before its first step, and which words do occur,
+//! after a search that found nothing: for small models, which choose commands badly and read well. Profiles ask for it
+//! with `look_first`.
 
 use async_trait::async_trait;
-use rondo_core::ports::{Gate, GateRequest, Interceptor, StepContext, StepDecision, Tool, Verdict};
+use rondo_core::ports::{
+    FinishedCall, Gate, GateRequest, Interceptor, ResultDecision, StepContext, StepDecision, Tool,
+    Verdict,
+};
 use rondo_core::redact::Secrets;
-use rondo_tools::{Overview, ReadFile, Workspace};
-use rondo_types::{CallId, Message, Role, ToolSpec};
+use rondo_exec::ExecTool;
+use rondo_tools::{Occurrences, Overview, ReadFile, Workspace};
+use rondo_types::{CallId, Message, Role, SessionId, ToolOutcome, ToolSpec, TurnId};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Looks at the working directory at the start of each turn.
+/// Programs that print lines which fit, and nothing where none does.
+const SEARCHES: [&str; 6] = ["grep", "egrep", "fgrep", "rg", "ag", "ack"];
+/// What stands in the place of no output.
+const NOTHING_FOUND: &str = "(no output: nothing was found)";
+
+/// Looks at the working directory at the start of each turn, and after a search that found nothing.
 ///
-/// The gate is asked about each file of which lines would be shown, as about a call of `read_file`; what
+/// The gate is asked about each file of which lines or words would be shown, as about a call of `read_file`; what
 /// it does not allow at once is not shown.
 pub(crate) struct LookFirst {
     workspace: Arc<Workspace>,
@@ -31,18 +41,58 @@ impl LookFirst {
         }
     }
 
-    async fn may_read(&self, step: &StepContext, path: &str) -> bool {
-        let request = GateRequest {
-            session: step.session.clone(),
-            turn: step.turn.clone(),
-            step: step.step,
-            call_id: CallId::new("look-first"),
-            spec: Arc::clone(&self.reading),
-            arguments: json!({"path": path}),
-            has_outside_text: false,
-        };
-        self.gate.check(&request).await == Verdict::Allow
+    /// Returns those of some files that may not be shown.
+    async fn hidden(&self, at: &Reading, files: Vec<String>) -> Vec<String> {
+        let mut hidden = Vec::new();
+        for file in files {
+            let request = GateRequest {
+                session: at.session.clone(),
+                turn: at.turn.clone(),
+                step: at.step,
+                call_id: at.call_id.clone(),
+                spec: Arc::clone(&self.reading),
+                arguments: json!({"path": file}),
+                has_outside_text: false,
+            };
+            if self.gate.check(&request).await != Verdict::Allow {
+                hidden.push(file);
+            }
+        }
+        hidden
     }
+}
+
+/// What files are shown for.
+struct Reading {
+    session: SessionId,
+    turn: TurnId,
+    step: u32,
+    call_id: CallId,
+}
+
+fn owned(files: Vec<&str>) -> Vec<String> {
+    files.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the command line of a call that searched and found nothing, and what it printed.
+fn fruitless(call: &FinishedCall) -> Option<(&str, &str)> {
+    let command = call.arguments.get("command")?.as_str()?;
+    let ToolOutcome::Ok(output) = &call.outcome else {
+        return None;
+    };
+    let printed = output.value.get("stdout")?.as_str()?.trim();
+    let code = output.value.get("exitCode")?.as_i64()?;
+    let searches = |part: &str| SEARCHES.contains(&part.split(' ').next().unwrap_or_default());
+    let mut parts = command.split(['|', ';', '&', '(']).map(str::trim);
+    // A search whose output another program reads ends as that one does, and `grep -q` is silent where it finds.
+    let found_nothing = match (code, printed) {
+        (1, "" | "0") | (0, "0") => true,
+        (0, "") => command.contains('|'),
+        _ => false,
+    };
+    let is_fruitless =
+        ExecTool::NAMES.contains(&call.tool.as_str()) && found_nothing && parts.any(searches);
+    is_fruitless.then_some((command, printed))
 }
 
 /// Returns what the user asked last.
@@ -69,17 +119,101 @@ impl Interceptor for LookFirst {
         let Ok(mut overview) = looked.await else {
             return StepDecision::Continue;
         };
-        let files: Vec<String> = overview
-            .shown_files()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        for file in files {
-            if !self.may_read(step, &file).await {
-                overview = overview.without(&file);
-            }
+        let at = Reading {
+            session: step.session.clone(),
+            turn: step.turn.clone(),
+            step: step.step,
+            call_id: CallId::new("look-first"),
+        };
+        for file in self.hidden(&at, owned(overview.shown_files())).await {
+            overview = overview.without(&file);
         }
         let text = self.secrets.text(overview.to_string());
         StepDecision::Add { text }
+    }
+
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
+    async fn after_tool(&self, call: &FinishedCall) -> ResultDecision {
+        let Some((command, printed)) = fruitless(call) else {
+            return ResultDecision::Keep;
+        };
+        let (workspace, command) = (Arc::clone(&self.workspace), command.to_owned());
+        let looked = tokio::task::spawn_blocking(move || Occurrences::of(&workspace, &command));
+        let Ok(mut occurrences) = looked.await else {
+            return ResultDecision::Keep;
+        };
+        let at = Reading {
+            session: call.session.clone(),
+            turn: call.turn.clone(),
+            // Nothing that the gate decides depends on it.
+            step: 1,
+            call_id: call.call_id.clone(),
+        };
+        for file in self.hidden(&at, owned(occurrences.shown_files())).await {
+            occurrences = occurrences.without(&file);
+        }
+        if occurrences.is_empty() {
+            return ResultDecision::Keep;
+        }
+        let printed = if printed.is_empty() {
+            NOTHING_FOUND
+        } else {
+            printed
+        };
+        let text = format!("{printed}\n{occurrences}");
+        ResultDecision::Rewrite {
+            text: self.secrets.text(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::ToolOutput;
+
+    fn finished(tool: &str, command: &str, stdout: &str, code: i64) -> FinishedCall {
+        FinishedCall {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            call_id: CallId::new("c"),
+            tool: tool.to_owned(),
+            arguments: json!({"command": command}),
+            outcome: ToolOutcome::Ok(ToolOutput {
+                value: json!({"stdout": stdout, "exitCode": code}),
+                ..ToolOutput::default()
+            }),
+            duration_ms: 1,
+        }
+    }
+
+    #[test]
+    fn a_search_that_found_nothing_is_told_from_others() {
+        for (command, stdout, code) in [
+            ("grep -rn pump .", "", 1),
+            ("grep -c pump a.txt", "0\n", 1),
+            ("cat a.txt | grep pump | wc -l", "0\n", 0),
+            ("cd notes && rg pump | head -n 3", "", 0),
+        ] {
+            let call = finished("exec", command, stdout, code);
+            assert_eq!(
+                fruitless(&call),
+                Some((command, stdout.trim())),
+                "{command}"
+            );
+        }
+        for (tool, command, stdout, code) in [
+            ("exec", "grep -rn pump .", "a.txt:1:pump\n", 0),
+            ("exec", "grep -q pump a.txt", "", 0),
+            ("exec", "grep pump nowhere.txt", "", 2),
+            ("exec", "test -e pump", "", 1),
+            ("exec", "wc -l < a.txt", "0\n", 0),
+            ("exec", "echo rg", "", 1),
+            ("list_globals", "grep pump a.txt", "", 1),
+        ] {
+            let call = finished(tool, command, stdout, code);
+            assert_eq!(fruitless(&call), None, "{command}");
+        }
     }
 }

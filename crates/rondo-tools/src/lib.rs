@@ -14,7 +14,8 @@
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
 //! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
-//! - [`Overview`]: what a small model is shown of a directory before a question.
+//! - [`Overview`], [`Occurrences`]: what a small model is shown of a directory before a question, and after a search that
+//!   found nothing.
 //! - [`skill_files`], [`SkillHead`], [`front_matter`]: finds the files of skills, and reads what they say of themselves.
 //! - [`context_files`]: the files of a chat assistant's workspace.
 
@@ -51,7 +52,7 @@ pub use instruction_files::{
     RepositoryInstructions, instruction_file, repository_instructions, repository_root,
 };
 pub use list::ListFiles;
-pub use overview::Overview;
+pub use overview::{Occurrences, Overview};
 pub use read::ReadFile;
 pub use search::SearchFiles;
 pub use skill_head::{SKILL_NAME_MAX, SkillHead, check_skill_name};

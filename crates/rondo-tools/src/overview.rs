@@ -4,38 +4,25 @@
 //! A small model chooses commands badly and reads well, so what a careful reader would look up first
 //! stands there already. All of it is bounded: in entries, files, bytes and time.
 
+mod looking;
+mod occurrences;
 mod rank;
 mod table;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use crate::blocking::Call;
-use crate::failure::Failure;
-use crate::walk::{Found, Walk};
-use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
+use crate::workspace::Workspace;
+use looking::{Listed, Seen, look};
+pub use occurrences::Occurrences;
 use rank::{Ranking, TextFile, Together, rank};
-use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// Entries that are looked at, levels of directories, and time that all of it may take.
-const VISITED_MAX: usize = 2_000;
-const DEPTH_MAX: usize = 4;
-const TIME_MAX: Duration = Duration::from_millis(150);
-/// Files that are read, bytes of one, and bytes of all.
-const READ_FILES_MAX: usize = 300;
-const FILE_BYTES_MAX: u64 = 64 << 10;
-const READ_BYTES_MAX: u64 = 2 << 20;
 /// Files of the directory itself that the listing names, directories below it, and files of each.
 const OWN_FILES_MAX: usize = 12;
 const DIRECTORIES_MAX: usize = 8;
 const FILES_OF_DIRECTORY_MAX: usize = 8;
-/// Characters of a path.
-const PATH_CHARS_MAX: usize = 80;
 /// Bytes up to which the file that fits best is shown whole.
 const WHOLE_BYTES_MAX: usize = 700;
 /// Lines of all files that are shown, characters of one, and characters of all that was found.
@@ -54,28 +41,15 @@ const COUNTING: [&str; 5] = ["how many", "how often", "count", "number of", "how
 const ABSENT_MAX: usize = 6;
 /// What follows what was found: small models run a command all the same.
 const ANSWER_NOW: &str = "(If <found> holds the answer, answer now.)";
-/// Bytes of `.git/HEAD`.
-const HEAD_BYTES_MAX: u64 = 512;
 
 /// What a question and a directory have in common. Its text is [`Display`](fmt::Display).
 #[derive(Debug, Default)]
 pub struct Overview {
-    branch: Option<String>,
-    /// The directory itself has the empty path.
-    directories: BTreeMap<String, Vec<Listed>>,
-    files: Vec<TextFile>,
+    seen: Seen,
     ranking: Ranking,
     counts: bool,
-    /// Whether all files were read, so that what was not found is not there.
-    is_whole: bool,
     /// Files that may not be shown.
     hidden: Vec<usize>,
-}
-
-#[derive(Debug)]
-struct Listed {
-    name: String,
-    lines: Option<usize>,
 }
 
 impl Overview {
@@ -83,24 +57,14 @@ impl Overview {
     /// links. Blocks for at most 150 milliseconds and one read.
     #[must_use]
     pub fn of(workspace: &Arc<Workspace>, question: &str) -> Self {
-        let call = Call::looking(workspace);
-        let words = words::words(question);
-        let mut looking = Looking {
-            started: Instant::now(),
-            visited: 0,
-            read_bytes: 0,
-            is_whole: true,
-            overview: Self::default(),
-        };
-        // What cannot be looked at is as good as empty: the model can still run commands.
-        let _ = looking.look(&call);
-        let is_whole = looking.is_whole;
-        let mut overview = looking.overview;
-        overview.is_whole = is_whole;
-        overview.ranking = rank(&words, &overview.files);
-        let question = question.to_lowercase();
-        overview.counts = COUNTING.iter().any(|it| question.contains(it));
-        overview
+        let seen = look(workspace);
+        let lower = question.to_lowercase();
+        Self {
+            ranking: rank(&words::words(question), &seen.files),
+            counts: COUNTING.iter().any(|it| lower.contains(it)),
+            hidden: Vec::new(),
+            seen,
+        }
     }
 
     /// Returns the files of which lines are shown, as `read_file` may name them.
@@ -117,14 +81,14 @@ impl Overview {
         let mut files: Vec<usize> = best.chain(hits).chain(together).collect();
         files.sort_unstable();
         files.dedup();
-        let path = |file: usize| Some(self.files.get(file)?.path.as_str());
+        let path = |file: usize| Some(self.seen.files.get(file)?.path.as_str());
         files.into_iter().filter_map(path).collect()
     }
 
     /// Has nothing of a file be shown but its name.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
-        let hidden = self.files.iter().position(|file| file.path == path);
+        let hidden = self.seen.files.iter().position(|file| file.path == path);
         self.hidden.extend(hidden);
         self
     }
@@ -135,7 +99,12 @@ impl Overview {
 
     /// Returns the file with most lines, the first of several, where there is more than one file.
     fn longest(&self) -> Option<&str> {
-        let mut files = self.files.iter().filter(|_| self.files.len() > 1).rev();
+        let mut files = self
+            .seen
+            .files
+            .iter()
+            .filter(|_| self.seen.files.len() > 1)
+            .rev();
         let lines = |file: &&TextFile| file.text.lines().count();
         let longest = files.by_ref().max_by_key(lines)?;
         Some(&longest.path)
@@ -145,7 +114,7 @@ impl Overview {
     fn found(&self) -> Vec<String> {
         let mut found = Lines::default();
         let best = self.ranking.best.filter(|file| self.may_show(*file));
-        let best = best.and_then(|file| Some((file, self.files.get(file)?)));
+        let best = best.and_then(|file| Some((file, self.seen.files.get(file)?)));
         let whole = best.filter(|(_, file)| is_short(&file.text));
         if let Some((_, file)) = whole {
             found.push(&format!("{}:", file.path));
@@ -162,7 +131,7 @@ impl Overview {
         }
         let whole = whole.map(|(file, _)| file);
         for (file, line) in self.likely_lines(whole) {
-            found.push_hit(self.files.get(file), line);
+            found.push_hit(self.seen.files.get(file), line);
         }
         for together in self.ranking.together.iter().take(TOGETHER_MAX) {
             if self.may_show(together.file) {
@@ -172,7 +141,7 @@ impl Overview {
         let absent = self.ranking.absent.iter().take(ABSENT_MAX);
         let absent: Vec<String> = absent.map(|word| format!("`{word}`")).collect();
         // Beside what was found it would read as if that did not count.
-        if !absent.is_empty() && found.lines.is_empty() && self.is_whole {
+        if !absent.is_empty() && found.lines.is_empty() && self.seen.is_whole {
             found.push(&format!("No file has {}", absent.join(", ")));
         }
         found.lines
@@ -194,7 +163,7 @@ impl Overview {
 
     /// Shows the lines of a file that have all words of its best one, and says how many there are.
     fn push_together(&self, together: &Together, whole: Option<usize>, found: &mut Lines) {
-        let Some(file) = self.files.get(together.file) else {
+        let Some(file) = self.seen.files.get(together.file) else {
             return;
         };
         let (lines, words) = (&together.lines, &together.words);
@@ -254,29 +223,29 @@ impl Lines {
     }
 }
 
-impl fmt::Display for Listed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.lines {
-            Some(lines) => write!(f, "{} ({lines} lines)", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "<files>")?;
-        if let Some(branch) = &self.branch {
+        if let Some(branch) = &self.seen.branch {
             writeln!(f, "(git repository, branch {branch})")?;
         }
-        let own = self.directories.get("").map_or(&[] as &[_], Vec::as_slice);
+        let own = self
+            .seen
+            .directories
+            .get("")
+            .map_or(&[] as &[_], Vec::as_slice);
         for file in own.iter().take(OWN_FILES_MAX) {
             writeln!(f, "{file}")?;
         }
         if own.len() > OWN_FILES_MAX {
             writeln!(f, "... and {} more files", own.len() - OWN_FILES_MAX)?;
         }
-        let below = || self.directories.iter().filter(|(path, _)| !path.is_empty());
+        let below = || {
+            self.seen
+                .directories
+                .iter()
+                .filter(|(path, _)| !path.is_empty())
+        };
         for (path, files) in below().take(DIRECTORIES_MAX) {
             let named = files
                 .iter()
@@ -304,97 +273,4 @@ impl fmt::Display for Overview {
         }
         Ok(())
     }
-}
-
-/// An overview that is being made, and what it has taken.
-struct Looking {
-    started: Instant,
-    visited: usize,
-    read_bytes: u64,
-    is_whole: bool,
-    overview: Overview,
-}
-
-impl Looking {
-    fn look(&mut self, call: &Call) -> Result<(), Failure> {
-        let place = call.workspace.locate(".", Access::Read)?;
-        self.overview.branch = branch(&place);
-        let walk = Walk {
-            place: &place,
-            glob: None,
-            depth: Some(DEPTH_MAX),
-            call,
-        };
-        walk.each(|found| {
-            self.visited += 1;
-            if found.metadata.is_file() {
-                self.take(&place, found);
-            } else if found.relative.components().count() >= DEPTH_MAX {
-                self.is_whole = false;
-            }
-            let goes_on = self.visited < VISITED_MAX && self.started.elapsed() < TIME_MAX;
-            if goes_on {
-                return Ok(ControlFlow::Continue(()));
-            }
-            self.is_whole = false;
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(())
-    }
-
-    fn take(&mut self, place: &WorkspacePath<'_>, found: &Found) {
-        let path = one_line(&place.show(&found.relative));
-        let text = self.read(place, found);
-        let lines = text.as_ref().map(|text| text.lines().count());
-        let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let listed = Listed {
-            name: name.to_owned(),
-            lines,
-        };
-        let directories = &mut self.overview.directories;
-        directories
-            .entry(directory.to_owned())
-            .or_default()
-            .push(listed);
-        let file = text.map(|text| TextFile { path, text });
-        self.overview.files.extend(file);
-    }
-
-    /// Reads a small text file, while there is room for one.
-    fn read(&mut self, place: &WorkspacePath<'_>, found: &Found) -> Option<String> {
-        let bytes = found.metadata.len();
-        let fits = bytes <= FILE_BYTES_MAX
-            && self.read_bytes + bytes <= READ_BYTES_MAX
-            && self.overview.files.len() < READ_FILES_MAX;
-        if !fits {
-            self.is_whole = false;
-            return None;
-        }
-        self.read_bytes += bytes;
-        read_text(place, &found.relative, FILE_BYTES_MAX)
-    }
-}
-
-fn read_text(place: &WorkspacePath<'_>, path: &std::path::Path, bytes_max: u64) -> Option<String> {
-    let (file, _) = open_regular(place.dir(), path, "").ok()?;
-    let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    (!text.contains('\0')).then_some(text)
-}
-
-/// Returns the branch that is checked out, where the directory is the top of a repository.
-fn branch(place: &WorkspacePath<'_>) -> Option<String> {
-    let head = read_text(place, std::path::Path::new(".git/HEAD"), HEAD_BYTES_MAX)?;
-    let head = head.trim();
-    Some(one_line(
-        head.strip_prefix("ref: refs/heads/").unwrap_or(head),
-    ))
-}
-
-fn one_line(path: &str) -> String {
-    let clean = path
-        .chars()
-        .map(|it| if it.is_control() { '?' } else { it });
-    clean.take(PATH_CHARS_MAX).collect()
 }

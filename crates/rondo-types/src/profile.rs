@@ -27,7 +27,8 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "is_off")]
     pub context: bool,
     /// Whether the model is shown, before its first step, which files the working directory has and what a
-    /// search for the question's words finds in them. For small models.
+    /// search for the question's words finds in them, and after a search of its own that finds nothing, which
+    /// of its words do occur. For small models.
     #[serde(default, skip_serializing_if = "is_off")]
     pub look_first: bool,
     /// Names of the tools on offer.

@@ -1,7 +1,7 @@
 //! The default model itself: no key, no configuration, no server, nothing scripted.
 
-use crate::harness::TestEnv;
-use serde_json::Value;
+use crate::harness::{TestEnv, calls, says, serve};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf";
@@ -40,4 +40,30 @@ async fn the_default_model_answers_after_a_call() {
     // processor, so no single answer is promised.
     assert_ne!(result["text"].as_str().unwrap().trim(), "", "{result}");
     assert!(result["tool_calls"].as_u64() > Some(0), "{result}");
+}
+
+#[tokio::test]
+async fn a_search_that_found_nothing_is_told_which_words_occur() {
+    let search = || {
+        let command = "grep -n 'lamps in March' sales.csv";
+        vec![calls("exec", &json!({ "command": command })), says("None.")]
+    };
+    let rule = "[[rule]]\ntool = \"read_file\"\ndecision = \"deny\"\n";
+    for (profile, rules, is_told) in [
+        ("local", "", true),
+        ("local", rule, false),
+        ("default", "", false),
+    ] {
+        let server = serve(search()).await;
+        let env = TestEnv::new();
+        env.write("sales.csv", "month,product,units\nMarch,lamp,58\n");
+        env.user_policy(rules);
+        let shown = env
+            .ask(&server, &["--yolo", "--profile", profile, "Any news?"])
+            .await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        let read = server.requests().pop().unwrap().json().to_string();
+        let told = "(Words that do occur: `lamp` in sales.csv, `March` in sales.csv)";
+        assert_eq!(read.contains(told), is_told, "{profile} {rules}: {read}");
+    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn write(dir: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {

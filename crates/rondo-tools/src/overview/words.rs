@@ -45,7 +45,8 @@ pub(super) fn words(question: &str) -> Vec<Word> {
     words
 }
 
-fn stem(word: &str) -> &str {
+/// Returns a word without its ending.
+pub(super) fn stem(word: &str) -> &str {
     if !word.chars().all(char::is_alphabetic) {
         return word;
     }
