@@ -11,6 +11,12 @@ use crate::vocabulary::Vocabulary;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The prompt that a text is embedded with. What its last token stands for says what the text is about; the mean
+/// of a text's own tokens says it far worse (`docs/memory.md` has the figures). The method is from Jiang and
+/// others, "Scaling Sentence Embeddings with Large Language Models", 2023.
+const BEFORE_TEXT: &str = "This sentence: \"";
+const BEHIND_TEXT: &str = "\" means in one word: \"";
+
 /// A network that computes one sequence of tokens, and can go back in it.
 ///
 /// All of it blocks: it is called on a thread of its own.
@@ -117,16 +123,25 @@ impl CpuEngine {
         })
     }
 
-    /// Returns a vector that stands for a text: the mean over its tokens of what the last layer makes
-    /// of them. It has as many numbers as the network is wide and is not of length one. What was
-    /// computed of a sequence stays as it is.
+    /// Returns a vector that stands for a text: what the last layer makes of the last token of a prompt
+    /// that asks for the text in one word. It has as many numbers as the network is wide and is not of
+    /// length one. Of a text that is longer than the context, the end is left out. What was computed of
+    /// a sequence stays as it is.
     ///
     /// # Errors
-    /// When the text has no tokens or more than the context holds.
+    /// When the context does not hold the prompt, or computing fails.
     pub fn embed(&self, text: &str) -> Result<Vec<f32>, LocalError> {
-        let tokens = self.vocabulary.encode(text)?;
+        let prompt = format!("{BEFORE_TEXT}{text}{BEHIND_TEXT}");
+        let mut tokens = self.vocabulary.encode(&prompt)?;
+        let behind = self.vocabulary.encode(BEHIND_TEXT)?.len();
+        let cut = self.context.saturating_sub(behind)..tokens.len().saturating_sub(behind);
+        if !cut.is_empty() {
+            tokens.drain(cut);
+        }
         self.check(tokens.len(), 0)?;
-        self.network.mean(&tokens)
+        let mut lanes = self.network.new_cache();
+        let states = self.network.states(&tokens, 0, &mut lanes)?;
+        Ok(self.network.last(&states))
     }
 
     /// Appends tokens and returns what is made of their states, having gone back where that fails.

@@ -14,6 +14,7 @@
 mod blocks;
 mod byte_level;
 mod cache;
+mod embedder;
 mod engine;
 mod error;
 mod fingerprint;
@@ -36,6 +37,7 @@ mod template;
 mod vocabulary;
 mod worker;
 
+pub use embedder::LocalEmbedder;
 pub use engine::{CpuEngine, Engine};
 pub use error::LocalError;
 pub use generation::PREFILL_CHUNK_TOKENS;

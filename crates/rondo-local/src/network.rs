@@ -118,36 +118,19 @@ impl Network {
     /// # Errors
     /// When the table of tokens cannot be computed with.
     pub(crate) fn logits(&self, states: &[f32]) -> Result<Vec<f32>, LocalError> {
-        let last = states.chunks_exact(self.shape.width).next_back();
-        let last = self.normed(last.unwrap_or_default());
+        let last = self.last(states);
         let mut logits = Vec::new();
         let products = &mut [&mut logits];
         self.kernels.multiply(&[&self.head], &last, products)?;
         Ok(logits)
     }
 
-    /// Computes `tokens` by themselves and returns the mean of what stands for each.
-    ///
-    /// # Errors
-    /// When a token is not in the table.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a context has far fewer tokens than a float counts exactly"
-    )]
-    pub(crate) fn mean(&self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
-        let states = self.states(tokens, 0, &mut self.new_cache())?;
-        let mut mean = vec![0.0; self.shape.width];
-        for row in self.normed(&states).chunks_exact(self.shape.width) {
-            add(&mut mean, row);
-        }
-        let share = (tokens.len().max(1) as f32).recip();
-        mean.iter_mut().for_each(|number| *number *= share);
-        Ok(mean)
-    }
-
-    fn normed(&self, rows: &[f32]) -> Vec<f32> {
+    /// Returns what the last of some tokens stands for, whose [`states`](Self::states) these are.
+    pub(crate) fn last(&self, states: &[f32]) -> Vec<f32> {
+        let last = states.chunks_exact(self.shape.width).next_back();
         let mut normed = Vec::new();
-        normalise(rows, &self.norm, self.shape.norm_epsilon, &mut normed);
+        let epsilon = self.shape.norm_epsilon;
+        normalise(last.unwrap_or_default(), &self.norm, epsilon, &mut normed);
         normed
     }
 

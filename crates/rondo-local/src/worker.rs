@@ -223,7 +223,7 @@ fn count(tokens: usize) -> u64 {
     u64::try_from(tokens).unwrap_or(u64::MAX)
 }
 
-fn model_error(error: &LocalError) -> ModelError {
+pub(crate) fn model_error(error: &LocalError) -> ModelError {
     let class = match error {
         LocalError::Read { .. } => ErrorClass::NotFound,
         LocalError::Format { .. } => ErrorClass::BadRequest,

@@ -1,11 +1,11 @@
 //! One search: the index brought up to the files, the query embedded where there is a model for it, and both ranked.
 
 use crate::error::MemoryError;
-use crate::index::{Query, Ranked, Terms, Vectors};
+use crate::index::{Index, Query, QueryVector, Ranked, Terms, Vectors};
 use crate::memories::Memories;
 use crate::notes::Memory;
 use rondo_core::ports::{Embedder, EmbeddingUse};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -15,10 +15,10 @@ pub const RESULTS_MAX: usize = 20;
 pub const QUERY_BYTES_MAX: usize = 1 << 10;
 /// The bound on texts that a search embeds which had no vector yet; those beyond follow with the next searches.
 const EMBEDDED_MAX: usize = 256;
-/// The bound on texts of one request, and on the bytes of one text; the rest of a longer one is not embedded.
-const TEXTS_MAX: usize = 64;
+/// The bound on the bytes of one text; the rest of a longer one is not embedded.
 const TEXT_BYTES_MAX: usize = 4 << 10;
-/// How long vectors are waited for; without them, words alone count.
+/// How long vectors are waited for, that of the query and those of memories together. Without the first, words alone
+/// count; of the others, those that are there.
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A memory that was found.
@@ -62,23 +62,10 @@ impl Memories {
         let mut notes = self.blocking(|memories| memories.refresh()).await?;
         let vector = match &self.embedder {
             None => None,
-            Some(embedder) => {
-                let embedded = timeout(EMBEDDING_TIMEOUT, self.embed(embedder, query)).await;
-                let embedded = embedded.unwrap_or_else(|_| {
-                    Err(format!("no vectors came within {EMBEDDING_TIMEOUT:?}"))
-                });
-                embedded.map_err(|problem| notes.push(problem)).ok()
-            }
+            Some(embedder) => self.vectors(embedder, query, &mut notes).await,
         };
-        let model = self
-            .embedder
-            .as_ref()
-            .map(|it| it.name())
-            .unwrap_or_default();
         let limit = limit.clamp(1, RESULTS_MAX);
         let ranked = self.blocking(move |memories| {
-            let vector = vector.as_deref().map(|vector| (model.as_str(), vector));
-            let terms = &terms;
             memories.ranked(&Query {
                 terms,
                 vector,
@@ -98,55 +85,79 @@ impl Memories {
     /// Brings the index up to the files. Returns what was not read, and why.
     pub(crate) fn refresh(&self) -> Result<Vec<String>, MemoryError> {
         let folders: Vec<_> = self.folders().collect();
-        self.index
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .refresh(&folders)
+        self.index().refresh(&folders)
     }
 
-    fn ranked(&self, query: &Query<'_>) -> Result<Vec<Ranked>, MemoryError> {
+    fn ranked(&self, query: &Query) -> Result<Vec<Ranked>, MemoryError> {
         let folders: Vec<_> = self.folders().collect();
-        self.index
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .search(&folders, query)
+        self.index().search(&folders, query)
     }
 
-    /// Embeds texts that have no vector yet, and then the query.
-    async fn embed(&self, embedder: &Arc<dyn Embedder>, query: &str) -> Result<Vec<f32>, String> {
-        let model = embedder.name();
-        let failed = |err: MemoryError| err.line();
-        let of = model.clone();
-        let pending = self.blocking(move |memories| {
-            let folders: Vec<_> = memories.folders().collect();
-            let mut index = memories
-                .index
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            index.pending(&folders, &of, EMBEDDED_MAX)
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the query's vector, and makes those that memories still lack, as far as the time goes.
+    async fn vectors(
+        &self,
+        embedder: &Arc<dyn Embedder>,
+        query: &str,
+        notes: &mut Vec<String>,
+    ) -> Option<QueryVector> {
+        let mut numbers = None;
+        let made = timeout(EMBEDDING_TIMEOUT, async {
+            numbers = Some(self.embed_query(embedder, query).await?);
+            self.embed_pending(embedder).await
         });
-        let pending = pending.await.map_err(failed)?;
-        for chunk in pending.chunks(TEXTS_MAX) {
-            let texts: Vec<String> = chunk.iter().map(|it| self.sendable(&it.text)).collect();
-            let vectors = embedded(embedder, &texts, EmbeddingUse::Stored).await?;
-            let contents = chunk.iter().map(|it| it.content.clone());
-            let vectors: Vectors = contents.zip(vectors).collect();
-            let of = model.clone();
-            let kept = self.blocking(move |memories| {
-                let mut index = memories
-                    .index
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                index.keep(&of, &vectors)
-            });
-            kept.await.map_err(failed)?;
-        }
+        let made = made.await.unwrap_or_else(|_| {
+            Err(match &numbers {
+                None => format!("no vectors came within {EMBEDDING_TIMEOUT:?}"),
+                Some(_) => format!(
+                    "not all memories got vectors within {EMBEDDING_TIMEOUT:?}; the next searches make the others"
+                ),
+            })
+        });
+        notes.extend(made.err());
+        Some(QueryVector {
+            model: embedder.name(),
+            numbers: numbers?,
+            weight: embedder.weight(),
+        })
+    }
+
+    async fn embed_query(
+        &self,
+        embedder: &Arc<dyn Embedder>,
+        query: &str,
+    ) -> Result<Vec<f32>, String> {
         let query = [self.sendable(query)];
         let vectors = embedded(embedder, &query, EmbeddingUse::Query).await?;
         vectors
             .into_iter()
             .next()
             .ok_or_else(|| "no vector came for the query".to_owned())
+    }
+
+    /// Embeds texts that have no vector yet, and keeps the vectors of each request.
+    async fn embed_pending(&self, embedder: &Arc<dyn Embedder>) -> Result<(), String> {
+        let model = embedder.name();
+        let failed = |err: MemoryError| err.line();
+        let of = model.clone();
+        let pending = self.blocking(move |memories| {
+            let folders: Vec<_> = memories.folders().collect();
+            memories.index().pending(&folders, &of, EMBEDDED_MAX)
+        });
+        let pending = pending.await.map_err(failed)?;
+        for chunk in pending.chunks(embedder.texts_max().max(1)) {
+            let texts: Vec<String> = chunk.iter().map(|it| self.sendable(&it.text)).collect();
+            let vectors = embedded(embedder, &texts, EmbeddingUse::Stored).await?;
+            let contents = chunk.iter().map(|it| it.content.clone());
+            let vectors: Vectors = contents.zip(vectors).collect();
+            let of = model.clone();
+            let kept = self.blocking(move |memories| memories.index().keep(&of, &vectors));
+            kept.await.map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Returns a text as it may be sent to a provider.

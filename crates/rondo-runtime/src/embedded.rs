@@ -1,4 +1,4 @@
-//! Builds the model port of the built-in model, from weights on this machine.
+//! Builds the ports of the built-in model, from weights on this machine.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -7,6 +7,9 @@ use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::weights::{FetchOptions, Store, Wanted, fetch, size};
 use rondo_core::Model;
+use rondo_core::ports::Embedder;
+#[cfg(feature = "local")]
+use rondo_types::{ErrorClass, ModelError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,12 +91,56 @@ pub fn model(
     _weights: PathBuf,
     _settings: &Settings,
 ) -> Result<Arc<dyn Model>> {
+    Err(no_engine(target))
+}
+
+#[cfg(not(feature = "local"))]
+fn no_engine(target: &ModelTarget) -> SetupError {
     let name = target.full_name();
-    Err(SetupError::new(
+    SetupError::new(
         SetupErrorKind::Config,
         format_args!("`{name}` cannot be asked: this build has no engine for local models"),
     )
-    .hint("build with the feature `local`, or ask a server with `-m provider/model`"))
+    .hint("build with the feature `local`, or name the model of a server as `provider/model`")
+}
+
+/// Builds the port to a model on this machine that makes vectors. Its weights are looked for when vectors are
+/// wanted, and never downloaded: no search waits for a gigabyte.
+///
+/// # Errors
+/// When this build has no engine.
+#[cfg(feature = "local")]
+pub(crate) fn embedder(
+    target: &ModelTarget,
+    wanted: &Wanted,
+    settings: &Settings,
+) -> Result<Arc<dyn Embedder>> {
+    let (wanted, store) = (wanted.clone(), Store::of(settings));
+    let find = move || store.find(&wanted).ok_or_else(|| missing(&wanted));
+    let embedder = rondo_local::LocalEmbedder::new(target.full_name(), find);
+    Ok(Arc::new(embedder))
+}
+
+#[cfg(feature = "local")]
+fn missing(wanted: &Wanted) -> ModelError {
+    let message = match wanted {
+        Wanted::File(path) => format!("there is no file `{}`", path.display()),
+        Wanted::Known(_) | Wanted::Hub { .. } => format!(
+            "its weights are not here; `rondo models pull {}` fetches them",
+            wanted.name()
+        ),
+    };
+    ModelError::new(ErrorClass::NotFound, message)
+}
+
+/// Fails: this build does not include the engine.
+#[cfg(not(feature = "local"))]
+pub(crate) fn embedder(
+    target: &ModelTarget,
+    _wanted: &Wanted,
+    _settings: &Settings,
+) -> Result<Arc<dyn Embedder>> {
+    Err(no_engine(target))
 }
 
 /// Builds a fallback model. Its weights must be on this machine, since a fallback does not wait for a

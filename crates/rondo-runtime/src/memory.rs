@@ -1,5 +1,6 @@
 //! Where the memories of a session are, how they are searched, and what a session is shown when it begins.
 
+use crate::embedded;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::paths::Paths;
 use crate::project;
@@ -30,7 +31,7 @@ const INDEX_OF_WORKSPACE: &str = "memory/.index.db";
 /// Returns the memories of the user, of the project that the working directory is in, and of a session's chat.
 ///
 /// # Errors
-/// When `embedding_model` names no known provider, or one of its own weights.
+/// When `embedding_model` names no known provider, or weights that this build has no engine for.
 pub fn memories(
     settings: &Settings,
     secrets: &Secrets,
@@ -56,7 +57,7 @@ pub(crate) use rondo_memory::SEARCH_MEMORY;
 /// Returns the memories that are kept in a chat assistant's workspace, and of a session's chat.
 ///
 /// # Errors
-/// When `embedding_model` names no known provider, or one of its own weights.
+/// When `embedding_model` names no known provider, or weights that this build has no engine for.
 pub fn of_workspace(
     directory: &Path,
     settings: &Settings,
@@ -229,12 +230,8 @@ fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>> {
         return Ok(None);
     };
     let target = ModelTarget::named(name, settings)?;
-    if target.weights.is_some() {
-        let message =
-            format_args!("`embedding_model = \"{name}\"`: weights that run here make no vectors");
-        return Err(SetupError::new(SetupErrorKind::Config, message).hint(
-            "name a model of a provider, such as `openai/text-embedding-3-small` or `ollama/nomic-embed-text`",
-        ));
+    if let Some(wanted) = &target.weights {
+        return embedded::embedder(&target, wanted, settings).map(Some);
     }
     Ok(Some(Arc::new(ProviderEmbedder {
         name: target.full_name(),

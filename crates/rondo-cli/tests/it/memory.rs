@@ -253,11 +253,11 @@ async fn a_providers_vectors_find_what_shares_no_word() {
     let env = TestEnv::new().var("RONDO_EMBEDDING_MODEL", "mine/vectors");
     let vector = |index: u8, of: [f64; 2]| json!({"index": index, "embedding": of});
     let server = Server::start([
+        rondo_testkit::Response::json(200, &json!({"data": [vector(0, [0.9, 0.1])]})),
         rondo_testkit::Response::json(
             200,
             &json!({"data": [vector(0, [0.0, 1.0]), vector(1, [1.0, 0.0])]}),
         ),
-        rondo_testkit::Response::json(200, &json!({"data": [vector(0, [0.9, 0.1])]})),
         rondo_testkit::Response::json(500, &json!({"error": {"message": "broken"}})),
     ])
     .await;
@@ -271,7 +271,7 @@ async fn a_providers_vectors_find_what_shares_no_word() {
         .run(&["memory", "search", "--json", "-n", "1", "kitten"])
         .await;
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
-    let sent = server.requests()[0].json();
+    let sent = server.requests()[1].json();
     let nearest = if sent["input"][1] == "The cat is called Mia." {
         "Mia"
     } else {
@@ -284,6 +284,71 @@ async fn a_providers_vectors_find_what_shares_no_word() {
     let broken = env.run(&["memory", "search", "cat"]).await;
     assert!(broken.stdout.contains("Mia"), "{broken:?}");
     assert!(broken.stderr.contains("made no vectors"), "{broken:?}");
+}
+
+/// Weights of random numbers, of the family of the model in the box.
+const WEIGHTS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../rondo-local/tests/reference/tiny-qwen2.gguf"
+);
+
+/// Returns the model and the dimension of each vector in the index.
+fn vectors(env: &TestEnv) -> Vec<(String, u32)> {
+    let index = env.home().join(".cache/rondo/memory/index.db");
+    let index = rusqlite::Connection::open(index).unwrap();
+    let mut rows = index
+        .prepare("SELECT model, dimension FROM vectors WHERE length(vector) = 4 * dimension")
+        .unwrap();
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn weights_that_run_here_make_vectors_without_a_key() {
+    let model = format!("local/{WEIGHTS}");
+    let env = TestEnv::new().var("RONDO_EMBEDDING_MODEL", &model);
+    env.run(&["memory", "add", "The cat is called Mia."]).await;
+    env.run(&["memory", "add", "The car is blue."]).await;
+    let found = env.run(&["memory", "search", "cat"]).await;
+    assert_eq!(
+        (found.code, found.stderr.as_str()),
+        (Some(0), ""),
+        "{found:?}"
+    );
+    let found: Vec<&str> = found.stdout.lines().collect();
+    // What has the word is first, and what has only a vector is there.
+    assert!(
+        found[0].contains("Mia") && found[1].contains("blue"),
+        "{found:?}"
+    );
+    let kept = vectors(&env);
+    assert!(
+        kept.iter().all(|it| *it == (model.clone(), kept[0].1)),
+        "{kept:?}"
+    );
+    assert_eq!(kept.len(), 2);
+}
+
+#[tokio::test]
+async fn without_the_weights_words_are_searched_and_a_note_says_how_to_have_them() {
+    for (model, says) in [
+        (
+            "local/qwen2.5-coder-0.5b",
+            "`rondo models pull qwen2.5-coder-0.5b` fetches them",
+        ),
+        ("local/nowhere.gguf", "there is no file `nowhere.gguf`"),
+    ] {
+        let env = TestEnv::new().var("RONDO_EMBEDDING_MODEL", model);
+        env.run(&["memory", "add", "The cat is called Mia."]).await;
+        let found = env.run(&["memory", "search", "cat"]).await;
+        assert_eq!(found.code, Some(0), "{found:?}");
+        assert!(found.stdout.contains("Mia"), "{found:?}");
+        let note = format!("`{model}` made no vectors");
+        assert!(
+            found.stderr.contains(&note) && found.stderr.contains(says),
+            "{found:?}"
+        );
+    }
 }
 
 #[tokio::test]

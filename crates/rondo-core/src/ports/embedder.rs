@@ -18,6 +18,16 @@ pub trait Embedder: Send + Sync {
     /// Returns its name as `provider/model`. Vectors of models with different names are never compared.
     fn name(&self) -> String;
 
+    /// Returns how much a rank by its vectors counts beside one by words, which counts 1.
+    fn weight(&self) -> f64 {
+        1.0
+    }
+
+    /// Returns how many texts a request may have, at least 1. The vectors of one request are kept before the next.
+    fn texts_max(&self) -> usize {
+        64
+    }
+
     /// Returns one vector for each text, in order, all of the same length.
     ///
     /// # Errors

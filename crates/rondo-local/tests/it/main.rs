@@ -9,6 +9,7 @@
 )]
 
 mod constrained;
+mod embedding;
 mod model;
 mod reference;
 mod reuse;

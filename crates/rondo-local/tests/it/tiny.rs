@@ -25,7 +25,7 @@ fn recorded() -> BTreeMap<String, Vec<Recorded>> {
     serde_json::from_str(RECORDED).unwrap()
 }
 
-fn file(family: &str) -> PathBuf {
+pub(crate) fn file(family: &str) -> PathBuf {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
     PathBuf::from(here).join(format!("tiny-{family}.gguf"))
 }

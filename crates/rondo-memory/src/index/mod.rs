@@ -31,11 +31,10 @@ use vectors::Quantised;
 /// How many memories of each list take part in the ranking.
 pub(crate) const CANDIDATES_MAX: usize = 64;
 
-/// The weights of the lists. They were chosen on one half of the questions in `tests/recall`, which measures the other.
+/// The weights of the lists of words; the model of vectors says what theirs is. They were chosen on one half of the questions in `tests/recall`, which measures the other.
 pub(crate) const WORDS_WEIGHT: f64 = 1.0;
 pub(crate) const PARTS_WEIGHT: f64 = 0.5;
 pub(crate) const SHORT_WEIGHT: f64 = 0.7;
-pub(crate) const VECTORS_WEIGHT: f64 = 1.0;
 
 /// The index. Made when it is first used.
 #[derive(Debug)]
@@ -53,10 +52,18 @@ pub(crate) struct Ranked {
 }
 
 /// What is searched for.
-pub(crate) struct Query<'a> {
-    pub(crate) terms: &'a Terms,
-    pub(crate) vector: Option<(&'a str, &'a [f32])>,
+pub(crate) struct Query {
+    pub(crate) terms: Terms,
+    pub(crate) vector: Option<QueryVector>,
     pub(crate) limit: usize,
+}
+
+/// The vector of what is searched for.
+pub(crate) struct QueryVector {
+    pub(crate) model: String,
+    pub(crate) numbers: Vec<f32>,
+    /// How much the ranks by it count.
+    pub(crate) weight: f64,
 }
 
 impl Index {
@@ -103,28 +110,29 @@ impl Index {
     pub(crate) fn search(
         &mut self,
         folders: &[&Folder],
-        query: &Query<'_>,
+        query: &Query,
     ) -> Result<Vec<Ranked>, MemoryError> {
         self.with(|connection, quantised| {
             let ids = sync::folder_ids(connection, folders)?;
             let mut lists = vec![
                 (
                     WORDS_WEIGHT,
-                    words::by_words(connection, &ids, query.terms)?,
+                    words::by_words(connection, &ids, &query.terms)?,
                 ),
                 (
                     PARTS_WEIGHT,
-                    words::by_parts(connection, &ids, query.terms)?,
+                    words::by_parts(connection, &ids, &query.terms)?,
                 ),
                 (
                     SHORT_WEIGHT,
-                    words::by_short_parts(connection, &ids, query.terms)?,
+                    words::by_short_parts(connection, &ids, &query.terms)?,
                 ),
             ];
-            if let Some((model, vector)) = query.vector {
+            if let Some(vector) = &query.vector {
                 let bounds = (VECTORS_EXACT_MAX, VECTOR_ROWS_MAX);
-                let near = vectors::nearest(connection, quantised, &ids, model, vector, bounds)?;
-                lists.push((VECTORS_WEIGHT, near));
+                let QueryVector { model, numbers, .. } = vector;
+                let near = vectors::nearest(connection, quantised, &ids, model, numbers, bounds)?;
+                lists.push((vector.weight, near));
             }
             sync::memories(connection, &fuse(&lists), query.limit)
         })

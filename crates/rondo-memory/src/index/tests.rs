@@ -32,7 +32,7 @@ impl Scene {
         let terms = Terms::of(query);
         self.index.refresh(&[&self.folder]).unwrap();
         let query = Query {
-            terms: &terms,
+            terms,
             vector: None,
             limit: 5,
         };
