@@ -1,4 +1,4 @@
-//! Every exit code, in one place.
+//! Every exit code of Rondo's own, in one place; a script's own are `ScriptExit` in `commands/script`.
 
 use rondo_core::ports::{ProcessEnd, StoppedBy};
 use rondo_runtime::SetupErrorKind;
@@ -102,6 +102,28 @@ impl Stop {
 }
 
 impl Exit {
+    /// All of them.
+    const ALL: [Self; 18] = [
+        Self::Answer,
+        Self::Error,
+        Self::Usage,
+        Self::Degraded,
+        Self::Differs,
+        Self::Auth,
+        Self::Input,
+        Self::ApprovalNeeded,
+        Self::NoSession,
+        Self::SessionInUse,
+        Self::Parked,
+        Self::Config,
+        Self::Limit,
+        Self::Journal,
+        Self::Deadline,
+        Self::Interrupted,
+        Self::PipeClosed,
+        Self::Terminated,
+    ];
+
     /// Returns the number the process ends with.
     pub(crate) fn code(self) -> u8 {
         self as u8
@@ -109,24 +131,7 @@ impl Exit {
 
     /// Returns the one of a process that has ended; an error where it ended in another way.
     pub(crate) fn of_code(code: Option<i32>) -> Self {
-        let all = [
-            Self::Answer,
-            Self::Usage,
-            Self::Degraded,
-            Self::Auth,
-            Self::Input,
-            Self::ApprovalNeeded,
-            Self::NoSession,
-            Self::SessionInUse,
-            Self::Parked,
-            Self::Config,
-            Self::Limit,
-            Self::Journal,
-            Self::Deadline,
-            Self::Interrupted,
-            Self::Terminated,
-        ];
-        let found = all
+        let found = Self::ALL
             .into_iter()
             .find(|it| code == Some(i32::from(it.code())));
         found.unwrap_or(Self::Error)
@@ -263,6 +268,40 @@ mod tests {
     #[track_caller]
     fn check(outcome: &Outcome, circumstances: Circumstances, code: u8) {
         assert_eq!(Exit::of_outcome(outcome, circumstances).code(), code);
+    }
+
+    /// Each one, or the next is not in the list: the compiler says when one is missing here.
+    fn index(exit: Exit) -> usize {
+        match exit {
+            Exit::Answer => 0,
+            Exit::Error => 1,
+            Exit::Usage => 2,
+            Exit::Degraded => 3,
+            Exit::Differs => 4,
+            Exit::Auth => 5,
+            Exit::Input => 6,
+            Exit::ApprovalNeeded => 7,
+            Exit::NoSession => 8,
+            Exit::SessionInUse => 9,
+            Exit::Parked => 10,
+            Exit::Config => 11,
+            Exit::Limit => 12,
+            Exit::Journal => 13,
+            Exit::Deadline => 14,
+            Exit::Interrupted => 15,
+            Exit::PipeClosed => 16,
+            Exit::Terminated => 17,
+        }
+    }
+
+    #[test]
+    fn the_code_of_each_end_is_known_again() {
+        for (at, exit) in Exit::ALL.into_iter().enumerate() {
+            assert_eq!(index(exit), at);
+            assert_eq!(Exit::of_code(Some(i32::from(exit.code()))), exit);
+        }
+        assert_eq!(Exit::of_code(Some(99)), Exit::Error);
+        assert_eq!(Exit::of_code(None), Exit::Error);
     }
 
     #[test]

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 const AT_ONCE_MAX: usize = 32;
 /// How long sending one may take; after that it may or may not be there.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
-/// The pause after the first attempt that failed; it doubles with each.
+/// The pause after the first attempt that failed; it doubles with each up to [`PAUSE_MAX`]. There is no last one: a message
+/// is tried until its channel refuses it, or a person drops it.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause that the hub chooses itself.
 const PAUSE_MAX: Duration = Duration::from_mins(5);

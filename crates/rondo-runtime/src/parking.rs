@@ -26,7 +26,8 @@ pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
 const EXPIRY: &str = "expiry";
 
 /// Returns what answers a turn's questions by the setting `approval`: the host's own approver, a refusal, or a
-/// reply that the answer comes later. A turn waits where a budget is spent, unless the setting is `deny`.
+/// reply that the answer comes later. A turn waits where a budget is spent, unless the setting is `deny` or
+/// nothing of the session is kept.
 #[must_use]
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;

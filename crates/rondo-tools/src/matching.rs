@@ -1,4 +1,4 @@
-//! Finds the text that `edit_file` replaces.
+//! Finds the text that `edit_file` replaces, in a file that `edit.rs` has read.
 //!
 //! [`Edit::find`] alone decides what matches: the exact text, after its line ends were fitted to the
 //! file's. Everything else (places, count, the edited text) follows from it, except for

@@ -66,7 +66,7 @@ pub enum Reserved {
     Granted,
     /// There is not enough left for it.
     Spent {
-        /// What is spent, for people: "the 5 dollars of today are spent".
+        /// What is spent, for people, as a clause without a full stop: "the budget of 5 USD for today is spent".
         reason: String,
     },
 }

@@ -102,7 +102,7 @@ impl ToolDefinition {
         })
     }
 
-    /// Returns the description without what a person would not see.
+    /// Returns the beginning of the description, of at most [`DESCRIPTION_BYTES_MAX`], without what a person would not see.
     pub(crate) fn model_description(&self) -> String {
         let text = self.description.as_deref().or(self.title.as_deref());
         let text: String = text

@@ -145,7 +145,7 @@ fn started(
         }
         Command::Answer(args) => answer::run(*args, env, color, format, output),
         Command::Attach(args) => attach::run(&args, env, color, output),
-        // It has an exit code of its own.
+        // `start` has run it, since it ends with codes of its own.
         Command::Run(_) => Ok(Exit::Answer),
         Command::Repl(args) => interactive::run(*args, &env, color, verbose, output),
         Command::Fork(args) => fork::run(*args, env, color, format, output),
