@@ -5,7 +5,7 @@ use crate::answers::Answers;
 use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
-use crate::lookup::{Lookup, SettledNames};
+use crate::lookup::{Lookup, Settled};
 use crate::question::{question, shortened};
 use crate::rules::{Decision, PATH_ARGUMENT, Rules, names_tool};
 use crate::terms;
@@ -69,7 +69,7 @@ struct Judge {
     grants: Grants,
     /// What is allowed for ever, by the rules.
     granted: Grants,
-    settled: SettledNames,
+    settled: Settled,
 }
 
 /// The options of the gate.
@@ -278,7 +278,7 @@ impl StandardGate {
             granted: Grants::new(options.rules.grants().iter().cloned()),
             rules: options.rules,
             grants: options.grants,
-            settled: SettledNames::default(),
+            settled: Settled::default(),
         })))
     }
 

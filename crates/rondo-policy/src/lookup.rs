@@ -5,10 +5,10 @@ use crate::analysis::AllowedDirs;
 use crate::environment::CommandEnvironment;
 use crate::unix::{self, Way};
 use crate::workdir::Variables;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Variables that say where the shell is, which the hash of a call has by itself.
 const OF_PLACE: [&str; 6] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"];
@@ -60,62 +60,67 @@ pub(crate) struct Lookup<'a> {
     /// The variables; those of this process where there are none.
     pub(crate) variables: Option<&'a Variables>,
     pub(crate) dirs: &'a AllowedDirs,
-    pub(crate) settled: &'a SettledNames,
+    pub(crate) settled: &'a Settled,
 }
 
-/// The most names that are remembered.
-const NAMES_MAX: usize = 256;
+/// The most names that are remembered, and the most places.
+const SETTLED_MAX: usize = 256;
 
-/// Names of programs that a search path finds outside of the allowed directories, by directories that no link and
-/// nothing inside is a part of. They are not looked for again: whoever can change what lies there could put a program
-/// there that is not looked at either.
+/// Links, and where they lead.
+type Links = Vec<(PathBuf, PathBuf)>;
+
+/// What was found outside of the allowed directories with nothing inside them on its way, and is not looked for again but
+/// for its links: whoever can change what lies there could put a program or a library there that is not looked at either.
 #[derive(Debug, Default)]
-pub(crate) struct SettledNames(Mutex<Settled>);
+pub(crate) struct Settled(Mutex<Outside>);
 
 #[derive(Debug, Default)]
-struct Settled {
-    search_path: OsString,
-    /// Its directories that are so.
-    entries: HashSet<PathBuf>,
+struct Outside {
+    /// Of the search path, and of variables that name code; each with the links on its way.
+    places: HashMap<PathBuf, Links>,
+    /// Names of programs that the search path finds there, without links, and with only such places before.
     names: HashSet<String>,
+    search_path: OsString,
 }
 
-impl SettledNames {
+impl Settled {
     fn has(&self, search_path: &OsStr, name: &str) -> bool {
-        self.of(search_path, |it| it.names.contains(name))
+        let outside = self.outside();
+        outside.search_path == search_path && outside.names.contains(name)
     }
 
+    /// Adds a name. Those of another search path are forgotten.
     fn add(&self, search_path: &OsStr, name: &str) {
-        self.of(search_path, |it| {
-            if it.names.len() < NAMES_MAX {
-                it.names.insert(name.to_owned());
-            }
-        });
+        let mut outside = self.outside();
+        if outside.search_path != search_path {
+            outside.search_path = search_path.to_owned();
+            outside.names.clear();
+        }
+        if outside.names.len() < SETTLED_MAX {
+            outside.names.insert(name.to_owned());
+        }
     }
 
-    /// Returns whether a directory of the search path is known to be so, or is found to be.
-    fn has_entry(&self, search_path: &OsStr, entry: &Path, find: impl FnOnce() -> bool) -> bool {
-        if self.of(search_path, |it| it.entries.contains(entry)) {
-            return true;
+    /// Returns the links on the way to a place that is known to be outside, or is found to be.
+    fn links(&self, place: &Path, find: impl FnOnce() -> Option<Links>) -> Option<Links> {
+        let known = self.outside().places.get(place).cloned();
+        let leads = |(link, to): &(PathBuf, PathBuf)| link.read_link().is_ok_and(|it| it == *to);
+        if let Some(links) = known.filter(|links| links.iter().all(leads)) {
+            return Some(links);
         }
         // The disk may take its time, with which no other judgement has to wait.
-        let is_found = find();
-        if is_found {
-            self.of(search_path, |it| it.entries.insert(entry.to_owned()));
+        let found = find();
+        let mut outside = self.outside();
+        outside.places.remove(place);
+        let has_room = outside.places.len() < SETTLED_MAX;
+        if let Some(links) = found.clone().filter(|_| has_room) {
+            outside.places.insert(place.to_owned(), links);
         }
-        is_found
+        found
     }
 
-    /// Looks at what is settled for a search path, which replaces that for another one.
-    fn of<T>(&self, search_path: &OsStr, look: impl FnOnce(&mut Settled) -> T) -> T {
-        let mut settled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if settled.search_path != search_path {
-            *settled = Settled {
-                search_path: search_path.to_owned(),
-                ..Settled::default()
-            };
-        }
-        look(&mut settled)
+    fn outside(&self) -> MutexGuard<'_, Outside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,8 +175,12 @@ impl Lookup<'_> {
             if entry.is_relative() && moves {
                 return true;
             }
-            let is_plain = || entry.is_absolute() && self.is_plainly_outside(&entry);
-            is_settled &= self.settled.has_entry(&search_path, &entry, is_plain);
+            let links = || self.links_outside(&entry);
+            is_settled &= entry.is_absolute()
+                && self
+                    .settled
+                    .links(&entry, links)
+                    .is_some_and(|it| it.is_empty());
             let place = self.dirs.current().join(&entry);
             let found = place.join(name);
             // A link that leads nowhere, or what cannot be looked at, may be something later.
@@ -182,7 +191,8 @@ impl Lookup<'_> {
                 return true;
             }
             if found.is_file() {
-                if is_settled && self.is_plainly_outside(&found) {
+                let links = || self.links_outside(&found);
+                if is_settled && links().is_some_and(|it| it.is_empty()) {
                     self.settled.add(&search_path, name);
                 }
                 return false;
@@ -191,14 +201,24 @@ impl Lookup<'_> {
         false
     }
 
-    /// Returns whether an absolute path lies outside of the allowed directories with no link on its way, be it that
-    /// nothing is there.
-    fn is_plainly_outside(&self, path: &Path) -> bool {
-        match unix::way(Path::new("/"), path) {
-            Way::To(real) => real == path && !self.dirs.contains(&real),
-            Way::Ends(last) => path.starts_with(&last) && !self.dirs.contains(path),
+    /// Returns the links on an absolute path's way if it lies outside of the allowed directories with nothing inside them on
+    /// that way, be it that nothing is there.
+    fn links_outside(&self, path: &Path) -> Option<Links> {
+        let (mut is_outside, mut links) = (true, Links::new());
+        let way = unix::way_past(Path::new("/"), path, |at, target| {
+            is_outside &= !self.dirs.contains(at);
+            links.extend(target.map(|target| (at.to_owned(), target.to_owned())));
+        });
+        let ends_outside = match way {
+            Way::To(_) => true,
+            // What is not there yet may become a link, from which `..` leads anywhere.
+            Way::Ends(last) => {
+                let has_parents = path.components().any(|part| part == Component::ParentDir);
+                path.starts_with(&last) && !has_parents && !self.dirs.contains(path)
+            }
             Way::Differs | Way::Unknown => false,
-        }
+        };
+        (is_outside && ends_outside).then_some(links)
     }
 
     /// Returns whether a program, or its directory, is inside the allowed ones, by whatever links.
@@ -233,6 +253,10 @@ impl Lookup<'_> {
         if path.is_relative() {
             return true;
         }
+        let links = || self.links_outside(path);
+        if self.settled.links(path, links).is_some() {
+            return false;
+        }
         let nearest = path
             .ancestors()
             .find_map(|it| std::fs::canonicalize(it).ok());
@@ -244,13 +268,12 @@ impl Lookup<'_> {
         if let Some(value) = self.rules.set.get(name) {
             return Some(value.into());
         }
-        if self.rules.is_withheld(name) {
-            return None;
-        }
-        match self.variables {
+        let value = match self.variables {
             Some(variables) => variables.get(name).map(OsStr::to_owned),
             None => from_env(name),
-        }
+        };
+        // Most that are asked for are not there, which is sooner known than whether they are withheld.
+        value.filter(|_| !self.rules.is_withheld(name))
     }
 
     /// Returns the variables that commands get from the user's shell and that differ from this process's own, in the

@@ -38,6 +38,15 @@ pub(crate) enum Way {
 
 /// Follows a path from a directory, absolute, that has no links in it and does not differ between processes.
 pub(crate) fn way(directory: &Path, path: &Path) -> Way {
+    way_past(directory, path, |_, _| {})
+}
+
+/// As [`way`]; `sees` gets each file and directory on the way below the first one, and where it leads if it is a link.
+pub(crate) fn way_past(
+    directory: &Path,
+    path: &Path,
+    mut sees: impl FnMut(&Path, Option<&Path>),
+) -> Way {
     let owned = |part: Component<'_>| part.as_os_str().to_owned();
     let mut rest: VecDeque<OsString> = path.components().map(owned).collect();
     let mut at = directory.to_owned();
@@ -66,13 +75,17 @@ pub(crate) fn way(directory: &Path, path: &Path) -> Way {
         let target = match std::fs::read_link(&at) {
             Ok(target) => target,
             // It is there, and no link.
-            Err(err) if err.kind() == io::ErrorKind::InvalidInput => continue,
+            Err(err) if err.kind() == io::ErrorKind::InvalidInput => {
+                sees(&at, None);
+                continue;
+            }
             Err(err) if err.kind() == io::ErrorKind::NotFound && !is_of_link => {
                 at.pop();
                 return Way::Ends(at);
             }
             Err(_) => return Way::Unknown,
         };
+        sees(&at, Some(&target));
         links += 1;
         if links > LINKS_MAX {
             return Way::Unknown;

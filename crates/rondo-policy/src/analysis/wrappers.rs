@@ -546,7 +546,8 @@ pub(super) fn base(name: &str) -> &str {
 /// `python3.12` is `python`.
 pub(super) fn is_among(names: &[&str], base: &str) -> bool {
     let unversioned = base.trim_end_matches(|c: char| c.is_ascii_digit() || "._-".contains(c));
-    names.contains(&base) || (!unversioned.is_empty() && names.contains(&unversioned))
+    let has_version = !unversioned.is_empty() && unversioned.len() < base.len();
+    names.contains(&base) || (has_version && names.contains(&unversioned))
 }
 
 #[cfg(test)]

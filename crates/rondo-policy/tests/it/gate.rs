@@ -604,3 +604,37 @@ async fn a_program_that_was_found_outside_is_looked_for_again_where_the_workspac
     std::fs::write(bin.join("ls"), "").unwrap();
     assert_eq!(decision(), Decision::Ask);
 }
+
+/// Directories outside from which programs load libraries: by a link, and through a directory that is not there yet.
+#[tokio::test]
+async fn libraries_are_looked_for_again_where_their_directory_can_come_to_lead_into_the_workspace()
+{
+    let mut fixture = Fixture::new();
+    let place = tempfile::tempdir().unwrap();
+    let outside = std::fs::canonicalize(place.path()).unwrap();
+    let work = std::fs::canonicalize(fixture.work.path()).unwrap();
+    let workdir = Workdir::new(work.clone());
+    fixture.options.workdir = Some(workdir.clone());
+    let gate = StandardGate::new(fixture.options.clone()).unwrap();
+    let decision = |libraries: &std::path::Path| {
+        let variables = [
+            ("PATH", "/usr/bin".into()),
+            ("LD_LIBRARY_PATH", libraries.into()),
+        ];
+        let variables = variables.map(|(name, value): (_, OsString)| (OsString::from(name), value));
+        workdir.set_environment(variables.into_iter().collect());
+        gate.explain("exec", "ls").pop().unwrap().decision
+    };
+    let link = outside.join("link");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    assert_eq!(decision(&link), Decision::Allow);
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&work, &link).unwrap();
+    assert_eq!(decision(&link), Decision::Ask);
+    let (parent, name) = (work.parent().unwrap(), work.file_name().unwrap());
+    assert_eq!(outside.parent(), Some(parent));
+    let through = outside.join("later/../..").join(name);
+    assert_eq!(decision(&through), Decision::Allow);
+    std::fs::create_dir_all(outside.join("later")).unwrap();
+    assert_eq!(decision(&through), Decision::Ask);
+}
