@@ -116,6 +116,8 @@ struct Body {
 /// An instant that is waited for only where there is nothing else to do.
 struct Timer {
     at: Instant,
+    /// Whether what else runs had its turn since.
+    has_yielded: bool,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -123,11 +125,18 @@ impl Timer {
     fn after(duration: Duration) -> Self {
         Self {
             at: Instant::now() + duration,
+            has_yielded: false,
             sleep: None,
         }
     }
 
+    /// The end that is waited for is usually there already, and the connection's task is about to tell: to let it run costs
+    /// less than to set a timer.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !std::mem::replace(&mut self.has_yielded, true) && Instant::now() < self.at {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(self.at)));
@@ -266,7 +275,11 @@ impl Body {
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, ModelError>> {
         let piece = match (self.response.poll_chunk(cx), &mut self.end_by) {
-            (Poll::Ready(piece), _) => piece,
+            (Poll::Ready(piece), timer) => {
+                // More may follow it at once.
+                timer.iter_mut().for_each(|it| it.has_yielded = false);
+                piece
+            }
             (Poll::Pending, Some(timer)) => {
                 ready!(timer.poll(cx));
                 return Poll::Ready(self.conclude(pending));

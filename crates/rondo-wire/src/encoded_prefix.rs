@@ -14,7 +14,7 @@
 use crate::json::{Fields, Json};
 use crate::lowering::Notes;
 use crate::{LoweringNote, Quirks, Target};
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use rondo_types::{Message, ModelRequest, Origin};
 use std::sync::{Arc, Weak};
 
@@ -105,14 +105,17 @@ impl EncodedPrefix {
         if elements.is_empty() {
             return;
         }
-        // In place where the request before was sent and dropped; else a copy.
-        let mut list = BytesMut::from(std::mem::take(&mut self.list));
+        let mut more = Vec::new();
         for element in elements {
-            if !list.is_empty() {
-                list.put_u8(b',');
+            if !self.list.is_empty() || !more.is_empty() {
+                more.push(b',');
             }
-            element.write_to((&mut list).writer());
+            element.write_to(&mut more);
         }
+        // In place where the request before was sent and dropped; else a copy. At once: a list that is shared takes bytes
+        // one by one slowly.
+        let mut list = BytesMut::from(std::mem::take(&mut self.list));
+        list.extend_from_slice(&more);
         self.list = list.freeze();
     }
 

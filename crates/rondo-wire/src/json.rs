@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 
 /// A string field that may hold anything; numbers are read as their text.
@@ -87,7 +86,7 @@ impl<'a> Json<'a> {
     }
 
     /// Writes it as JSON text.
-    pub(crate) fn write_to(&self, out: impl io::Write) {
+    pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
         // Keys are strings, numbers are checked and memory takes all, so there is no way to fail; a
         // body that is cut off would be refused by any server.
         let _ = serde_json::to_writer(out, self);

@@ -4,6 +4,7 @@
 //! model request, a tool call, a question) all that happened so far is appended to the journal.
 //!
 //! # Layout
+//! - `alarm`: a timer for a limit that moves.
 //! - `ask`: questions about calls.
 //! - `intercept`: what the interceptors say of calls, results and steps.
 //! - `budgets`: what is reserved for a request before it is sent.
@@ -18,6 +19,7 @@
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
 
+mod alarm;
 mod ask;
 mod budgets;
 mod close;
@@ -51,6 +53,7 @@ use crate::ports::{
     MailId, Model, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
+use alarm::Alarm;
 use futures_util::FutureExt as _;
 use judge::Judge;
 use model_work::ModelWork;
@@ -167,6 +170,8 @@ struct Driver {
     /// Inputs that are known without waiting.
     ready: VecDeque<Input>,
     model: Option<ModelWork>,
+    /// For the limits of `model`; stays set for the next request.
+    alarm: Alarm,
     wait: Option<TimeMs>,
     /// Judgements, questions and tool calls under way.
     tasks: JoinSet<TaskEnd>,
@@ -204,12 +209,12 @@ impl Driver {
     ) -> Box<Self> {
         let equipment = equip::Equipment::begin(&mut setup);
         let (catalog, broken) = catalog(&setup);
+        // Inputs are large, and most turns never have two of them ready.
+        let mut ready = VecDeque::with_capacity(1);
+        ready.extend(broken.map(|error| Input::Fault { error }));
         Box::new(Self {
             machine: TurnMachine::new(turn_config(&setup)),
-            ready: broken
-                .map(|error| Input::Fault { error })
-                .into_iter()
-                .collect(),
+            ready,
             batch: RecordBatch::new(&setup),
             setup,
             equipment,
@@ -219,6 +224,7 @@ impl Driver {
             events,
             control,
             model: None,
+            alarm: Alarm::default(),
             wait: None,
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
@@ -386,7 +392,11 @@ impl Driver {
                 prompt,
                 until,
                 is_repeat,
-            } => Box::pin(self.ask(*call, prompt, (until, !is_repeat))).await,
+            } => {
+                // A turn that waits for a person is woken by nothing else.
+                self.alarm = Alarm::default();
+                Box::pin(self.ask(*call, prompt, (until, !is_repeat))).await;
+            }
             Action::EndCall { call, outcome } => self.ready.push_back(Input::ToolFinished {
                 call_id: call.call_id,
                 outcome,
@@ -565,6 +575,7 @@ impl Driver {
         let Self {
             control,
             model,
+            alarm,
             tasks,
             events,
             clock,
@@ -573,7 +584,7 @@ impl Driver {
         let (end, is_model, is_wait) = tokio::select! {
             biased;
             input = control.next(takes_steering) => (TaskEnd::Input(input), false, false),
-            input = model_work::next(model.as_mut(), events, clock) => (TaskEnd::Input(input), true, false),
+            input = model_work::next(model.as_mut(), alarm, events, clock) => (TaskEnd::Input(input), true, false),
             Some(ended) = tasks.join_next() => {
                 (ended.unwrap_or_else(|_| TaskEnd::Input(lost_task())), false, false)
             }

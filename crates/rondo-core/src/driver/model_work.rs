@@ -1,5 +1,6 @@
 //! One model request as a task: its timers, its queue, and its reply gathered event by event.
 
+use super::alarm::Alarm;
 use super::record_batch::ShownSoFar;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
@@ -10,7 +11,7 @@ use crate::ports::ModelStream;
 use futures_util::StreamExt as _;
 use rondo_types::{ErrorClass, EventBody, ModelError, ModelEvent, ModelInfo, TimeMs};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
 /// Stands in for "no bound" where the runtime wants an instant.
@@ -244,6 +245,7 @@ fn later(now: Instant, timeout: Duration) -> Instant {
 /// Cancel safe: what arrived is kept in the work.
 pub(super) async fn next(
     work: Option<&mut ModelWork>,
+    alarm: &mut Alarm,
     events: &EventSender,
     clock: &Clock,
 ) -> Input {
@@ -252,37 +254,51 @@ pub(super) async fn next(
     };
     // Around all of the wait, so that no piece of the reply pays for it.
     let span = work.span.clone();
-    ended(work, events, clock).instrument(span).await
+    ended(work, alarm, events, clock).instrument(span).await
 }
 
-async fn ended(work: &mut ModelWork, events: &EventSender, clock: &Clock) -> Input {
-    let input = whole(work, events, clock).await;
+async fn ended(
+    work: &mut ModelWork,
+    alarm: &mut Alarm,
+    events: &EventSender,
+    clock: &Clock,
+) -> Input {
+    let input = whole(work, alarm, events, clock).await;
     super::spans::note_end(&input, super::millis(work.started.elapsed()));
     input
 }
 
-async fn whole(work: &mut ModelWork, events: &EventSender, clock: &Clock) -> Input {
+async fn whole(
+    work: &mut ModelWork,
+    alarm: &mut Alarm,
+    events: &EventSender,
+    clock: &Clock,
+) -> Input {
     loop {
         let (limit, class) = work.limit();
-        match timeout_at(limit, super::guarded(work.stream.next())).await {
-            Err(_) => return work.timed_out(class),
-            Ok(Err(panic)) => {
+        let next = tokio::select! {
+            biased;
+            next = super::guarded(work.stream.next()) => next,
+            () = alarm.at(limit) => return work.timed_out(class),
+        };
+        match next {
+            Err(panic) => {
                 let message = format!("the model's port failed: {panic}");
                 return work.failed(ModelError::new(ErrorClass::Internal, message));
             }
-            Ok(Ok(None)) => {
+            Ok(None) => {
                 let reply = std::mem::take(&mut work.reply).finish();
                 return Input::Reply { reply };
             }
-            Ok(Ok(Some(Err(error)))) => return work.failed(error),
-            Ok(Ok(Some(Ok(event)))) => {
+            Ok(Some(Err(error))) => return work.failed(error),
+            Ok(Some(Ok(event))) => {
                 if let Some(input) = work.take(event, events, clock) {
                     return input;
                 }
             }
         }
         // A stream that always has more must not keep a cancel from being seen, nor outlive its
-        // bound, which `timeout_at` looks at only when the stream has nothing.
+        // bound, which is looked at above only when the stream has nothing.
         tokio::task::consume_budget().await;
         let over = work.queued_at.is_none() && clock.instant(clock.now()) >= work.end;
         if over {

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Guard {
     /// Fingerprints of call and result, with how often each came without progress since.
     seen: BTreeMap<u64, u32>,
+    /// Whether one of them came again since. State that was stored without this may have such.
+    #[serde(default = "yes")]
+    has_repeated: bool,
     withheld: BTreeSet<String>,
     pending: Measure,
 }
@@ -40,7 +43,9 @@ impl Guard {
     ) {
         let print = fingerprint(tool, arguments, outcome);
         if !self.seen.contains_key(&print) {
-            self.seen.values_mut().for_each(|count| *count = 0);
+            if std::mem::take(&mut self.has_repeated) {
+                self.seen.values_mut().for_each(|count| *count = 0);
+            }
             self.withheld.clear();
             self.seen.insert(print, 0);
             return;
@@ -50,6 +55,7 @@ impl Guard {
         }
         let count = self.seen.entry(print).or_default();
         *count += 1;
+        self.has_repeated = true;
         let reached = |threshold: u32| threshold > 0 && *count >= threshold;
         let measure = if reached(limits.stop_after) {
             Measure::Stop
@@ -83,6 +89,10 @@ impl Guard {
     pub(super) fn withholds_any(&self) -> bool {
         !self.withheld.is_empty()
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Returns what the model reads of an outcome: what else a call says of itself is no progress.

@@ -1,0 +1,72 @@
+//! A timer for a limit that moves.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer that is set anew only where it would ring too late.
+///
+/// To set a timer of the runtime costs a lock and often a system call, and a limit moves with each piece of a reply. One
+/// that moved away from the timer finds it ringing too early: then it is set for what is left.
+#[derive(Default)]
+pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Waits for an instant.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the timer stays set.
+    pub(super) async fn at(&mut self, instant: Instant) {
+        poll_fn(|cx| self.poll(instant, cx)).await;
+    }
+
+    fn poll(&mut self, instant: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(instant)));
+        if instant < timer.deadline() {
+            timer.as_mut().reset(instant);
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() >= instant {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(instant);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn it_rings_at_the_instant_wherever_that_moved_before() {
+        let mut alarm = Alarm::default();
+        let begun = Instant::now();
+        for (first, then) in [(5, 9), (9, 5), (5, 5)] {
+            let base = Instant::now();
+            tokio::select! {
+                biased;
+                () = alarm.at(base + first * SECOND) => panic!("rang at once"),
+                () = std::future::ready(()) => {}
+            }
+            alarm.at(base + then * SECOND).await;
+            let late = (base + then * SECOND).elapsed();
+            assert!(late < SECOND / 100, "{first} {then} {late:?}");
+        }
+        assert!(begun.elapsed() >= 19 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_instant_that_is_past_rings_at_once() {
+        let mut alarm = Alarm::default();
+        alarm.at(Instant::now() + SECOND).await;
+        let now = Instant::now();
+        alarm.at(now - SECOND / 2).await;
+        assert_eq!(now.elapsed(), Duration::ZERO);
+    }
+}
