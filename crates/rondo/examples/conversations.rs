@@ -13,6 +13,9 @@ use tokio::time::Instant;
 
 /// More steps than any measurement takes.
 const STEPS_MAX: u32 = 1000;
+/// How many connections are read before the turns take what they brought. By default that is 1,024: every one of so many
+/// replies that come at once would be in memory next to a new buffer for what comes after it.
+const READ_AT_ONCE_MAX: usize = 64;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -32,6 +35,7 @@ fn main() -> Result<(), Failure> {
     let url = std::env::var("FAKELLM_URL")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_io_events_per_tick(READ_AT_ONCE_MAX)
         .build()?;
     runtime.block_on(converse(name, count, &url))
 }
