@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::target;
 use crate::work::ScriptedTurn;
 use rondo_testkit::{Script, Server};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ const RUN_MAX: Duration = Duration::from_secs(120);
 const KILLED_MAX: u64 = 3;
 /// Strikes at one process.
 const STRIKES_MAX: u64 = 4;
+/// How often it is looked for what is left of a traced process.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often, one after another, a tracer must be found left alone.
+const LOOKS: u32 = 25;
 /// How long a strike is waited for.
 const DELAY_MS_MAX: u64 = 700;
 /// A turn is over, or there is none.
@@ -148,7 +152,11 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
         if let Some(agent) = agent.filter(|_| !is_last && !is_traced && !detaches) {
             strike(&mut random, agent, &dir, &mut story, &mut tally).await;
         }
-        let Some((code, said)) = end_of(&mut child).await else {
+        let ended = match is_traced {
+            true => end_of_traced(&mut child, &dir).await,
+            false => end_of(&mut child).await,
+        };
+        let Some((code, said)) = ended else {
             let problem = format!("{story:?}: a process did not end");
             tally.problems.push(problem);
             break;
@@ -319,6 +327,35 @@ async fn has_ended(process: Pid) -> bool {
         }
     };
     timeout(RUN_MAX, gone).await.is_ok()
+}
+
+/// Waits for the end of a process that `strace` runs; returns as [`end_of`] does.
+///
+/// Where a call was to be killed at that ends processes, who is to end what a command left dies of it, one after another.
+/// `strace` would wait for what is left as long as that runs; the next process of the session ends it.
+async fn end_of_traced(child: &mut Child, dir: &CaseDir) -> Option<(Option<i32>, String)> {
+    let Some(tracer) = pid_of(child.id()) else {
+        return end_of(child).await;
+    };
+    let ending = end_of(child);
+    tokio::pin!(ending);
+    let left_alone = async {
+        // Before it has started anything, it looks the same.
+        let mut looks = 0;
+        while target::is_running(tracer) && looks < LOOKS {
+            sleep(LOOK_EVERY).await;
+            looks = match target::is_left_alone(tracer, dir.mark()) {
+                true => looks + 1,
+                false => 0,
+            };
+        }
+        let _ = kill_process(tracer, Signal::KILL);
+    };
+    tokio::select! {
+        ended = &mut ending => return ended,
+        () = left_alone => {}
+    }
+    ending.await
 }
 
 /// Waits for the end of a process; returns its code, if it has one, and what it said.

@@ -102,6 +102,16 @@ impl Process {
     }
 }
 
+/// Returns whether a tracer has outlived what it started, and no supervisor of the case is left to end what that left.
+pub(crate) fn is_left_alone(tracer: Pid, mark: &str) -> bool {
+    let tracer = tracer.as_raw_pid();
+    let children = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children"));
+    let children = children.unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|it| it.parse().ok());
+    let has_child = children.filter_map(Pid::from_raw).any(is_running);
+    !has_child && !processes(mark).iter().any(Process::is_supervisor)
+}
+
 /// Returns the supervisors whose parent is none.
 pub(crate) fn without_guard(processes: &[Process]) -> impl Iterator<Item = &Process> {
     let is_guard = |pid: u32| {
