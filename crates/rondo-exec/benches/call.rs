@@ -1,9 +1,10 @@
 //! What it costs to run a command under a supervisor, next to running it bare, one after the other.
 //!
 //! Prints lines of a name and figures, separated by tabs: of `bare` and `call` the nanoseconds of the median and of the
-//! fastest, and of the processor for each, all processes together, where the system counts that; of `running` the
-//! bytes of memory that a call's supervisor and guard have to themselves while it runs. `cargo xtask bench --call` makes
-//! a table of it.
+//! fastest, and of the processor for each, all processes together, where the system counts that; with `, later` those of
+//! commands that do not follow at once, also of one that only looks and of one that writes; of `running` the bytes of
+//! memory that a call's supervisor and guard have to themselves while it runs. `cargo xtask bench --call` makes a table
+//! of it.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -15,6 +16,7 @@ use rondo_core::redact::Secrets;
 use rondo_exec::SupervisorCommand;
 use rondo_exec::supervisor::{CallSpec, CallStatus, CommandEvent, PtySize, Supervised};
 use rondo_launch::unix::{open_pair, own_session, stat_fields};
+use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec, readable_roots};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
@@ -27,6 +29,10 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 300;
 /// The first ones are not counted.
 const WARM_UP: usize = 10;
+/// Commands of each kind between which time passes.
+const LATER_ROUNDS: usize = 100;
+/// What passes between two calls of a turn, at the least.
+const PAUSE: Duration = Duration::from_millis(10);
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
@@ -45,7 +51,50 @@ async fn main() {
     }
     println!("bare\t{}", bare.told());
     println!("call\t{}", called.told());
+    let project = tempfile::tempdir_in(place.path()).unwrap();
+    let confined = |mode| Some(sandbox_of(mode, project.path()));
+    let mut later = [
+        ("call, later", None),
+        ("looking, later", confined(SandboxMode::ReadOnly)),
+        ("writing, later", confined(SandboxMode::WorkspaceWrite)),
+    ]
+    .map(|(name, sandbox)| (name, sandbox, Figures::default()));
+    let mut bare = Figures::default();
+    for round in 0..LATER_ROUNDS + WARM_UP {
+        let counts = round >= WARM_UP;
+        tokio::time::sleep(PAUSE).await;
+        bare.take(counts, || async { run_bare() }).await;
+        for (_, sandbox, figures) in &mut later {
+            calls.spec.sandbox.clone_from(sandbox);
+            // So that a supervisor waits for this kind.
+            for _ in 0..2 {
+                tokio::time::sleep(PAUSE).await;
+                calls.run("true").await;
+            }
+            tokio::time::sleep(PAUSE).await;
+            figures.take(counts, || calls.run("true")).await;
+        }
+    }
+    println!("bare, later\t{}", bare.told());
+    for (name, _, figures) in later {
+        println!("{name}\t{}", figures.told());
+    }
+    calls.spec.sandbox = None;
     println!("running\t{}", calls.memory_while_running().await);
+}
+
+fn sandbox_of(mode: SandboxMode, directory: &Path) -> SandboxSpec {
+    let home = std::env::home_dir();
+    let search_path = std::env::var_os("PATH");
+    SandboxSpec {
+        readable: readable_roots(home.as_deref(), search_path.as_deref()),
+        home,
+        network: match mode {
+            SandboxMode::ReadOnly => NetworkAccess::Nothing,
+            SandboxMode::WorkspaceWrite => NetworkAccess::Loopback,
+        },
+        ..SandboxSpec::new(mode, vec![directory.to_owned()])
+    }
 }
 
 /// Wall clock and processor of commands of one kind.

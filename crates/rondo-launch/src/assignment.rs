@@ -37,6 +37,12 @@ pub struct Life {
 }
 
 impl Life {
+    /// Says that this process is there, which a keeper forked.
+    pub(super) fn begin(of_fork: OwnedFd, keeper: u32) -> io::Result<Self> {
+        descriptors::send(&of_fork, &[handover::own_handle()?.as_fd()])?;
+        Ok(Self { of_fork, keeper })
+    }
+
     /// Says that this process ends, and that nothing of what it was given is left.
     pub(super) fn end(&self) {
         let _ = rustix::io::write(&self.of_fork, &[GUARD_ENDS]);
@@ -78,7 +84,7 @@ impl Assignment {
         let others = descriptors.split_off(CALL_DESCRIPTORS.min(descriptors.len()));
         let own: Result<[OwnedFd; CALL_DESCRIPTORS], _> = descriptors.try_into();
         let [memory, control, frames, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
-        descriptors::send(&of_fork, &[handover::own_handle()?.as_fd()])?;
+        let life = Life::begin(of_fork, keeper)?;
         // Where a reason is told for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
         let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
@@ -87,7 +93,6 @@ impl Assignment {
             line,
             variables,
         } = handed::decode(&bytes)?;
-        let life = Life { of_fork, keeper };
         let given = Self {
             control,
             frames,

@@ -4,6 +4,7 @@ use super::frames::{Frames, lossy, out_of_turn};
 use super::link::attach_socket_name;
 use super::protocol::{CallSpec, END, FrameKind, GO};
 use super::role::SupervisorCommand;
+use super::spares::SpareKind;
 use super::start::{Ready, Start, line_of};
 use super::start_error::StartError;
 use super::status::CallStatus;
@@ -25,6 +26,8 @@ pub struct Supervised {
     control: File,
     frames: Frames,
     is_over: bool,
+    /// For which calls one is to be ready when this one runs.
+    spares: Option<SpareKind>,
 }
 
 /// What comes from a running command.
@@ -51,25 +54,31 @@ impl Supervised {
         variables: &[(OsString, OsString)],
         spec: &CallSpec,
     ) -> Result<Self, StartError> {
+        let program = supervisor.resolve()?;
+        let is_absolute = spec.state_dir.is_absolute() && spec.directory.is_absolute();
+        let spares = SpareKind::of(&program, spec).filter(|_| is_absolute);
         let start = Start {
-            program: &supervisor.resolve()?,
+            program: &program,
             role: serve::ROLE.name,
             key: &spec.key,
             line: line_of(spec)?,
             variables,
             descriptors: &[],
-            is_absolute: spec.state_dir.is_absolute() && spec.directory.is_absolute(),
+            spares: spares.clone(),
+            is_absolute,
         };
         let Ready {
             watchers,
             control,
             frames,
         } = start.start().await?;
+        let is_kept = matches!(watchers.guard, Guard::Kept(_));
         Ok(Self {
             watchers,
             control,
             frames,
             is_over: true,
+            spares: spares.filter(|_| is_kept),
         })
     }
 
@@ -105,6 +114,7 @@ impl Supervised {
             control,
             frames: Frames::socket(UnixStream::from_std(socket).map_err(StartError::Lost)?),
             is_over: false,
+            spares: None,
         })
     }
 
@@ -114,7 +124,11 @@ impl Supervised {
     /// When the supervisor is gone.
     pub fn go(&mut self) -> Result<(), StartError> {
         self.is_over = false;
-        self.control.write_all(&[GO]).map_err(StartError::Lost)
+        self.control.write_all(&[GO]).map_err(StartError::Lost)?;
+        if let Some(spares) = self.spares.take() {
+            spares.prepare();
+        }
+        Ok(())
     }
 
     /// Returns a handle that ends the command while [`Self::next`] is being awaited.
@@ -146,16 +160,19 @@ impl Supervised {
     /// When the command could not be started, or the supervisor died.
     ///
     /// # Cancel safety
-    /// Cancel safe, but for the end: a guard that is waited for is not waited for again.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Result<CommandEvent, StartError> {
         let frame = self.frames.next().await;
         match frame.map_err(StartError::Lost)? {
             (FrameKind::Output, bytes) => Ok(CommandEvent::Output(bytes)),
             (FrameKind::Done, json) => {
-                let status = serde_json::from_slice(&json)
+                let status: CallStatus = serde_json::from_slice(&json)
                     .map_err(|err| StartError::Lost(io::Error::from(err)))?;
                 self.is_over = true;
-                self.watchers.wait().await;
+                let mut watchers = std::mem::replace(&mut self.watchers, Watchers::gone());
+                // Nothing of the command is left. Its supervisor and guard end by themselves, which takes as long as
+                // a short command does: what mounts it had is taken down.
+                tokio::spawn(async move { watchers.wait().await });
                 Ok(CommandEvent::Status(Box::new(status)))
             }
             (FrameKind::Failed, reason) => {

@@ -11,8 +11,9 @@ use super::unix;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ const WAKE_RARELY: Duration = Duration::from_secs(15);
 const REST_MAX: Duration = Duration::from_secs(10);
 /// How often that is repeated, for trees that fork faster than they are killed.
 const REST_EVERY: Duration = Duration::from_millis(5);
+/// The bound on the message by which a guard learns what it watches over, in bytes: a path is what makes it long.
+const ASSIGNMENT_BYTES_MAX: usize = 64 << 10;
 /// How a guard ends whose supervisor was killed.
 const KILLED_CODE: i32 = 1;
 
@@ -69,6 +72,20 @@ impl Started {
             let _ = pipe.write_all(b"s");
         }
     }
+
+    /// Says what the command is, to a guard that waits for that.
+    ///
+    /// # Errors
+    /// When the guard is gone.
+    pub(super) fn assign(&self, watch: &Watch) -> io::Result<()> {
+        let watch = serde_json::to_vec(watch)?;
+        let length = u32::try_from(watch.len()).map_err(io::Error::other)?;
+        let message = [&length.to_be_bytes()[..], &watch].concat();
+        match self.0.as_ref() {
+            Some(mut pipe) => pipe.write_all(&message),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Splits this process in two, which must have one thread. Where orphans are not adopted, a guard
@@ -88,21 +105,25 @@ pub(super) fn split() -> io::Result<Side> {
 }
 
 /// What a guard watches over.
-pub(super) struct Watch<'a> {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Watch {
     /// How long the command may run, once its time has begun.
     timeout: Duration,
     /// How often the supervisor is woken before.
     wakes_every: Duration,
     /// Where the supervisor leaves its attach socket, where it has one.
-    state_dir: Option<&'a Path>,
+    state_dir: Option<PathBuf>,
+    /// Whether what the call's supervisor has is hidden from other processes of the user.
+    pub(super) is_hidden: bool,
 }
 
-impl<'a> Watch<'a> {
-    pub(super) fn of_call(spec: &'a CallSpec) -> Self {
+impl Watch {
+    pub(super) fn of_call(spec: &CallSpec) -> Self {
         Self {
             timeout: spec.timeout(),
             wakes_every: WAKE_SELDOM,
-            state_dir: Some(&spec.state_dir),
+            state_dir: Some(spec.state_dir.clone()),
+            is_hidden: !spec.secrets.is_empty(),
         }
     }
 
@@ -112,6 +133,7 @@ impl<'a> Watch<'a> {
             timeout: Duration::MAX,
             wakes_every: WAKE_RARELY,
             state_dir: None,
+            is_hidden: false,
         }
     }
 }
@@ -124,8 +146,28 @@ enum Time {
 }
 
 impl Ward {
+    /// Waits until the supervisor says what is to be watched over; nothing where it ends before.
+    pub(super) fn assignment(&mut self) -> Option<Watch> {
+        self.wait_for_word();
+        let mut length = [0; 4];
+        self.started.read_exact(&mut length).ok()?;
+        let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+        let mut watch = vec![0; length.min(ASSIGNMENT_BYTES_MAX)];
+        self.started.read_exact(&mut watch).ok()?;
+        serde_json::from_slice(&watch).ok()
+    }
+
+    /// Waits until the supervisor says something or is gone, and wakes it meanwhile: it may have been stopped.
+    fn wait_for_word(&self) {
+        let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
+        while rustix::event::poll(&mut fds, Some(&unix::timespec(WAKE_SELDOM))) == Ok(0) {
+            self.signal(Signal::CONT);
+            unix::resume_unexecuted(self.supervisor);
+        }
+    }
+
     /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
-    pub(super) fn watch(mut self, watch: &Watch<'_>) -> i32 {
+    pub(super) fn watch(mut self, watch: &Watch) -> i32 {
         unix::notice_children();
         let mut time = Time::NotBegun;
         while !self.is_over(&mut time, watch) {
@@ -147,7 +189,7 @@ impl Ward {
             }
         }
         let code = unix::wait_for(self.supervisor);
-        if let Some(state_dir) = watch.state_dir.filter(|_| code.is_none()) {
+        if let Some(state_dir) = watch.state_dir.as_ref().filter(|_| code.is_none()) {
             // One that was killed leaves its attach socket behind.
             let socket = attach_socket_name(self.supervisor.as_raw_pid().unsigned_abs());
             let _ = std::fs::remove_file(state_dir.join(socket));
@@ -157,7 +199,7 @@ impl Ward {
     }
 
     /// Waits for something to happen; returns whether the supervisor is gone.
-    fn is_over(&mut self, time: &mut Time, watch: &Watch<'_>) -> bool {
+    fn is_over(&mut self, time: &mut Time, watch: &Watch) -> bool {
         let patience = match time {
             Time::NotBegun => watch.wakes_every,
             Time::Runs { until } => {

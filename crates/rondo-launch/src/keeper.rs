@@ -8,6 +8,8 @@
 
 use super::assignment::{Assignment, CALL_DESCRIPTORS};
 use super::role::{Role, SUPERVISE_ARG, perform};
+use super::spare;
+use super::spares::SpareUse;
 use super::unix::{self, descriptors, handover};
 use std::fs::File;
 use std::io;
@@ -47,9 +49,12 @@ pub(super) fn serve(roles: &[Role]) -> i32 {
         if let Ok(None) = unix::fork() {
             drop(agent);
             handover::forget_children(false);
-            return match Assignment::from_keeper(given, keeper) {
-                Ok((name, given)) => perform(roles, &name, Ok(given)),
-                Err(err) => perform(roles, "", Err(err)),
+            return match given.len() {
+                spare::DESCRIPTORS => spare::serve(given, keeper),
+                _ => match Assignment::from_keeper(given, keeper) {
+                    Ok((name, given)) => perform(roles, &name, Ok(given)),
+                    Err(err) => perform(roles, "", Err(err)),
+                },
             };
         }
     }
@@ -73,7 +78,9 @@ pub(super) struct Keeper {
     socket: UnixStream,
     process: OwnedFd,
     /// Whose child it is: a fork of that process has no keeper.
-    owner: u32,
+    pub(super) owner: u32,
+    /// What its spares are judged by.
+    pub(super) spares: SpareUse,
 }
 
 static KEEPERS: Mutex<Keepers> = Mutex::new(Keepers(Vec::new()));
@@ -100,8 +107,7 @@ pub(super) fn hand_over(
 ) -> io::Result<Handed> {
     let (told, control) = io::pipe()?;
     let (frames, said) = io::pipe()?;
-    let (life, of_guard) = UnixStream::pair()?;
-    life.set_nonblocking(true)?;
+    let (life, of_guard) = life()?;
     let own: [BorrowedFd<'_>; CALL_DESCRIPTORS] =
         [memory.as_fd(), told.as_fd(), said.as_fd(), of_guard.as_fd()];
     let descriptors = [&own, given].concat();
@@ -121,6 +127,21 @@ pub(super) fn hand_over(
         life,
         keeper,
     })
+}
+
+/// Returns the program's keeper, where there is one.
+pub(super) fn present(program: &Path) -> Option<Arc<Keeper>> {
+    let keepers = keepers();
+    let post = keepers.0.iter().find(|it| it.program == program)?;
+    let own = std::process::id();
+    post.keeper.clone().filter(|it| it.owner == own)
+}
+
+/// Returns the two ends of a socket at which an agent hears of a fork; reading the first does not wait.
+pub(super) fn life() -> io::Result<(UnixStream, UnixStream)> {
+    let (life, of_guard) = UnixStream::pair()?;
+    life.set_nonblocking(true)?;
+    Ok((life, of_guard))
 }
 
 fn keepers() -> MutexGuard<'static, Keepers> {
@@ -197,11 +218,12 @@ fn start(program: &Path) -> io::Result<Keeper> {
         socket,
         process: process?,
         owner: std::process::id(),
+        spares: SpareUse::default(),
     })
 }
 
 impl Keeper {
-    fn send(&self, given: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send(&self, given: &[BorrowedFd<'_>]) -> io::Result<()> {
         // A command can have stopped it.
         self.wake();
         descriptors::send(&self.socket, given)

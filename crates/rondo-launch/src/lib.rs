@@ -34,6 +34,9 @@ mod role_process;
 mod serve;
 mod serve_process;
 mod simple;
+#[cfg_attr(not(target_os = "linux"), path = "spare_elsewhere.rs")]
+mod spare;
+mod spares;
 mod start;
 mod start_error;
 mod status;

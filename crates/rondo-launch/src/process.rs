@@ -117,6 +117,7 @@ impl SupervisedProcess {
             line: line_of(spec)?,
             variables,
             descriptors: &streams.each_ref().map(|it| it.as_fd()),
+            spares: None,
             is_absolute: true,
         }
         .start()

@@ -60,13 +60,16 @@ pub(super) fn perform(roles: &[Role], name: &str, given: io::Result<Assignment>)
             format!("this program does not supervise `{name}`"),
         )),
     });
-    performed.unwrap_or_else(|reason| {
-        let mut frame = Vec::new();
-        encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
-        let _ = io::stdout().write_all(&frame);
-        let _ = io::stdout().flush();
-        1
-    })
+    performed.unwrap_or_else(|reason| tell_failure(&reason))
+}
+
+/// Tells the agent why nothing was started, and returns the exit code.
+pub(super) fn tell_failure(reason: &io::Error) -> i32 {
+    let mut frame = Vec::new();
+    encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
+    let _ = io::stdout().write_all(&frame);
+    let _ = io::stdout().flush();
+    1
 }
 
 fn found<'a>(roles: &'a [Role], name: &str) -> Option<&'a Role> {

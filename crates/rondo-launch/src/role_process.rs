@@ -49,6 +49,7 @@ impl Role {
             line: line_of(spec)?,
             variables,
             descriptors: &[],
+            spares: None,
             is_absolute: true,
         };
         let Ready {

@@ -31,12 +31,12 @@ const DRAIN_MAX: Duration = Duration::from_millis(250);
 const KILL_EVERY: Duration = Duration::from_millis(5);
 
 /// What is to be supervised.
-struct Call {
-    spec: CallSpec,
+pub(super) struct Call {
+    pub(super) spec: CallSpec,
     /// What the command finds in its environment.
-    variables: Variables,
+    pub(super) variables: Variables,
     /// What the agent said behind the specification.
-    said: Vec<u8>,
+    pub(super) said: Vec<u8>,
 }
 
 /// The supervisor of a command, which is asked for without a name.
@@ -81,12 +81,13 @@ fn serve(given: Assignment) -> io::Result<i32> {
                 said,
                 ..
             } = given;
+            unix::leave_session()?;
             let call = Call {
                 spec,
                 variables,
                 said,
             };
-            let served = serve_call(&call, control, frames, &begun);
+            let served = serve_call(&call, control, frames, &begun, launch);
             // The command can have stopped our guard, which no other process would wake.
             unix::resume_parent(None);
             served.map(|()| 0)
@@ -94,9 +95,15 @@ fn serve(given: Assignment) -> io::Result<i32> {
     }
 }
 
-fn serve_call(call: &Call, control: OwnedFd, frames: OwnedFd, begun: &Begun) -> io::Result<()> {
+/// Supervises a call to its end; `launch` starts its command, whose mark it is given.
+pub(super) fn serve_call(
+    call: &Call,
+    control: OwnedFd,
+    frames: OwnedFd,
+    begun: &Begun,
+    launch: impl FnOnce(&Call, &str) -> io::Result<Launched>,
+) -> io::Result<()> {
     let spec = &call.spec;
-    unix::leave_session()?;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
     let mut frame = Vec::new();
@@ -114,9 +121,11 @@ fn serve_call(call: &Call, control: OwnedFd, frames: OwnedFd, begun: &Begun) -> 
     // Before the command too, which can stop us.
     begun.tell();
     let now = Instant::now();
-    let started = start(call, &watcher.mark(&spec.key)).inspect_err(|_| {
+    let launched = launch(call, &watcher.mark(&spec.key));
+    let started = launched.and_then(Started::new).map_err(|err| {
         status.state = CommandState::Failed;
         let _ = status.append(spec);
+        io::Error::new(err.kind(), format!("failed to start pty: {err}"))
     })?;
     Supervision::new(spec, started, link, now).run(status)
 }
@@ -153,22 +162,36 @@ struct Started {
     protection: Protection,
 }
 
-fn start(call: &Call, mark: &str) -> io::Result<Started> {
-    let spec = &call.spec;
-    let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
-    let pty = unix::open_pty(spec.pty).map_err(named)?;
-    let spawned = unix::spawn_command(spec, &call.variables, &pty, mark);
-    let (leader, protection) = spawned.map_err(named)?;
-    let Pty { master, slave } = pty;
-    let reaper = start_reaper(leader).map_err(named)?;
-    rustix::io::ioctl_fionbio(&master, true)?;
-    Ok(Started {
+/// A command that was started.
+pub(super) struct Launched {
+    pub(super) leader: Pid,
+    pub(super) pty: Pty,
+    pub(super) protection: Protection,
+}
+
+pub(super) fn launch(call: &Call, mark: &str) -> io::Result<Launched> {
+    let pty = unix::open_pty(call.spec.pty)?;
+    let (leader, protection) = unix::spawn_command(&call.spec, &call.variables, &pty, mark)?;
+    Ok(Launched {
         leader,
-        master,
-        slave,
-        reaper,
+        pty,
         protection,
     })
+}
+
+impl Started {
+    fn new(launched: Launched) -> io::Result<Self> {
+        let Pty { master, slave } = launched.pty;
+        let reaper = start_reaper(launched.leader)?;
+        rustix::io::ioctl_fionbio(&master, true)?;
+        Ok(Self {
+            leader: launched.leader,
+            master,
+            slave,
+            reaper,
+            protection: launched.protection,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -451,7 +474,7 @@ impl<'a> Supervision<'a> {
             unix::signal_tree(self.leader, Signal::KILL);
         }
         self.drain_rest();
-        status.undone = std::mem::take(&mut self.protection).restore();
+        status.undone = self.protection.restore();
         status.state = CommandState::Ended;
         status.survivors = !self.is_tree_gone();
         status.timed_out = self.timed_out;

@@ -5,6 +5,7 @@ use super::handed;
 use super::keeper::{self, Handed};
 use super::protocol::{FrameKind, SPEC_BYTES_MAX, Watcher};
 use super::role::SUPERVISE_ARG;
+use super::spares::SpareKind;
 use super::start_error::StartError;
 use super::unix::{descriptors, handover};
 use super::watchers::{Guard, GuardId, KeptGuard, Processes, Watchers, woken_by};
@@ -15,6 +16,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
@@ -41,6 +43,8 @@ pub(super) struct Start<'a> {
     pub(super) variables: &'a [(OsString, OsString)],
     /// What the supervisor gets copies of.
     pub(super) descriptors: &'a [BorrowedFd<'a>],
+    /// For which calls a supervisor that waits can take this one; none where none does.
+    pub(super) spares: Option<SpareKind>,
     /// Whether every path in the specification is absolute: a keeper has no directory of its own.
     pub(super) is_absolute: bool,
 }
@@ -71,6 +75,14 @@ impl Start<'_> {
     /// Cancel safe: a supervisor whose pipes are closed ends by itself.
     pub(super) async fn start(&self) -> Result<Ready, StartError> {
         if let Some(memory) = self.to_hand_over() {
+            let spare = self.spares.as_ref().and_then(|it| it.hand_over(&memory));
+            if let Some(spare) = spare {
+                let keeper = Arc::clone(&spare.keeper);
+                if let Some(started) = self.start_handed(spare).await {
+                    keeper.spares.note_use();
+                    return started;
+                }
+            }
             for _ in 0..HAND_OVER_MAX {
                 let Ok(handed) = keeper::hand_over(self.program, &memory, self.descriptors) else {
                     break;

@@ -4,16 +4,15 @@
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
 //! ended.
 
+mod commands;
 pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
 
+pub(crate) use commands::{in_shell, put_on_terminal, spawn_command, spawn_process, without_shell};
+
 use super::handed::value_of;
-use super::process::ProcessSpec;
-use super::protocol::CallSpec;
 use super::pty_size::PtySize;
-use super::simple::Simple;
-use rondo_sandbox::Protection;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
@@ -28,7 +27,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Where bash is looked for; relative entries of `PATH` must never decide it.
@@ -82,127 +81,19 @@ pub fn open_pair(size: PtySize) -> io::Result<Pty> {
         OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
+    resize(&slave, size)?;
+    Ok(Pty { master, slave })
+}
+
+/// Gives a terminal a size.
+pub(crate) fn resize(terminal: &OwnedFd, size: PtySize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows,
         ws_col: size.columns,
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    rustix::termios::tcsetwinsize(&slave, size)?;
-    Ok(Pty { master, slave })
-}
-
-/// Starts `bash -c`, or the program itself where there is a list of words, in its own session with the terminal as its
-/// controlling one.
-///
-/// Forks, so only the small supervisor may call it.
-///
-/// `mark` is in the environment of everything that the command starts, beside the `variables`. Returns its process,
-/// and what is to be put back when it has ended.
-pub(crate) fn spawn_command(
-    spec: &CallSpec,
-    variables: &[(OsString, OsString)],
-    pty: &Pty,
-    mark: &str,
-) -> io::Result<(Pid, Protection)> {
-    if let Some(argv) = &spec.argv {
-        let simple = Simple::of_words(argv, variables, &spec.directory)?;
-        let command = simple.command(variables, &spec.directory);
-        return spawn_on_terminal(command, spec, variables, pty, mark);
-    }
-    if let Some(simple) = Simple::of(&spec.command, variables, &spec.directory) {
-        let command = simple.command(variables, &spec.directory);
-        // What cannot be executed, such as a script without a first line that says by what, is left to the shell.
-        if let Ok(started) = spawn_on_terminal(command, spec, variables, pty, mark) {
-            return Ok(started);
-        }
-    }
-    let bash = BASH_PATHS
-        .iter()
-        .find(|path| Path::new(path).exists())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "`bash` is not installed"))?;
-    let mut shell = Command::new(bash);
-    shell
-        .arg("-c")
-        .arg(&spec.command)
-        .env_clear()
-        .envs(variables.iter().map(|(name, value)| (name, value)));
-    spawn_on_terminal(shell, spec, variables, pty, mark)
-}
-
-/// Starts what runs a command in its own session, on the terminal.
-fn spawn_on_terminal(
-    mut shell: Command,
-    spec: &CallSpec,
-    variables: &[(OsString, OsString)],
-    pty: &Pty,
-    mark: &str,
-) -> io::Result<(Pid, Protection)> {
-    shell
-        .current_dir(&spec.directory)
-        .env(MARK_VARIABLE, marks(variables, mark))
-        .stdin(Stdio::null())
-        .stdout(pty.slave.try_clone()?)
-        .stderr(pty.slave.try_clone()?);
-    // First, since entering it would undo that the command ends with its supervisor.
-    let sandbox = spec.sandbox.as_ref();
-    let protection = sandbox.map(|it| rondo_sandbox::confine(&mut shell, it));
-    let protection = protection.transpose()?.unwrap_or_default();
-    own_session(&mut shell);
-    let child = shell.spawn()?;
-    let leader =
-        pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))?;
-    Ok((leader, protection))
-}
-
-/// Starts a program in its own session, with those standard streams.
-///
-/// Forks, so only the small supervisor may call it.
-///
-/// `mark` is in the environment of everything that it starts, beside the `variables`.
-pub(crate) fn spawn_process(
-    spec: &ProcessSpec,
-    variables: &[(OsString, OsString)],
-    streams: [OwnedFd; 3],
-    mark: &str,
-) -> io::Result<Pid> {
-    let [stdin, stdout, stderr] = streams;
-    let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.arguments)
-        .current_dir(&spec.directory)
-        .env_clear()
-        .envs(variables.iter().map(|(name, value)| (name, value)))
-        .env(MARK_VARIABLE, marks(variables, mark))
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
-    // First, since entering it would undo that the process ends with its supervisor.
-    if let Some(sandbox) = &spec.sandbox {
-        // Nothing is put back when it has ended: it may run for days, in which others change the same files.
-        drop(rondo_sandbox::confine(&mut command, sandbox)?);
-    }
-    lead_session(&mut command);
-    let child = command.spawn()?;
-    pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
-}
-
-/// Gives a command a session without a terminal.
-///
-/// Makes the command fork, so only the small supervisor may call it.
-#[expect(
-    unsafe_code,
-    reason = "a session can only be made between fork and exec"
-)]
-fn lead_session(command: &mut Command) {
-    let lead = || {
-        rustix::process::setsid()?;
-        die_with_supervisor();
-        Ok(())
-    };
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
-    // two system calls, allocates nothing and takes no lock.
-    unsafe { command.pre_exec(lead) };
+    Ok(rustix::termios::tcsetwinsize(terminal, size)?)
 }
 
 /// The variable that says which call a process is of.
@@ -233,14 +124,19 @@ pub(crate) fn seen_by_others_from_env() -> Vec<(&'static str, OsString)> {
 )]
 pub fn own_session(shell: &mut Command) {
     let take_terminal = || {
-        rustix::process::setsid()?;
-        rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
+        lead_terminal(rustix::stdio::stdout())?;
         die_with_supervisor();
         Ok(())
     };
     // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
     // three system calls, allocates nothing and takes no lock.
     unsafe { shell.pre_exec(take_terminal) };
+}
+
+/// Gives this process a session of its own, with that terminal.
+pub(crate) fn lead_terminal(terminal: impl AsFd) -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(rustix::process::ioctl_tiocsctty(terminal)?)
 }
 
 /// Has signals do what they do in a new terminal. What started us may ignore some, as `nohup` and a
@@ -337,6 +233,25 @@ pub(crate) fn has_children() -> bool {
             Err(_) => return false,
         }
     }
+}
+
+/// Has the kernel kill this process when its parent ends, which must have one thread.
+///
+/// # Errors
+/// When that is another one already.
+#[cfg(target_os = "linux")]
+pub(crate) fn die_with_parent(parent: u32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    match rustix::process::getppid() == pid(parent) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::NotConnected.into()),
+    }
+}
+
+/// Has the kernel leave this process alone when its parent ends.
+#[cfg(target_os = "linux")]
+pub(crate) fn outlive_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(None)?)
 }
 
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@
     reason = "a benchmark talks on the terminal and fails like a test does"
 )]
 
-use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec, confine, readable_roots};
+use rondo_sandbox::{NetworkAccess, Protection, SandboxMode, SandboxSpec, confine, readable_roots};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -66,10 +66,11 @@ fn time(spec: Option<&SandboxSpec>, project: &Path) -> Duration {
     let begun = Instant::now();
     let mut command = Command::new("/bin/true");
     command.current_dir(project);
-    let protection = spec.map(|spec| confine(&mut command, spec).unwrap());
+    let mut protection = spec.map(|spec| confine(&mut command, spec).unwrap());
     assert!(command.status().unwrap().success());
-    let undone = protection.map(rondo_sandbox::Protection::restore);
+    let undone = protection.as_mut().map(Protection::restore);
     assert!(undone.is_none_or(|it| it.is_empty()));
+    // The supervisor lets go of the mounts too when it has told its agent.
     begun.elapsed()
 }
 

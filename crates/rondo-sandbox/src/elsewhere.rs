@@ -11,7 +11,7 @@ pub struct Protection;
 impl Protection {
     /// Returns what was put back.
     #[must_use]
-    pub fn restore(self) -> Vec<Undone> {
+    pub fn restore(&mut self) -> Vec<Undone> {
         Vec::new()
     }
 }

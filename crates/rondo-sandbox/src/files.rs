@@ -3,7 +3,7 @@
 use crate::{Enforcement, SandboxMode, SandboxSpec};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use rustix::fs::FileType;
 use std::io;
@@ -72,11 +72,16 @@ impl FileRules {
         self.rights >= RIGHTS
     }
 
-    /// Restricts this process, and sets that it gains no privileges.
+    /// Returns the paths that there are rules for.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.allowed.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Returns the rules for this process to restrict itself by, after which it gains no privileges.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn restrict(&self) -> io::Result<()> {
+    pub(crate) fn ruleset(&self) -> io::Result<RulesetCreated> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(self.rights))
@@ -98,8 +103,7 @@ impl FileRules {
             let rule = PathBeneath::new(opened, rights);
             ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
         }
-        ruleset.restrict_self().map_err(io::Error::other)?;
-        Ok(())
+        Ok(ruleset)
     }
 }
 

@@ -8,12 +8,16 @@
 mod caches;
 #[cfg(target_os = "linux")]
 mod content;
+#[cfg(target_os = "linux")]
+mod covered;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod ground;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
@@ -39,6 +43,7 @@ use linux as system;
 use macos as system;
 
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,6 +51,8 @@ use std::process::Command;
 pub use roots::{PROTECTED, readable_roots};
 pub use support::{Support, probe, support};
 pub use system::Protection;
+#[cfg(target_os = "linux")]
+pub use system::{Covered, Entered, Preparation};
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,17 +181,27 @@ pub struct Undone {
 /// When the system has no sandbox, something in the specification cannot be a path, or what is protected cannot be
 /// kept. What the kernel refuses is an error of starting the command.
 pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
+    command.envs(variables(spec)?);
+    system::confine(command, spec)
+}
+
+/// Returns the variables of a command in the sandbox, and makes the directories of its caches.
+///
+/// # Errors
+/// When a directory cannot be made.
+pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>> {
+    let mut variables = Vec::new();
     if let Some(scratch) = &spec.scratch {
         let has_own_tmp = spec.enforcement == Enforcement::Full && cfg!(target_os = "linux");
         for (name, directory) in caches::variables(scratch, has_own_tmp) {
             std::fs::create_dir_all(&directory)?;
-            command.env(name, directory);
+            variables.push((name, directory.into()));
         }
     }
     if spec.has_proxy() {
         let address = format!("http://127.0.0.1:{PROXY_PORT}");
-        command.envs(PROXY_VARIABLES.map(|name| (name, &address)));
-        command.envs(["no_proxy", "NO_PROXY"].map(|name| (name, NOT_PROXIED)));
+        variables.extend(PROXY_VARIABLES.map(|name| (name, OsString::from(&address))));
+        variables.extend(["no_proxy", "NO_PROXY"].map(|name| (name, NOT_PROXIED.into())));
     }
-    system::confine(command, spec)
+    Ok(variables)
 }

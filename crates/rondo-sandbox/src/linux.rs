@@ -4,51 +4,39 @@
 //! in a mount namespace. Landlock comes after the mounts, since it forbids to undo them; seccomp comes last, since it
 //! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
+use crate::covered::c_path;
 use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
-use crate::nested::GIT;
+use crate::ground::Ground;
 use crate::protection::Protected;
 use crate::worktree::Worktree;
 use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter, passing};
+use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use crate::covered::Covered;
 pub use crate::protection::Protection;
 
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
-    let real = |path: &PathBuf| path.canonicalize();
-    let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
-    let worktrees: Vec<Worktree> = match spec.enforcement {
-        Enforcement::Full => writable
-            .iter()
-            .filter_map(|it| Worktree::find(it))
-            .collect(),
-        // What is written of it could not be told from what is put back.
-        Enforcement::Partial => Vec::new(),
-    };
-    let protected = Protected::find(spec.mode, &writable, &worktrees);
-    let repositories = worktrees.iter().map(|it| it.common.clone());
-    let writable: Vec<PathBuf> = writable.into_iter().chain(repositories).collect();
-    let mut entry = Entry::new(spec, &writable, &protected, command.get_current_dir())?;
-    let mut protection = Protection::new(spec, protected)?;
-    if let (Some(socket), Some(namespaces), true) =
-        (&spec.proxy, &mut entry.namespaces, spec.has_proxy())
-    {
-        let proxy = passing::connected(socket)?;
-        namespaces.proxy = Some(proxy.try_clone()?);
-        protection.serves_until_dropped(proxy);
-    }
-    enter_before_exec(command, entry);
+    let mut preparation = Preparation::new(spec.clone())?;
+    let (protection, covered) = preparation.protect()?;
+    let directory = command.get_current_dir().map(Path::to_owned);
+    enter_before_exec(command, move || {
+        preparation
+            .enter()?
+            .complete(&covered, directory.as_deref())
+    });
     Ok(protection)
 }
 
@@ -56,18 +44,184 @@ pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<P
     unsafe_code,
     reason = "a process can only confine itself, between fork and exec"
 )]
-fn enter_before_exec(command: &mut Command, entry: Entry) {
+fn enter_before_exec(
+    command: &mut Command,
+    enter: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
     // SAFETY: the closure allocates, which the C library allows after a fork; it takes no other lock, and starts
     // no thread.
-    unsafe { command.pre_exec(move || entry.enter()) };
+    unsafe { command.pre_exec(enter) };
 }
 
-/// Everything that is known before the fork.
-struct Entry {
+/// A sandbox as far as it is the same for every command.
+///
+/// What is protected is looked at for each command, when it comes.
+pub struct Preparation {
+    mode: SandboxMode,
+    enforcement: Enforcement,
+    /// The directories that commands work in, where they really are.
+    writable: Vec<PathBuf>,
+    worktrees: Vec<Worktree>,
     /// None where there are none.
     namespaces: Option<Namespaces>,
     files: FileRules,
     filter: BpfProgram,
+    /// Becomes the protection's, with the mounts.
+    held: Option<Protection>,
+    ground: Ground,
+}
+
+impl Preparation {
+    /// Looks for everything that is known before the fork.
+    ///
+    /// # Errors
+    /// When the system has no sandbox, something in the specification cannot be a path, or the proxy cannot be reached.
+    pub fn new(spec: SandboxSpec) -> io::Result<Self> {
+        let (roots, worktrees) = roots(&spec)?;
+        let repositories = worktrees.iter().map(|it| it.common.clone());
+        let writable: Vec<PathBuf> = roots.iter().cloned().chain(repositories).collect();
+        let mut held = Protection::default();
+        let mut namespaces = match spec.enforcement {
+            Enforcement::Full => Some(Namespaces::new(&spec, &writable)?),
+            Enforcement::Partial => None,
+        };
+        if let Some(namespaces) = &mut namespaces {
+            let (ours, theirs) = UnixStream::pair()?;
+            namespaces.mounts_held_by = Some(theirs.into());
+            held.holds_mounts(ours.into());
+        }
+        if let (Some(socket), Some(namespaces), true) =
+            (&spec.proxy, &mut namespaces, spec.has_proxy())
+        {
+            let proxy = passing::connected(socket)?;
+            namespaces.proxy = Some(proxy.try_clone()?);
+            held.serves_until_dropped(proxy);
+        }
+        let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
+        let files = FileRules::new(&spec, &writable, private)?;
+        let filter = filter::program(FilterOptions {
+            has_sockets: match spec.network {
+                NetworkAccess::Host => true,
+                NetworkAccess::Loopback => namespaces.is_some(),
+                NetworkAccess::Nothing => false,
+            },
+            scopes_signals: files.scopes_signals(),
+        })?;
+        let (mode, enforcement) = (spec.mode, spec.enforcement);
+        Ok(Self {
+            mode,
+            enforcement,
+            ground: Ground::new(spec, files.paths())?,
+            writable: roots,
+            worktrees,
+            namespaces,
+            files,
+            filter,
+            held: Some(held),
+        })
+    }
+
+    /// Returns whether all that the sandbox is made of is still where it was found.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        let found = roots(&self.ground.spec);
+        let is_same = |(roots, worktrees): (Vec<PathBuf>, Vec<Worktree>)| {
+            roots == self.writable && worktrees == self.worktrees
+        };
+        found.is_ok_and(is_same) && self.ground.is_unchanged()
+    }
+
+    /// Looks at what is protected, for the one command that this is for. Returns what is to be put back when it has
+    /// ended, and what it is to be told before it is executed.
+    ///
+    /// # Errors
+    /// When what is protected cannot be kept.
+    pub fn protect(&mut self) -> io::Result<(Protection, Covered)> {
+        let protected = Protected::find(self.mode, &self.writable, &self.worktrees);
+        let covered = match self.enforcement {
+            Enforcement::Full => Covered::new(&protected)?,
+            Enforcement::Partial => Covered::default(),
+        };
+        let mut protection = Protection::new(self.enforcement, protected)?;
+        protection.take_held(self.held.take().unwrap_or_default());
+        Ok((protection, covered))
+    }
+
+    /// Enters the sandbox as far as it does not depend on the command.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enter(&self) -> io::Result<Entered<'_>> {
+        match &self.namespaces {
+            Some(namespaces) => namespaces.enter()?,
+            // In a namespace of the user's own, they reach nothing outside of it.
+            None => drop_capabilities()?,
+        }
+        let entered = Entered {
+            rules: Some(self.files.ruleset()?),
+            filter: &self.filter,
+            has_namespaces: self.namespaces.is_some(),
+        };
+        match self.mode {
+            // Nothing is protected from what writes nothing, so nothing is left to be mounted.
+            SandboxMode::ReadOnly => entered.restricted(),
+            SandboxMode::WorkspaceWrite => Ok(entered),
+        }
+    }
+}
+
+/// Returns where the writable directories really are, and the repositories of those that are linked worktrees.
+fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<Worktree>)> {
+    let real = |path: &PathBuf| path.canonicalize();
+    let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
+    let worktrees = match spec.enforcement {
+        Enforcement::Full => writable
+            .iter()
+            .filter_map(|it| Worktree::find(it))
+            .collect(),
+        // What is written of it could not be told from what is put back.
+        Enforcement::Partial => Vec::new(),
+    };
+    Ok((writable, worktrees))
+}
+
+/// A process that is in its sandbox, as far as it does not depend on the command that it executes.
+pub struct Entered<'a> {
+    /// None once they hold.
+    rules: Option<RulesetCreated>,
+    filter: &'a BpfProgram,
+    has_namespaces: bool,
+}
+
+impl Entered<'_> {
+    /// Enters the rest: what is protected is covered, the directory is the command's, and nothing of it can be undone.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the directory is none.
+    pub fn complete(self, covered: &Covered, directory: Option<&Path>) -> io::Result<()> {
+        if self.has_namespaces {
+            for (path, is_read_only) in &covered.0 {
+                mount(Some(path), path, None, libc::MS_BIND | libc::MS_REC)?;
+                set_read_only(path, *is_read_only, false)?;
+            }
+            if let Some(directory) = directory {
+                // It may lie in a directory that is covered now, and is empty then.
+                let _ = make_place(directory, true);
+                // Otherwise what was bound over it would not be seen from there.
+                rustix::process::chdir(directory)?;
+            }
+        }
+        self.restricted().map(drop)
+    }
+
+    /// Has the rules of files and the filter hold, unless they do.
+    fn restricted(mut self) -> io::Result<Self> {
+        if let Some(rules) = self.rules.take() {
+            rules.restrict_self().map_err(io::Error::other)?;
+            seccompiler::apply_filter(self.filter).map_err(io::Error::other)?;
+        }
+        Ok(self)
+    }
 }
 
 /// What a command sees in namespaces of its own.
@@ -77,62 +231,18 @@ struct Namespaces {
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
     /// roots lies in the covered directories.
     kept: Vec<(PathBuf, bool)>,
-    /// What is bound over itself, and whether it is read-only then.
-    bound: Vec<(CString, bool)>,
-    directory: Option<PathBuf>,
     has_loopback: bool,
     /// Gets the listener of the command's proxy.
     proxy: Option<OwnedFd>,
+    /// Gets what holds the mounts. Otherwise the last process in them would take them down as it ends, and whoever
+    /// waits for it would wait for that.
+    mounts_held_by: Option<OwnedFd>,
     uid_map: String,
     gid_map: String,
 }
 
-impl Entry {
-    fn new(
-        spec: &SandboxSpec,
-        writable: &[PathBuf],
-        protected: &Protected,
-        directory: Option<&Path>,
-    ) -> io::Result<Self> {
-        let namespaces = match spec.enforcement {
-            Enforcement::Full => Some(Namespaces::new(spec, writable, protected, directory)?),
-            Enforcement::Partial => None,
-        };
-        let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
-        let files = FileRules::new(spec, writable, private)?;
-        let filter = filter::program(FilterOptions {
-            has_sockets: match spec.network {
-                NetworkAccess::Host => true,
-                NetworkAccess::Loopback => namespaces.is_some(),
-                NetworkAccess::Nothing => false,
-            },
-            scopes_signals: files.scopes_signals(),
-        })?;
-        Ok(Self {
-            namespaces,
-            files,
-            filter,
-        })
-    }
-
-    fn enter(&self) -> io::Result<()> {
-        match &self.namespaces {
-            Some(namespaces) => namespaces.enter()?,
-            // In a namespace of the user's own, they reach nothing outside of it.
-            None => drop_capabilities()?,
-        }
-        self.files.restrict()?;
-        seccompiler::apply_filter(&self.filter).map_err(io::Error::other)
-    }
-}
-
 impl Namespaces {
-    fn new(
-        spec: &SandboxSpec,
-        writable: &[PathBuf],
-        protected: &Protected,
-        directory: Option<&Path>,
-    ) -> io::Result<Self> {
+    fn new(spec: &SandboxSpec, writable: &[PathBuf]) -> io::Result<Self> {
         let reads_only = spec.mode == SandboxMode::ReadOnly;
         let shared = SHARED.iter().map(PathBuf::from);
         let home = spec.home.iter().filter_map(|it| it.canonicalize().ok());
@@ -149,20 +259,13 @@ impl Namespaces {
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
         kept.sort();
         kept.dedup();
-        let mountable = protected.paths.iter();
-        let mountable = mountable.filter(|path| protected.can_be_mounted(path));
-        let bound = mountable.map(|path| {
-            let is_place = path.ends_with(GIT) && path.is_dir() || protected.own.contains(path);
-            Ok((c_path(path)?, !is_place))
-        });
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         Ok(Self {
-            bound: bound.collect::<io::Result<_>>()?,
             private,
             kept,
-            directory: directory.map(Path::to_owned),
             has_loopback: spec.network == NetworkAccess::Loopback,
             proxy: None,
+            mounts_held_by: None,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
         })
@@ -170,7 +273,8 @@ impl Namespaces {
 
     fn enter(&self) -> io::Result<()> {
         self.begin()?;
-        self.mount()
+        mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+        self.hide_private()
     }
 
     fn begin(&self) -> io::Result<()> {
@@ -188,21 +292,9 @@ impl Namespaces {
         if let Some(proxy) = &self.proxy {
             passing::pass_listener(proxy)?;
         }
-        Ok(())
-    }
-
-    fn mount(&self) -> io::Result<()> {
-        mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
-        self.hide_private()?;
-        for (path, is_read_only) in &self.bound {
-            mount(Some(path), path, None, libc::MS_BIND | libc::MS_REC)?;
-            set_read_only(path, *is_read_only, false)?;
-        }
-        if let Some(directory) = &self.directory {
-            // It may lie in a directory that is covered now, and is empty then.
-            let _ = make_place(directory, true);
-            // Otherwise what was bound over it would not be seen from there.
-            rustix::process::chdir(directory)?;
+        if let Some(holder) = &self.mounts_held_by {
+            // Nobody waits where nobody holds them.
+            let _ = passing::pass(holder, &std::fs::File::open("/proc/self/ns/mnt")?);
         }
         Ok(())
     }
@@ -264,10 +356,6 @@ fn drop_capabilities() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
 #[expect(unsafe_code, reason = "no safe interface makes namespaces")]

@@ -1,4 +1,4 @@
-//! Puts the listener of a proxy into a command's own network: it is made there, and passed out to the proxy.
+//! Passes descriptors out of a command's own namespaces: the listener of a proxy, which is made there, and its mounts.
 
 use crate::PROXY_PORT;
 use rustix::net::{
@@ -8,7 +8,7 @@ use rustix::net::{
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -40,14 +40,19 @@ pub(crate) fn pass_listener(proxy: &OwnedFd) -> io::Result<()> {
         &SocketAddrV4::new(Ipv4Addr::LOCALHOST, PROXY_PORT),
     )?;
     listen(&listener, BACKLOG)?;
+    pass(proxy, &listener)
+}
+
+/// Sends a descriptor to the other end of a socket.
+pub(crate) fn pass(socket: &OwnedFd, descriptor: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let sockets = [listener.as_fd()];
-    if !ancillary.push(SendAncillaryMessage::ScmRights(&sockets)) {
-        return Err(io::Error::other("a socket does not fit into a message"));
+    let sent = [descriptor.as_fd()];
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&sent)) {
+        return Err(io::Error::other("a descriptor does not fit into a message"));
     }
     sendmsg(
-        proxy,
+        socket,
         &[IoSlice::new(b"l")],
         &mut ancillary,
         SendFlags::NOSIGNAL,

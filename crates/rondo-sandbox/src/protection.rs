@@ -9,7 +9,7 @@ use crate::content::{Budget, Content, is_absent};
 use crate::nested::{self, GIT};
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
 use crate::worktree::Worktree;
-use crate::{Enforcement, SandboxMode, SandboxSpec, Undone};
+use crate::{Enforcement, SandboxMode, Undone};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -98,6 +98,8 @@ pub struct Protection {
     nested: Nested,
     /// While it is open, the command's proxy serves it.
     proxy: Option<OwnedFd>,
+    /// While it is open, the command's mounts are there.
+    mounts: Option<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -113,15 +115,26 @@ impl Protection {
         self.proxy = Some(proxy);
     }
 
+    /// Takes over what another one holds until it is dropped.
+    pub(crate) fn take_held(&mut self, held: Self) {
+        self.proxy = held.proxy;
+        self.mounts = held.mounts;
+    }
+
+    /// Keeps the end of a socket to which the command sends what holds its mounts, and which nobody reads.
+    pub(crate) fn holds_mounts(&mut self, sent_to: OwnedFd) {
+        self.mounts = Some(sent_to);
+    }
+
     /// Remembers what is there now.
     ///
     /// # Errors
     /// When something is to be kept and cannot be read, or is too much.
-    pub(crate) fn new(spec: &SandboxSpec, protected: Protected) -> io::Result<Self> {
+    pub(crate) fn new(enforcement: Enforcement, protected: Protected) -> io::Result<Self> {
         let mut budget = KEPT;
         let mut before = Vec::new();
         for path in protected.paths {
-            let kept = match spec.enforcement {
+            let kept = match enforcement {
                 Enforcement::Full => without_mounts(&path)?.map(Before::Content),
                 Enforcement::Partial => kept(&path, &mut budget).map(Some).map_err(|err| {
                     let path = path.display();
@@ -136,13 +149,16 @@ impl Protection {
             before,
             nested: protected.nested,
             proxy: None,
+            mounts: None,
         })
     }
 
     /// Puts everything back that is not as it was, and returns what that was. To be called when all processes of the
     /// command have ended.
+    ///
+    /// The command's mounts stay until this is dropped, since to take them down takes as long as a short command does.
     #[must_use]
-    pub fn restore(self) -> Vec<Undone> {
+    pub fn restore(&mut self) -> Vec<Undone> {
         let mut undone = Vec::new();
         for (path, before) in &self.before {
             let changed = match before {
@@ -302,6 +318,7 @@ fn kept(path: &Path, budget: &mut Budget) -> io::Result<Before> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SandboxSpec;
     use std::os::unix::fs::symlink;
 
     struct Project {
@@ -337,7 +354,7 @@ mod tests {
                 ..SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![self.root.clone()])
             };
             let found = Protected::find(spec.mode, &spec.writable, &[]);
-            Protection::new(&spec, found).unwrap()
+            Protection::new(spec.enforcement, found).unwrap()
         }
 
         fn write(&self, path: &str) {
@@ -357,7 +374,7 @@ mod tests {
     fn what_did_not_exist_is_set_aside_and_no_name_is_taken_twice() {
         let project = Project::new();
         project.write(".mcp.json.refused");
-        let protection = project.before(Enforcement::Full);
+        let mut protection = project.before(Enforcement::Full);
         project.write(".mcp.json");
         fs::create_dir_all(project.root.join("new/.git/hooks")).unwrap();
         fs::create_dir(project.root.join(".git/modules")).unwrap();
@@ -374,7 +391,7 @@ mod tests {
     #[test]
     fn a_link_leads_again_to_where_it_led() {
         let project = Project::new();
-        let protection = project.before(Enforcement::Full);
+        let mut protection = project.before(Enforcement::Full);
         fs::remove_file(project.root.join("AGENTS.md")).unwrap();
         project.write("AGENTS.md");
         let undone = protection.restore();
@@ -386,7 +403,7 @@ mod tests {
     #[test]
     fn everything_is_put_back_where_no_mount_protects_it() {
         let project = Project::new();
-        let protection = project.before(Enforcement::Partial);
+        let mut protection = project.before(Enforcement::Partial);
         project.write(".git/config");
         project.write(".git/hooks/post-checkout");
         project.write(".vscode/tasks.json");
@@ -416,7 +433,7 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs::create_dir(outside.path().join("hooks")).unwrap();
         fs::remove_dir_all(project.root.join("sub/.git/hooks")).unwrap();
-        let protection = project.before(Enforcement::Full);
+        let mut protection = project.before(Enforcement::Full);
         fs::rename(project.root.join("sub/.git"), project.root.join("was")).unwrap();
         symlink(outside.path(), project.root.join("sub/.git")).unwrap();
         let undone = protection.restore();
@@ -430,7 +447,7 @@ mod tests {
             let name = aside_name(OsStr::new(".husky"), number);
             fs::write(project.root.join(name), "").unwrap();
         }
-        let protection = project.before(Enforcement::Full);
+        let mut protection = project.before(Enforcement::Full);
         fs::create_dir_all(project.root.join(".husky/_")).unwrap();
         let undone = protection.restore();
         assert_eq!(undone.first().map(|it| it.aside.clone()), Some(None));

@@ -66,7 +66,7 @@ pub fn probe(enforcement: Enforcement) -> io::Result<()> {
     };
     let mut command = Command::new("/bin/sh");
     command.args(["-c", ":"]);
-    let protection: Protection = confine(&mut command, &spec)?;
+    let mut protection: Protection = confine(&mut command, &spec)?;
     let status = command.status()?;
     let _ = protection.restore();
     match status.success() {

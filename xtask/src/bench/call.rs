@@ -32,6 +32,10 @@ fn rendered(printed: &str) -> Result<String> {
         row("`/bin/sh -c true` on a terminal", bare)?,
         row("`exec` of `true`", call)?,
         times(bare, call)?,
+        row("`/bin/sh -c true`, 10 ms after another", of("bare, later")?)?,
+        row("`exec` of `true`, likewise", of("call, later")?)?,
+        row("likewise, as what only looks", of("looking, later")?)?,
+        row("likewise, with `workspace-write`", of("writing, later")?)?,
     ];
     let running: f64 = of("running")?.parse()?;
     let running = running / 1024.0;
@@ -78,11 +82,16 @@ fn figures(line: &str) -> Result<[Option<f64>; 3]> {
 #[cfg(test)]
 mod tests {
     use super::rendered;
+    use std::fmt::Write as _;
 
     #[test]
     fn figures_become_a_table_with_their_ratio() {
-        let printed = "bare\t1000000\t800000\t-\ncall\t2500000\t2000000\t-\nrunning\t270336\n";
-        let table = rendered(printed).unwrap();
+        let mut printed = "bare\t1000000\t800000\t-\ncall\t2500000\t2000000\t-\n".to_owned();
+        for name in ["bare", "call", "looking", "writing"] {
+            writeln!(printed, "{name}, later\t1600000\t1500000\t-").unwrap();
+        }
+        printed.push_str("running\t270336\n");
+        let table = rendered(&printed).unwrap();
         assert!(table.contains("2.50 ms"), "{table}");
         assert_eq!(table.matches(" 2.5 ").count(), 2, "{table}");
         assert!(table.contains("264 KiB"), "{table}");

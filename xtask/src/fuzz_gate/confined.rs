@@ -109,7 +109,7 @@ fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
         .stdout(output.try_clone()?)
         .stderr(output.try_clone()?)
         .process_group(0);
-    let protection = confine(&mut bash, &spec)?;
+    let mut protection = confine(&mut bash, &spec)?;
     let mut child = bash.spawn().context("failed to start bash")?;
     let begun = Instant::now();
     while child.try_wait()?.is_none() && begun.elapsed() < TIME_MAX {

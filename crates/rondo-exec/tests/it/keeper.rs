@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 const SHOW_KEEPER: &str = "sed -n 's/^PPid:.//p' /proc/$guard/status";
 
 /// A fixture whose supervisors and keepers are no other test's.
-fn alone() -> (Fixture, PathBuf) {
+pub(crate) fn alone() -> (Fixture, PathBuf) {
     let mut fixture = Fixture::new();
     let link = fixture.path().join("supervisor");
     std::os::unix::fs::symlink(program(), &link).unwrap();
@@ -32,14 +32,14 @@ fn alone() -> (Fixture, PathBuf) {
 
 /// A process of a program, with that of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
-    pid: u32,
-    parent: u32,
-    state: char,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) state: char,
 }
 
 /// Lists the processes that a keeper of the program is, or has forked.
-fn kept(program: &Path) -> Vec<Process> {
+pub(crate) fn kept(program: &Path) -> Vec<Process> {
     let asked = format!("{}\0{SUPERVISE_ARG}\0keeper\0", program.display());
     let is_asked = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline"));
@@ -53,7 +53,7 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn process(pid: u32) -> Option<Process> {
+pub(crate) fn process(pid: u32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
@@ -65,21 +65,21 @@ fn process(pid: u32) -> Option<Process> {
 }
 
 /// Returns the only keeper of the program.
-fn keeper(program: &Path) -> u32 {
+pub(crate) fn keeper(program: &Path) -> u32 {
     let own = std::process::id();
     let keepers = kept(program).into_iter().filter(|it| it.parent == own);
     let [keeper] = keepers.collect::<Vec<_>>().try_into().unwrap();
     keeper.pid
 }
 
-fn send(pid: u32, signal: Signal) {
+pub(crate) fn send(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     // It may be gone already.
     let _ = kill_process(pid, signal);
 }
 
 /// Lists where the descriptors of a process lead.
-fn descriptors(pid: u32) -> Vec<String> {
+pub(crate) fn descriptors(pid: u32) -> Vec<String> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let links = entries.map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap());
     let mut links: Vec<_> = links.map(|it| it.display().to_string()).collect();
@@ -249,7 +249,8 @@ async fn nothing_that_the_agent_or_another_call_has_open_is_open_in_a_command() 
     let _inherited = rustix::io::dup(&file).unwrap();
     let gate = fixture.path().join("gate");
     mkfifo(&gate);
-    let show = "ls -l /proc/$$/fd | sed -n 's/.* -> //p'; true";
+    // In a pipeline the shell itself has a pipe for a moment.
+    let show = "ls -l /proc/$$/fd > open; sed -n 's/.* -> //p' open; true";
     let looking = async {
         while !fixture.live().contains("up") {
             tokio::task::yield_now().await;
@@ -317,9 +318,11 @@ async fn calls_one_after_another_leave_no_process_behind() {
         let told = fixture.stdout(&format!("echo {call}")).await;
         assert_eq!(told, format!("{call}\n"));
     }
+    // But for the one that waits for the next.
     let keeper = keeper(&program);
-    let is_child = |pid| process(pid).is_some_and(|it| it.parent == keeper);
-    wait_until(|| !pids().any(is_child));
+    let is_child = |pid: &u32| process(*pid).is_some_and(|it| it.parent == keeper);
+    wait_until(|| pids().filter(is_child).count() == 1);
+    assert_eq!(kept(&program).len(), 4);
     assert_eq!(descriptors(keeper).len(), 5);
 }
 

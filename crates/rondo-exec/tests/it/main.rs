@@ -16,6 +16,8 @@ mod reattach;
 mod sandbox;
 mod secrets;
 mod shell;
+#[cfg(target_os = "linux")]
+mod spare;
 mod tool;
 mod tree;
 mod workdir;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Most containers do not let a process confine itself.
 #[expect(clippy::print_stderr, reason = "what is not run is said")]
-fn is_enforced() -> bool {
+pub(crate) fn is_enforced() -> bool {
     let support = rondo_sandbox::support();
     let is_full = support.enforcement() == Some(Enforcement::Full);
     if !is_full {
@@ -18,7 +18,7 @@ fn is_enforced() -> bool {
     is_full
 }
 
-fn spec(fixture: &Fixture, mode: SandboxMode) -> SandboxSpec {
+pub(crate) fn spec(fixture: &Fixture, mode: SandboxMode) -> SandboxSpec {
     let search_path = std::env::var_os("PATH");
     SandboxSpec {
         readable: readable_roots(None, search_path.as_deref()),

@@ -1,3 +1,4 @@
+use crate::agent::wait_until;
 use crate::deaths::without_keeper;
 use crate::fixture::{
     Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, open_gate, result, survivors,
@@ -249,7 +250,7 @@ async fn the_status_file_tells_the_end_to_its_owner_only() {
     assert_eq!(status.state, CommandState::Ended);
     assert_eq!(status.exit_code, Some(7));
     assert_eq!(status.stdout, "kept\n");
-    assert!(!status.supervisor_is_alive());
+    wait_until(|| !status.supervisor_is_alive());
     let file = fixture.state.path().join("key-1.json");
     let mode = std::fs::metadata(file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -79,7 +79,7 @@ impl Place {
             .current_dir(directory)
             .env("SCRATCH", &self.scratch)
             .env("OUTSIDE", &self.outside);
-        let protection = confine(&mut command, &spec).unwrap();
+        let mut protection = confine(&mut command, &spec).unwrap();
         let output = command.output().unwrap();
         *self.undone.borrow_mut() = protection.restore();
         output

@@ -50,7 +50,7 @@ async fn run(project: &Path, proxy: &HostProxy, urls: &[&str]) -> Output {
     let mut command = Command::new("python3");
     command.args(["-c", FETCH]).args(urls).current_dir(project);
     let run = move || {
-        let protection = confine(&mut command, &spec).unwrap();
+        let mut protection = confine(&mut command, &spec).unwrap();
         let output = command.output().unwrap();
         assert!(protection.restore().is_empty());
         output

@@ -1,0 +1,233 @@
+//! Supervisors that wait for the next call.
+
+use crate::agent::wait_until;
+use crate::fixture::{Fixture, result};
+use crate::keeper::{Process, alone, descriptors, keeper, kept, process, send};
+use crate::sandbox::{is_enforced, spec};
+use rondo_core::ports::Tool as _;
+use rondo_exec::ExecTool;
+use rondo_sandbox::SandboxMode;
+use rustix::process::Signal;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The processes of a spare: its guard, its supervisor, and what becomes the command.
+type Spare = [Process; 3];
+
+/// Has a spare wait, and returns it.
+async fn spare(fixture: &Fixture, program: &Path) -> Spare {
+    loop {
+        // The first one is not known to have another follow.
+        for _ in 0..2 {
+            assert_eq!(fixture.stdout("echo on").await, "on\n");
+        }
+        let is_waiting = || found(program).is_some_and(|it| it.iter().all(|it| it.state == 'S'));
+        // Tests that run at the same time have keepers too, and an agent has four.
+        wait_until(|| is_waiting() || kept(program).is_empty());
+        if let Some(spare) = found(program) {
+            return spare;
+        }
+    }
+}
+
+/// Returns the only spare of the program's keeper, where it has no other process.
+fn found(program: &Path) -> Option<Spare> {
+    let all = kept(program);
+    if all.is_empty() {
+        return None;
+    }
+    let child_of = |parent: u32| all.iter().find(|it| it.parent == parent).cloned();
+    let guard = child_of(keeper(program))?;
+    let supervisor = child_of(guard.pid)?;
+    let waiting = child_of(supervisor.pid)?;
+    (all.len() == 4).then_some([guard, supervisor, waiting])
+}
+
+/// Returns a fixture whose spare waits, and the spare.
+async fn waiting() -> (Fixture, PathBuf, Spare) {
+    let (fixture, program) = alone();
+    let spare = spare(&fixture, &program).await;
+    (fixture, program, spare)
+}
+
+#[tokio::test]
+async fn the_next_call_is_supervised_by_the_one_that_waits() {
+    let (fixture, program, [_, supervisor, waiting]) = waiting().await;
+    let told = fixture.stdout("echo $PPID $$; exec 9>&1; true").await;
+    assert_eq!(told, format!("{} {}\n", supervisor.pid, waiting.pid));
+    let [_, next, _] = spare(&fixture, &program).await;
+    assert_ne!(next.pid, supervisor.pid);
+}
+
+#[tokio::test]
+async fn a_spare_ends_with_its_keeper() {
+    let (fixture, program, spare) = waiting().await;
+    send(keeper(&program), Signal::KILL);
+    for part in &spare {
+        wait_until(|| process(part.pid).is_none_or(|it| it.state == 'Z'));
+    }
+    assert_eq!(fixture.stdout("echo on").await, "on\n");
+}
+
+#[tokio::test]
+async fn a_spare_that_is_killed_or_stopped_is_not_missed_and_nothing_runs_twice() {
+    let (fixture, program, _) = waiting().await;
+    let mut runs = 0;
+    for signal in [Signal::KILL, Signal::TERM, Signal::STOP] {
+        for part in 0..3 {
+            let doomed = spare(&fixture, &program).await[part].pid;
+            send(doomed, signal);
+            let told = fixture.run("echo run >> runs; echo on; exit 3").await;
+            assert_eq!(
+                told,
+                json!({ "stdout": "on\n", "exitCode": 3 }),
+                "{signal:?} {part}"
+            );
+            runs += 1;
+            let ran = std::fs::read_to_string(fixture.path().join("runs")).unwrap();
+            assert_eq!(ran.lines().count(), runs, "{signal:?} {part}");
+            wait_until(|| process(doomed).is_none());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_spare_has_nothing_of_a_call() {
+    let (mut fixture, program) = alone();
+    let set = &mut fixture.options.environment.set;
+    set.insert("OF_ONE_CALL".to_owned(), "of_one_call".to_owned());
+    let shown = fixture.stdout("echo $OF_ONE_CALL").await;
+    assert_eq!(shown, "of_one_call\n");
+    for part in spare(&fixture, &program).await {
+        let environment = std::fs::read(format!("/proc/{}/environ", part.pid)).unwrap();
+        assert!(!String::from_utf8_lossy(&environment).contains("OF_ONE_CALL"));
+        let open = descriptors(part.pid);
+        let is_own = |it: &&String| {
+            let own = [
+                "/dev/null",
+                "/dev/ptmx",
+                "/dev/pts/",
+                "socket:",
+                "pipe:",
+                "/proc/",
+            ];
+            own.iter().any(|own| it.starts_with(own))
+        };
+        assert!(open.iter().all(|it| is_own(&it)), "{open:?}");
+        let is_pipe = |it: &&String| it.starts_with("pipe:");
+        // The guard's.
+        assert!(open.iter().filter(is_pipe).count() <= 1, "{open:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_spares_wait_than_there_are_kinds_in_use() {
+    if !is_enforced() {
+        return;
+    }
+    let (mut fixture, program) = alone();
+    let modes = [
+        None,
+        Some(SandboxMode::ReadOnly),
+        Some(SandboxMode::WorkspaceWrite),
+    ];
+    for mode in modes {
+        fixture.options.sandbox = mode.map(|mode| spec(&fixture, mode));
+        for _ in 0..2 {
+            assert_eq!(fixture.stdout("echo on").await, "on\n");
+        }
+    }
+    // The keeper, and two of three processes each.
+    wait_until(|| kept(&program).len() == 7);
+}
+
+async fn works(fixture: &Fixture, command: &str) {
+    let tool = ExecTool::exec(fixture.options.clone());
+    let mut invocation = fixture.invocation(json!({ "command": command }));
+    invocation.idempotency_key = format!("key-{}", crate::fixture::marker());
+    let told = result(tool.call(invocation).await);
+    assert_eq!(told.get("exitCode"), Some(&json!(0)), "{command}: {told}");
+}
+
+#[tokio::test]
+async fn what_is_protected_is_looked_at_when_the_call_comes() {
+    if !is_enforced() {
+        return;
+    }
+    let (mut fixture, program) = alone();
+    fixture.options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    works(&fixture, "touch made").await;
+    spare(&fixture, &program).await;
+    let own = fixture.path().join(".envrc");
+    std::fs::write(&own, "mine").unwrap();
+    let told = fixture
+        .run("echo theirs > .envrc; mv .envrc moved; true")
+        .await;
+    assert_eq!(told["exitCode"], 0, "{told}");
+    assert_eq!(std::fs::read_to_string(own).unwrap(), "mine");
+    spare(&fixture, &program).await;
+    std::fs::create_dir_all(fixture.path().join("below/.git/hooks")).unwrap();
+    works(&fixture, "! touch below/.git/hooks/post-checkout").await;
+}
+
+#[tokio::test]
+async fn a_directory_that_took_the_place_of_another_is_the_one_that_is_worked_in() {
+    if !is_enforced() {
+        return;
+    }
+    let (mut fixture, program) = alone();
+    let project = fixture.path().join("project");
+    let library = fixture.path().join("library");
+    std::fs::create_dir(&project).unwrap();
+    fixture.options.directory.clone_from(&project);
+    let mut sandbox = spec(&fixture, SandboxMode::WorkspaceWrite);
+    sandbox.writable = vec![project.clone()];
+    sandbox.readable.push(library.clone());
+    fixture.options.sandbox = Some(sandbox);
+    works(&fixture, "touch first").await;
+    spare(&fixture, &program).await;
+    std::fs::rename(&project, fixture.path().join("before")).unwrap();
+    std::fs::create_dir(&project).unwrap();
+    works(&fixture, "touch second").await;
+    assert!(project.join("second").exists());
+    spare(&fixture, &program).await;
+    // What was not there is read once it is.
+    std::fs::create_dir(&library).unwrap();
+    std::fs::write(library.join("a"), "").unwrap();
+    works(&fixture, &format!("cat {}/a", library.display())).await;
+}
+
+#[tokio::test]
+async fn a_command_in_a_sandbox_that_waited_is_held_as_in_one_that_did_not() {
+    if !is_enforced() {
+        return;
+    }
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (mut fixture, program) = alone();
+    for mode in [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite] {
+        fixture.options.sandbox = Some(spec(&fixture, mode));
+        works(&fixture, "true").await;
+        works(&fixture, "true").await;
+        let outside = outside.path().display();
+        for held in [
+            format!("touch {outside}/made"),
+            format!("ls {outside}"),
+            "unshare -r true".to_owned(),
+            "mount -t tmpfs none /mnt".to_owned(),
+            "cat /proc/$PPID/environ".to_owned(),
+            "kill -0 $PPID".to_owned(),
+            "umount /tmp".to_owned(),
+        ] {
+            wait_until(|| !kept(&program).is_empty());
+            works(&fixture, &format!("! {held}")).await;
+        }
+        works(
+            &fixture,
+            "echo a > /tmp/rondo-spare && test -s /tmp/rondo-spare",
+        )
+        .await;
+        works(&fixture, "test ! -e /tmp/rondo-spare").await;
+        let writes = mode == SandboxMode::WorkspaceWrite;
+        works(&fixture, if writes { "touch made" } else { "! touch made" }).await;
+    }
+}

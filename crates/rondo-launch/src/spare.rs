@@ -1,0 +1,315 @@
+//! A supervisor that waits for its call, so that the call need not wait for what is the same for each.
+//!
+//! A keeper forks it when the call before has begun. It is all that a call needs: a guard, the supervisor, a terminal, and
+//! the process that executes the command, which is in its sandbox as far as that does not depend on the command. It has
+//! nothing of any call before it is handed one by its agent, on a socket of its own. It ends with its keeper, with its
+//! agent, and when no call has come for a while; one whose sandbox is out of date ends without a word, and its call is
+//! handed to the keeper.
+
+use super::PtySize;
+use super::assignment::Life;
+use super::guard::{self, Side, Started as Begun, Watch};
+use super::handed::{self, HANDED_BYTES_MAX, Handed, Variables};
+use super::pipe::write_all;
+use super::protocol::CallSpec;
+use super::role::{exit, tell_failure};
+use super::serve::{Call, Launched, launch, serve_call};
+use super::unix::{self, Pty, descriptors, handover};
+use rondo_sandbox::{Covered, Preparation, SandboxSpec};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+/// How many descriptors a keeper is handed for a spare: the sealed sandbox, the socket on which calls come, and the one
+/// that tells of the fork.
+pub(super) const DESCRIPTORS: usize = 3;
+/// How many a spare is handed for its call: the sealed specification, and the two pipes.
+pub(super) const CALL_DESCRIPTORS: usize = 3;
+
+/// How long a spare waits for a call.
+const IDLE_MAX: Duration = Duration::from_mins(1);
+/// What the process that becomes the command says when it is in its sandbox.
+const IN_SANDBOX: u8 = b'r';
+/// The bound on what it is told when it is to execute, in bytes: the paths of protected files are most of it.
+const ORDER_BYTES_MAX: usize = 64 << 20;
+/// The bound on the reason why it could not, in bytes.
+const REASON_BYTES_MAX: u64 = 64 << 10;
+
+/// Waits for a call and supervises it to its end; returns the exit code.
+pub(super) fn serve(given: Vec<OwnedFd>, keeper: u32) -> i32 {
+    split(given, keeper).unwrap_or(1)
+}
+
+fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
+    let own: Result<[OwnedFd; DESCRIPTORS], _> = given.try_into();
+    let [memory, calls, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
+    unix::die_with_parent(keeper)?;
+    let life = Life::begin(of_fork, keeper)?;
+    let sandbox: Option<SandboxSpec> =
+        serde_json::from_slice(&handover::read_sealed(memory, HANDED_BYTES_MAX)?)?;
+    unix::adopt_orphans()?;
+    let guard = std::process::id();
+    match guard::split()? {
+        Side::Guard(mut ward) => {
+            drop(calls);
+            let watch = ward.assignment();
+            if let Some(watch) = &watch {
+                unix::outlive_parent()?;
+                show_environment(watch.is_hidden);
+            }
+            // Where there is no call, the supervisor has ended.
+            let code = ward.watch(&watch.unwrap_or_else(Watch::of_process));
+            life.end();
+            Ok(code)
+        }
+        Side::Supervisor(begun) => {
+            unix::die_with_parent(guard)?;
+            unix::leave_session()?;
+            let spare = Spare {
+                waiting: Waiting::fork(sandbox.as_ref())?,
+                sandbox,
+                begun,
+            };
+            match next_call(&calls)? {
+                Some(given) => spare.serve(given),
+                None => Ok(0),
+            }
+        }
+    }
+}
+
+fn show_environment(is_hidden: bool) {
+    match is_hidden {
+        true => unix::hide_environment(),
+        false => unix::show_environment(),
+    }
+}
+
+/// Waits for a call; none once the agent is gone, or when none has come in time.
+fn next_call(calls: &OwnedFd) -> io::Result<Option<[OwnedFd; CALL_DESCRIPTORS]>> {
+    let given = match is_readable(calls, Some(IDLE_MAX))? {
+        true => descriptors::receive(calls)?,
+        false => None,
+    };
+    let own = given.map(<[OwnedFd; CALL_DESCRIPTORS]>::try_from);
+    own.transpose()
+        .map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+fn is_readable(fd: impl AsFd, patience: Option<Duration>) -> io::Result<bool> {
+    let mut polled = [PollFd::new(&fd, PollFlags::IN)];
+    let patience = patience.map(unix::timespec);
+    loop {
+        match rustix::event::poll(&mut polled, patience.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+}
+
+/// The supervisor, while it waits.
+struct Spare {
+    sandbox: Option<SandboxSpec>,
+    waiting: Waiting,
+    begun: Begun,
+}
+
+impl Spare {
+    fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<i32> {
+        let [memory, control, frames] = given;
+        unix::outlive_parent()?;
+        self.waiting.hand_over(&memory)?;
+        let (spec, variables) = read_call(memory)?;
+        // The agent sees that nobody has its descriptors, and nothing was begun.
+        if spec.sandbox != self.sandbox || !self.waiting.is_current() {
+            return Ok(0);
+        }
+        self.begun.assign(&Watch::of_call(&spec))?;
+        show_environment(!spec.secrets.is_empty());
+        // Where a reason is told for which nothing was started.
+        rustix::stdio::dup2_stdout(&frames)?;
+        let call = Call {
+            spec,
+            variables,
+            said: Vec::new(),
+        };
+        let Self { waiting, begun, .. } = self;
+        let start = |call: &Call, mark: &str| match waiting.execute(call, mark)? {
+            Some(launched) => Ok(launched),
+            None => launch(call, mark),
+        };
+        let served = serve_call(&call, control, frames, &begun, start);
+        // The command can have stopped our guard, which no other process would wake.
+        unix::resume_parent(None);
+        Ok(served.map_or_else(|reason| tell_failure(&reason), |()| 0))
+    }
+}
+
+fn read_call(memory: OwnedFd) -> io::Result<(CallSpec, Variables)> {
+    let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
+    let Handed {
+        line, variables, ..
+    } = handed::decode(&bytes)?;
+    let spec: CallSpec = serde_json::from_slice(&line)?;
+    match CallSpec::is_key(&spec.key) {
+        true => Ok((spec, variables)),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The process that is to execute the command, as its supervisor has it.
+struct Waiting {
+    process: Pid,
+    socket: UnixStream,
+    pty: Pty,
+    preparation: Option<Preparation>,
+}
+
+impl Waiting {
+    fn fork(sandbox: Option<&SandboxSpec>) -> io::Result<Self> {
+        let pty = unix::open_pty(PtySize::default())?;
+        let variables = sandbox.map(rondo_sandbox::variables).transpose()?;
+        let preparation = sandbox.cloned().map(Preparation::new).transpose()?;
+        let (socket, theirs) = UnixStream::pair()?;
+        let supervisor = std::process::id();
+        if let Some(process) = unix::fork()? {
+            return Ok(Self {
+                process,
+                socket,
+                pty,
+                preparation,
+            });
+        }
+        drop(socket);
+        let becoming = Becoming {
+            supervisor,
+            socket: theirs,
+            terminal: pty.slave,
+            variables: variables.unwrap_or_default(),
+        };
+        exit(becoming.command(preparation.as_ref()))
+    }
+
+    /// Hands the call over, of which it reads what it executes.
+    fn hand_over(&self, memory: &OwnedFd) -> io::Result<()> {
+        descriptors::send(&self.socket, &[memory.as_fd()])
+    }
+
+    /// Returns whether it is in the sandbox that it was to enter, which is still what it would be now.
+    fn is_current(&mut self) -> bool {
+        let mut said = [0; 1];
+        let read = self.socket.read(&mut said);
+        let is_in_sandbox = matches!(read, Ok(1)) && said == [IN_SANDBOX];
+        // It says nothing more unless it has ended.
+        let has_ended = is_readable(&self.socket, Some(Duration::ZERO)).unwrap_or(true);
+        let preparation = self.preparation.as_ref();
+        is_in_sandbox && !has_ended && preparation.is_none_or(Preparation::is_current)
+    }
+
+    /// Has it execute the command; nothing where it has ended before it was told all of it.
+    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<Launched>> {
+        unix::resize(&self.pty.slave, call.spec.pty)?;
+        let protected = self.preparation.as_mut().map(Preparation::protect);
+        let (protection, covered) = protected.transpose()?.unwrap_or_default();
+        let order = [mark.as_bytes(), b"\0", &covered.to_bytes()].concat();
+        let length = u32::try_from(order.len()).map_err(io::Error::other)?;
+        let told = [&length.to_be_bytes()[..], &order].concat();
+        if self.socket.write_all(&told).is_err() {
+            return Ok(None);
+        }
+        let mut reason = String::new();
+        // It ends when the command is executed.
+        let mut saying = self.socket.take(REASON_BYTES_MAX);
+        saying.read_to_string(&mut reason)?;
+        match reason.is_empty() {
+            true => Ok(Some(Launched {
+                leader: self.process,
+                pty: self.pty,
+                protection,
+            })),
+            false => Err(io::Error::other(reason)),
+        }
+    }
+}
+
+/// That process itself.
+struct Becoming {
+    supervisor: u32,
+    socket: UnixStream,
+    terminal: OwnedFd,
+    /// Those of its sandbox.
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl Becoming {
+    /// Becomes the command; returns the exit code where that cannot be.
+    fn command(mut self, preparation: Option<&Preparation>) -> i32 {
+        // None where its supervisor has ended.
+        if let Ok(Some(reason)) = self.try_command(preparation) {
+            let _ = write_all(&self.socket.into(), reason.to_string().as_bytes());
+        }
+        1
+    }
+
+    /// Returns why the command cannot be executed; nothing where there is none.
+    fn try_command(&mut self, preparation: Option<&Preparation>) -> io::Result<Option<io::Error>> {
+        unix::die_with_parent(self.supervisor)?;
+        let entered = preparation.map(Preparation::enter).transpose()?;
+        self.socket.write_all(&[IN_SANDBOX])?;
+        is_readable(&self.socket, None)?;
+        let memory = descriptors::receive(&self.socket)?.unwrap_or_default();
+        let Some(memory) = memory.into_iter().next() else {
+            return Ok(None);
+        };
+        let (spec, variables) = read_call(memory)?;
+        let (mark, covered) = self.read_order()?;
+        let executed = unix::lead_terminal(&self.terminal)
+            .and_then(|()| match entered {
+                Some(entered) => entered.complete(&covered, Some(&spec.directory)),
+                None => Ok(()),
+            })
+            // To enter a sandbox would undo it.
+            .and_then(|()| unix::die_with_parent(self.supervisor))
+            .and_then(|()| self.execute(&spec, &variables, &mark));
+        Ok(executed.err())
+    }
+
+    /// Waits until it is to execute; returns the mark of the call, and what is protected.
+    fn read_order(&mut self) -> io::Result<(String, Covered)> {
+        let mut length = [0; 4];
+        self.socket.read_exact(&mut length)?;
+        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        let mut order = vec![0; length.min(ORDER_BYTES_MAX)];
+        self.socket.read_exact(&mut order)?;
+        let end = order.iter().position(|byte| *byte == 0);
+        let (mark, covered) = order.split_at(end.ok_or(io::ErrorKind::InvalidData)?);
+        let covered = Covered::from_bytes(covered.get(1..).unwrap_or_default())?;
+        Ok((String::from_utf8_lossy(mark).into_owned(), covered))
+    }
+
+    /// Returns only where it failed.
+    fn execute(&self, spec: &CallSpec, variables: &Variables, mark: &str) -> io::Result<()> {
+        let executed = |mut command: Command| {
+            unix::put_on_terminal(&mut command, spec, variables, &self.terminal, mark)?;
+            let of_sandbox = self.variables.iter();
+            command.envs(of_sandbox.map(|(name, value)| (name, value)));
+            Err(command.exec())
+        };
+        if let Some(command) = unix::without_shell(spec, variables)? {
+            let failed = executed(command);
+            // What cannot be executed is left to the shell.
+            if spec.argv.is_some() {
+                return failed;
+            }
+        }
+        executed(unix::in_shell(spec, variables)?)
+    }
+}
