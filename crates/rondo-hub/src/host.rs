@@ -10,7 +10,7 @@ use crate::cron::job::{self, RUNS, Runs};
 use crate::hub::Core;
 use crate::outgoing::{self, Details};
 use crate::questions::{self, Asked};
-use crate::recovery::{Count, Crashes};
+use crate::suspects::{AtStake, Suspicion};
 use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
@@ -87,6 +87,7 @@ impl SessionHost for HubHost {
 impl Core {
     async fn host_turn(self: &Arc<Self>, turn: &AskedTurn<'_>) -> Result<HostTurn> {
         let session = turn.session;
+        self.trial.admits(session).await;
         let chat = self.chats.of_session(session).await.map_err(unreadable)?;
         let chat =
             chat.ok_or_else(|| SetupError::new(SetupErrorKind::Other, "the session is no chat's"))?;
@@ -105,10 +106,10 @@ impl Core {
         let Some(actor) = actor.or_else(guest) else {
             return self.of_nobody(session, turn.begins, &chat).await;
         };
-        let count = match turn.begins {
+        let known = match turn.begins {
             // That its message was taken up is past.
-            Some(_) => Count::default(),
-            None => self.count(session).await.map_err(unreadable)?,
+            Some(_) => Suspicion::default(),
+            None => self.suspicion(session).await.map_err(unreadable)?,
         };
         self.retries.began(session);
         let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
@@ -127,7 +128,7 @@ impl Core {
         let source = TurnSource {
             begun: asked,
             owner_chat,
-            count,
+            known,
             calibration: Some(calibration),
         };
         let source = self.source(session, &chat, source).await?;
@@ -141,7 +142,7 @@ impl Core {
             tool_filter: tools_of(&actor, &chat),
             observer: Some(self.shown.watch(session, &chat.key)),
             commits: Some(source),
-            is_stopped: count.is_put_aside(),
+            is_stopped: known.is_enough(),
             ..HostTurn::new(approver)
         })
     }
@@ -163,7 +164,7 @@ impl Core {
             open: open.map_err(unreadable)?,
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
-            crashes: Crashes::after(of.count),
+            at_stake: AtStake::after(of.known),
             calibration: of.calibration,
         }))
     }
@@ -322,7 +323,7 @@ struct TurnCommits {
     timed: Option<Timed>,
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
-    crashes: Crashes,
+    at_stake: AtStake,
     /// Learns how the provider counts; none where no model is asked.
     calibration: Option<Calibration>,
 }
@@ -332,7 +333,8 @@ struct TurnCommits {
 struct TurnSource {
     begun: Option<Begun>,
     owner_chat: Option<ChatKey>,
-    count: Count,
+    /// What is known of the session since processes ended.
+    known: Suspicion,
     calibration: Option<Calibration>,
 }
 
@@ -397,24 +399,24 @@ impl TurnCommits {
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());
                 self.tokens.fetch_add(tokens, Ordering::Relaxed);
-                commit.rows.extend(self.crashes.survived(&self.session));
+                commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::ModelRequested { .. } | RecordBody::ToolStarted { .. } => {
-                commit.rows.push(self.crashes.at_stake(&self.session));
+                commit.rows.push(self.at_stake.begins(&self.session));
             }
             RecordBody::ToolFinished { .. } => {
-                commit.rows.extend(self.crashes.survived(&self.session));
+                commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());
-                commit.rows.extend(self.crashes.survived(&self.session));
+                commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::Parked { questions } => {
                 let of = (&self.session, &record.turn);
                 let asking = questions::ask(&self.chat, self.owner_chat.as_ref(), of, questions);
                 commit.outbox.extend(asking.outbox);
                 commit.rows.extend(asking.rows);
-                commit.rows.extend(self.crashes.survived(&self.session));
+                commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::Final {
                 stop_reason, text, ..
@@ -425,7 +427,7 @@ impl TurnCommits {
                 }
                 commit.outbox.extend(self.last(record, *stop_reason, text));
                 commit.rows.push(HostRow::removed(TURNS, session));
-                commit.rows.extend(self.crashes.survived(&self.session));
+                commit.rows.push(self.at_stake.is_over(&self.session));
             }
             _ => {}
         }

@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::progress::Shown;
 use crate::recovery::Retries;
 use crate::shortage::Shortage;
+use crate::suspects::Trial;
 use crate::users::Users;
 use rondo_core::ports::{HostStore, MailboxError, Outbox};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
@@ -60,6 +61,7 @@ pub(crate) struct Core {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) retries: Retries,
     pub(crate) shortage: Shortage,
+    pub(crate) trial: Trial,
     /// Fires once no further events are taken, and turns stop before they ask a model again.
     pub(crate) drain: CancellationToken,
     /// The workspace and the chats' directories.
@@ -104,6 +106,7 @@ impl Hub {
             metrics: Arc::default(),
             retries: Retries::default(),
             shortage: Shortage::default(),
+            trial: Trial::default(),
             drain: CancellationToken::new(),
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
             keep_messages: config.keep_messages.unwrap_or(KEEP_MESSAGES),
@@ -167,7 +170,7 @@ impl Hub {
         core.drain.cancel();
         receiving.cancel();
         self.stop_turns().await;
-        if let Err(error) = core.forget_crashes().await {
+        if let Err(error) = core.suspect_nobody().await {
             tracing::warn!(%error, "the end of this process may be taken for a crash");
         }
         sending.cancel();

@@ -17,7 +17,7 @@
 //! - `context`: what a turn's model reads first, from the workspace; `calibration`: how its tokens are counted; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
 //! - [`onboarding`]: a new workspace.
-//! - `recovery`: what happens after a crash or a failure; `shortage`: while nothing can be noted. [`metrics`]: what is counted.
+//! - `recovery`: what happens after a crash or a failure, and `suspects`: what may have been its cause; `shortage`: while nothing can be noted. [`metrics`]: what is counted.
 
 pub mod accounts;
 pub mod api;
@@ -45,6 +45,7 @@ pub mod questions;
 mod receive;
 mod recovery;
 mod shortage;
+mod suspects;
 mod tools;
 mod undelivered;
 pub mod users;

@@ -5,27 +5,26 @@ use crate::host;
 use crate::hub::Core;
 use crate::outgoing;
 use crate::questions;
+use crate::suspects::{self, SUSPECTS, Suspicion};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{HostCommit, HostRow, MailboxError};
+use rondo_core::ports::{HostCommit, MailboxError};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_types::SessionId;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// The table of the processes that ended while a session was at the same request or tool call.
-pub(crate) const CRASHES: &str = "crashes";
-/// Processes that a request or call may have ended: after so many, what the session works on is put aside.
-const CRASHES_MAX: u32 = 3;
-/// The table of the processes that took a session up and did not get any further with it.
-const STARTS: &str = "starts";
-/// After so many of these it is put aside, too: what ends a process need not be a request or a call. It is more, since it
-/// says less.
-const STARTS_MAX: u32 = 6;
+/// For how long others wait while those that are suspected are tried. From then on these go on one at a time among the
+/// others.
+const TRIAL_MAX: Duration = Duration::from_secs(30);
+/// How long nothing runs before a session is tried for the last time: where the process ends meanwhile, that session does
+/// not end it.
+const QUIET: Duration = Duration::from_secs(1);
 /// How long one session that is suspected is waited for before the next one goes on.
 const SUSPECT_TIMEOUT: Duration = Duration::from_mins(5);
 /// How often it is looked at whether it got further.
@@ -36,8 +35,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(1);
 /// How often questions are looked at that may have expired.
 const EXPIRY_LOOK: Duration = Duration::from_secs(30);
-/// Sessions whose crashes are forgotten as a process ends.
-const LEFT_MAX: usize = 100_000;
+/// Sessions that are at stake at once.
+const AT_STAKE_MAX: usize = 100_000;
 
 /// Sessions that are to be tried again, and turns that wait for the end of the process.
 #[derive(Default)]
@@ -103,156 +102,142 @@ impl Retries {
     }
 }
 
-/// How many processes ended while a session was where it is now.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Count {
-    /// While a request or a call of a tool was under way, which began and never ended.
-    crashes: u32,
-    /// After they took it up again, whatever they did with it.
-    starts: u32,
-}
-
-impl Count {
-    fn is_suspect(self) -> bool {
-        self.crashes > 1 || self.starts > STARTS_MAX / 2
-    }
-
-    /// Returns whether the session is taken for what ends them.
-    fn is_enough(self) -> bool {
-        self.crashes >= CRASHES_MAX || self.starts >= STARTS_MAX
-    }
-
-    /// Returns whether that was found before this process took it up, which counted as a start since.
-    pub(crate) fn is_put_aside(self) -> bool {
-        self.crashes >= CRASHES_MAX || self.starts > STARTS_MAX
-    }
-}
-
-/// Counts on while a turn runs: one that gets further is not what ends the hub.
-#[derive(Default)]
-pub(crate) struct Crashes(AtomicU32);
-
-impl Crashes {
-    /// Of a turn that goes on.
-    pub(crate) fn after(count: Count) -> Self {
-        Self(AtomicU32::new(count.crashes))
-    }
-
-    /// Returns the row to commit as a request or a call begins: it counts unless the process comes further.
-    pub(crate) fn at_stake(&self, session: &SessionId) -> HostRow {
-        let crashes = self.0.load(Ordering::Relaxed) + 1;
-        HostRow::set(CRASHES, session.as_str(), crashes.to_string())
-    }
-
-    /// Returns the rows to commit once it ended.
-    pub(crate) fn survived(&self, session: &SessionId) -> [HostRow; 2] {
-        self.0.store(0, Ordering::Relaxed);
-        none(session)
-    }
-}
-
-fn none(session: &SessionId) -> [HostRow; 2] {
-    [CRASHES, STARTS].map(|table| HostRow::removed(table, session.as_str()))
-}
-
 /// A session that the last process left.
 struct Left {
     session: SessionId,
-    count: Count,
+    known: Suspicion,
     has_turn: bool,
 }
 
-impl Left {
-    /// Returns the row to commit before it is taken up.
-    fn taken_up(&self) -> HostRow {
-        let starts = self.count.starts + 1;
-        HostRow::set(STARTS, self.session.as_str(), starts.to_string())
-    }
+/// Returns the session that belongs to a chat, by which this one was started.
+fn root(session: &SessionId) -> SessionId {
+    let above = successors(Some(session.clone()), SessionId::parent);
+    above.last().unwrap_or_else(|| session.clone())
 }
 
 impl Core {
-    /// Has everything go on that the last process left. Sessions that were worked on when more than one process ended are
-    /// suspected of it, and go on one at a time, so that the one that does it is told from the others.
+    /// Has everything go on that the last process left. What ended several processes is put aside; sessions that may have
+    /// are tried one at a time before the others go on.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<()> {
+        let mut known = self.suspicions().await.map_err(unreadable)?;
         let mut left = Vec::new();
         for session in self.service.unfinished().await? {
             let chat = self.chats.of_session(&session).await.map_err(unreadable)?;
             // Others are another host's.
             if chat.is_some() {
-                left.push(self.left(session).await.map_err(unreadable)?);
+                let known = known.remove(&session).unwrap_or_default();
+                left.push(self.left(session, known).await.map_err(unreadable)?);
             }
         }
-        let (suspects, others): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|it| it.count.is_suspect());
+        let (mut suspects, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|it| it.known.is_suspect());
+        // The most innocent are tried first: they have their answers before the one that ends the process.
+        suspects.sort_by_key(|it| it.known.weight());
+        let noted = suspects.iter().map(|it| it.known.row(&it.session));
+        let taken_up = others
+            .iter()
+            .map(|it| it.known.as_taken_up().row(&it.session));
+        let gone = known.keys().map(suspects::cleared);
         let commit = HostCommit {
-            rows: others.iter().map(Left::taken_up).collect(),
+            rows: noted.chain(taken_up).chain(gone).collect(),
             ..HostCommit::default()
         };
         self.store.commit(commit).await.map_err(unreadable)?;
         // Before anything else can take these up: whoever asked is told of it together with that.
-        for culprit in suspects.iter().filter(|it| it.count.is_enough()) {
+        for culprit in suspects.iter().filter(|it| it.known.is_enough()) {
             self.put_aside(culprit).await.map_err(unreadable)?;
         }
         if suspects.len() + others.len() > 0 {
             let suspected = suspects.len();
             tracing::info!(sessions = others.len(), suspected, "sessions go on");
         }
+        if !suspects.is_empty() {
+            self.trial.admit_none();
+        }
         for left in others {
             self.session(&left.session).resume();
         }
         let core = Arc::clone(self);
-        tokio::spawn(async move { core.clear(suspects).await });
+        tokio::spawn(async move { core.try_all(suspects).await });
         Ok(())
     }
 
-    async fn left(&self, session: SessionId) -> Result<Left, MailboxError> {
+    /// Returns what is known of sessions after the end of the last process.
+    async fn suspicions(&self) -> Result<BTreeMap<SessionId, Suspicion>, MailboxError> {
+        let rows = self.store.rows(SUSPECTS, "", AT_STAKE_MAX).await?;
+        let rows = rows.into_iter();
+        let known = rows.map(|(session, row)| (SessionId::new(session), Suspicion::of_row(&row)));
+        let known = known.collect::<Vec<_>>();
+        let at_stake = known.iter().filter(|(_, it)| it.is_at_stake());
+        // What a session started is at stake together with it.
+        let roots: BTreeSet<SessionId> = at_stake.map(|(session, _)| root(session)).collect();
+        let was_alone = roots.len() == 1;
+        let after = known.into_iter();
+        Ok(after
+            .map(|(session, it)| (session, it.after_end(was_alone)))
+            .collect())
+    }
+
+    async fn left(&self, session: SessionId, known: Suspicion) -> Result<Left, MailboxError> {
         let has_turn = host::begun(&*self.store, &session).await?.is_some();
-        let count = self.count(&session).await?;
         Ok(Left {
             session,
-            count,
+            known,
             has_turn,
         })
     }
 
-    pub(crate) async fn count(&self, session: &SessionId) -> Result<Count, MailboxError> {
-        Ok(Count {
-            crashes: self.counted(CRASHES, session).await?,
-            starts: self.counted(STARTS, session).await?,
-        })
+    pub(crate) async fn suspicion(&self, session: &SessionId) -> Result<Suspicion, MailboxError> {
+        let row = self.store.row(SUSPECTS, session.as_str()).await?;
+        Ok(row.map_or_else(Suspicion::default, |it| Suspicion::of_row(&it)))
     }
 
-    async fn counted(&self, table: &str, session: &SessionId) -> Result<u32, MailboxError> {
-        let row = self.store.row(table, session.as_str()).await?;
-        Ok(row.and_then(|it| it.parse().ok()).unwrap_or(0))
-    }
-
-    async fn clear(&self, suspects: Vec<Left>) {
+    /// Tries sessions one at a time, while all others wait for as long as that may take.
+    async fn try_all(&self, suspects: Vec<Left>) {
+        let alone_until = Instant::now() + TRIAL_MAX;
         for suspect in suspects {
             if self.drain.is_cancelled() {
                 return;
             }
-            if let Err(error) = self.clear_one(&suspect).await {
+            if Instant::now() >= alone_until {
+                self.trial.admit_all();
+            }
+            let tried = self.try_one(&suspect, alone_until).await;
+            if let Err(error) = tried {
                 let session = suspect.session.as_str();
                 tracing::error!(%error, session, "a session does not go on");
             }
         }
+        self.trial.admit_all();
     }
 
-    async fn clear_one(&self, suspect: &Left) -> Result<(), MailboxError> {
-        if !suspect.count.is_enough() {
+    async fn try_one(&self, suspect: &Left, alone_until: Instant) -> Result<(), MailboxError> {
+        let session = &suspect.session;
+        let is_alone = Instant::now() < alone_until;
+        if is_alone && suspect.known.is_last_try() {
+            self.trial.admit_none();
+            sleep(QUIET).await;
+        }
+        if !suspect.known.is_enough() {
             let commit = HostCommit {
-                rows: vec![suspect.taken_up()],
+                rows: vec![suspect.known.as_taken_up().row(session)],
                 ..HostCommit::default()
             };
             self.store.commit(commit).await?;
         }
-        let handle = self.session(&suspect.session);
+        if is_alone {
+            self.trial.admit_only(session);
+        }
+        let handle = self.session(session);
         handle.resume();
+        let until = match is_alone {
+            true => alone_until,
+            false => Instant::now() + SUSPECT_TIMEOUT,
+        };
         tokio::select! {
             () = handle.at_rest() => {}
-            cleared = self.comes_further(&suspect.session) => cleared?,
-            () = sleep(SUSPECT_TIMEOUT) => {}
+            cleared = self.comes_further(session) => cleared?,
+            () = sleep_until(until) => {}
         }
         Ok(())
     }
@@ -260,24 +245,21 @@ impl Core {
     /// Waits until a session got past what it was at when processes ended.
     async fn comes_further(&self, session: &SessionId) -> Result<(), MailboxError> {
         loop {
-            let count = self.count(session).await?;
-            if count.crashes + count.starts == 0 {
+            if self.suspicion(session).await? == Suspicion::default() {
                 return Ok(());
             }
             sleep(SUSPECT_LOOK).await;
         }
     }
 
-    /// Forgets all crashes: this process ends because it was told to.
-    pub(crate) async fn forget_crashes(&self) -> Result<(), MailboxError> {
-        let mut commit = HostCommit::default();
-        for table in [CRASHES, STARTS] {
-            let rows = self.store.rows(table, "", LEFT_MAX).await?;
-            let rows = rows
-                .iter()
-                .map(|(session, _)| HostRow::removed(table, session));
-            commit.rows.extend(rows);
-        }
+    /// Suspects nobody any more: this process ends because it was told to.
+    pub(crate) async fn suspect_nobody(&self) -> Result<(), MailboxError> {
+        let rows = self.store.rows(SUSPECTS, "", AT_STAKE_MAX).await?;
+        let rows = rows.into_iter().map(|(session, _)| SessionId::new(session));
+        let commit = HostCommit {
+            rows: rows.map(|it| suspects::cleared(&it)).collect(),
+            ..HostCommit::default()
+        };
         self.store.commit(commit).await?;
         Ok(())
     }
@@ -285,22 +267,20 @@ impl Core {
     /// Puts aside what a session works on: its turn is stopped as soon as it goes on, or its message taken back, where
     /// that had begun no turn.
     async fn put_aside(&self, left: &Left) -> Result<(), MailboxError> {
-        let mut commit = HostCommit {
-            rows: vec![left.taken_up()],
-            ..HostCommit::default()
-        };
+        let mut commit = HostCommit::default();
         self.metrics.quarantined();
         let session = &left.session;
-        if !left.has_turn
-            && let Some(key) = self.session(session).first_waiting().await
-        {
-            commit.withdrawn.push((session.clone(), key));
+        let mut key = host::begun(&*self.store, session).await?.map(|it| it.key);
+        if !left.has_turn {
+            key = self.session(session).first_waiting().await;
+            commit
+                .withdrawn
+                .extend(key.clone().map(|it| (session.clone(), it)));
             // What comes after it is given a chance of its own.
-            commit.rows = none(session).into();
+            commit.rows.push(suspects::cleared(session));
         }
         if let Some(chat) = self.chats.of_session(session).await? {
-            let now = Clock::system().now().0;
-            let key = format!("quarantine:{session}:{now}");
+            let key = format!("quarantine:{session}:{}", key.unwrap_or_default());
             let text = "What you asked ended the gateway again and again, so it was put aside. Ask in other words, or begin anew with /new.";
             commit.outbox.push(outgoing::notice(key, &chat.key, text));
         }
@@ -344,64 +324,4 @@ impl Core {
 fn unreadable(error: MailboxError) -> SetupError {
     let context = "failed to read what the hub notes";
     SetupError::because(SetupErrorKind::Other, context, error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_is_suspected_and_put_aside_sooner_for_what_began_than_for_being_taken_up() {
-        let of = |crashes, starts| Count { crashes, starts };
-        for harmless in [of(0, 0), of(1, 1), of(0, STARTS_MAX / 2)] {
-            assert!(
-                !harmless.is_suspect() && !harmless.is_enough(),
-                "{harmless:?}"
-            );
-        }
-        for suspect in [of(CRASHES_MAX - 1, 1), of(0, STARTS_MAX - 1)] {
-            assert!(suspect.is_suspect() && !suspect.is_enough(), "{suspect:?}");
-        }
-        for culprit in [of(CRASHES_MAX, 1), of(0, STARTS_MAX)] {
-            assert!(culprit.is_suspect() && culprit.is_enough(), "{culprit:?}");
-        }
-    }
-
-    #[test]
-    fn a_turn_is_stopped_that_was_put_aside_and_not_one_that_is_tried_for_the_last_time() {
-        let session = SessionId::new("s");
-        let last_try = Left {
-            session: session.clone(),
-            count: Count {
-                crashes: 0,
-                starts: STARTS_MAX - 1,
-            },
-            has_turn: true,
-        };
-        assert_eq!(
-            last_try.taken_up(),
-            HostRow::set(STARTS, "s", STARTS_MAX.to_string())
-        );
-        let seen = |starts| Count { crashes: 0, starts };
-        assert!(!seen(STARTS_MAX).is_put_aside());
-        assert!(seen(STARTS_MAX + 1).is_put_aside());
-    }
-
-    #[test]
-    fn what_gets_further_starts_from_none() {
-        let session = SessionId::new("s");
-        let crashes = Crashes::after(Count {
-            crashes: 2,
-            starts: 4,
-        });
-        assert_eq!(
-            crashes.at_stake(&session),
-            HostRow::set(CRASHES, "s", "3".to_owned())
-        );
-        assert_eq!(crashes.survived(&session), none(&session));
-        assert_eq!(
-            crashes.at_stake(&session),
-            HostRow::set(CRASHES, "s", "1".to_owned())
-        );
-    }
 }

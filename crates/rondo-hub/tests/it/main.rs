@@ -15,6 +15,7 @@ mod messenger;
 mod people;
 mod restarting;
 mod shortage;
+mod suspects;
 mod timed;
 mod workspace;
 mod world;
