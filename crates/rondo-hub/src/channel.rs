@@ -73,6 +73,15 @@ pub trait Channel: Send + Sync {
         }
     }
 
+    /// Returns the files that it still shows of messages that were sent, such as those that a client may yet fetch: they
+    /// stay. None where sending a message delivers its files.
+    ///
+    /// # Errors
+    /// When it cannot say.
+    async fn shown_files(&self) -> Result<Vec<OutgoingFile>, ChannelError> {
+        Ok(Vec::new())
+    }
+
     /// Shows what is going on, as well as it can: nothing of it is recorded or repeated. Returns the receipt of a
     /// message that it sent for this, if one is to be replaced by the final (where [`Abilities::delivery`] is
     /// [`Delivery::Edit`]).

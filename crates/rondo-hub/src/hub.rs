@@ -41,6 +41,8 @@ const FLUSH: Duration = Duration::from_secs(5);
 const KEEP_MESSAGES: u32 = 25;
 /// The directory of the chats' own directories.
 pub(crate) const CHATS_DIR: &str = "chats";
+/// The directory of the files that are to be sent.
+pub(crate) const OUTGOING_DIR: &str = "outgoing";
 
 /// A gateway: channels, and the sessions that they talk to. Clones are the same hub.
 #[derive(Clone)]
@@ -157,6 +159,10 @@ impl Hub {
             receivers.spawn(async move { core.keep_going(&receiving).await });
         }
         core.recover().await?;
+        {
+            let (core, receiving) = (Arc::clone(core), receiving.clone());
+            receivers.spawn(async move { core.remove_left_over(&receiving).await });
+        }
         {
             let (core, receiving) = (Arc::clone(core), receiving.clone());
             receivers.spawn(async move { core.keep_time(&receiving).await });
@@ -298,6 +304,11 @@ impl Core {
             tracing::error!(%error, "failed to make the directory of a chat");
         }
         self.session(id).look();
+    }
+
+    /// Returns the channels.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &Arc<dyn Channel>> {
+        self.channels.values()
     }
 
     /// Returns a channel of the hub.

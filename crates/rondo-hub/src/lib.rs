@@ -13,7 +13,7 @@
 //! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
 //! - [`extending`]: what the owner adds to the turns of all chats.
 //! - [`questions`]: what turns ask, and how an answer finds its question.
-//! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `undelivered`: who is told what never can be; `progress`: what chats see meanwhile.
+//! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `left_over`: its files, which go afterwards; `undelivered`: who is told what never can be; `progress`: what chats see meanwhile.
 //! - `context`: what a turn's model reads first, from the workspace; `calibration`: how its tokens are counted; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
 //! - [`onboarding`]: a new workspace.
@@ -37,6 +37,7 @@ mod host;
 pub mod hub;
 pub mod inbox;
 pub mod keys;
+mod left_over;
 pub mod metrics;
 pub mod onboarding;
 pub mod outgoing;

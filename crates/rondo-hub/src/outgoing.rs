@@ -19,6 +19,19 @@ pub struct Details {
     pub choices: Vec<Choice>,
 }
 
+impl Details {
+    /// Reads what a row of the outbox has of them.
+    ///
+    /// # Errors
+    /// When a later version wrote it.
+    pub fn of_row(row: &OutboxRow) -> serde_json::Result<Self> {
+        match row.entry.details.as_str() {
+            "" => Ok(Self::default()),
+            json => serde_json::from_str(json),
+        }
+    }
+}
+
 /// Returns a message for a chat, named for ever by `key`.
 #[must_use]
 pub fn entry(
@@ -66,10 +79,7 @@ pub fn of_turn(entry: OutboxEntry, session: &SessionId, turn: &TurnId) -> Outbox
 /// Returns a row as its channel sends it; none where it cannot be read.
 #[must_use]
 pub fn to_send(row: &OutboxRow, placeholder: Option<Receipt>) -> Option<Outgoing> {
-    let details: Details = match row.entry.details.as_str() {
-        "" => Details::default(),
-        json => serde_json::from_str(json).ok()?,
-    };
+    let details = Details::of_row(row).ok()?;
     Some(Outgoing {
         key: row.entry.key.clone(),
         chat: ChatKey::of_text(&row.entry.chat)?,

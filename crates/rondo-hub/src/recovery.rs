@@ -12,6 +12,7 @@ use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_types::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
+use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -119,6 +120,30 @@ impl Core {
     /// Has everything go on that the last process left. What ended several processes is put aside; sessions that may have
     /// are tried one at a time before the others go on.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<()> {
+        let left = self.all_left().await?;
+        let (mut suspects, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|it| it.known.is_suspect());
+        // The most innocent are tried first: they have their answers before the one that ends the process.
+        suspects.sort_by_key(|it| it.known.weight());
+        // Before anything else can take these up: whoever asked is told of it together with that.
+        for culprit in suspects.iter().filter(|it| it.known.is_enough()) {
+            self.put_aside(culprit).await.map_err(unreadable)?;
+        }
+        if suspects.len() + others.len() > 0 {
+            let suspected = suspects.len();
+            tracing::info!(sessions = others.len(), suspected, "sessions go on");
+        }
+        if suspects.is_empty() {
+            return self.take_up(&others).await.map_err(unreadable);
+        }
+        self.trial.admit_none();
+        let core = Arc::clone(self);
+        tokio::spawn(async move { core.try_all(suspects, others).await });
+        Ok(())
+    }
+
+    /// Returns what the last process left, and notes what its end says of that.
+    async fn all_left(&self) -> Result<Vec<Left>> {
         let mut known = self.suspicions().await.map_err(unreadable)?;
         let mut left = Vec::new();
         for session in self.service.unfinished().await? {
@@ -129,36 +154,28 @@ impl Core {
                 left.push(self.left(session, known).await.map_err(unreadable)?);
             }
         }
-        let (mut suspects, others): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|it| it.known.is_suspect());
-        // The most innocent are tried first: they have their answers before the one that ends the process.
-        suspects.sort_by_key(|it| it.known.weight());
-        let noted = suspects.iter().map(|it| it.known.row(&it.session));
-        let taken_up = others
-            .iter()
-            .map(|it| it.known.as_taken_up().row(&it.session));
+        let noted = left.iter().map(|it| it.known.row(&it.session));
         let gone = known.keys().map(suspects::cleared);
         let commit = HostCommit {
-            rows: noted.chain(taken_up).chain(gone).collect(),
+            rows: noted.chain(gone).collect(),
             ..HostCommit::default()
         };
         self.store.commit(commit).await.map_err(unreadable)?;
-        // Before anything else can take these up: whoever asked is told of it together with that.
-        for culprit in suspects.iter().filter(|it| it.known.is_enough()) {
-            self.put_aside(culprit).await.map_err(unreadable)?;
-        }
-        if suspects.len() + others.len() > 0 {
-            let suspected = suspects.len();
-            tracing::info!(sessions = others.len(), suspected, "sessions go on");
-        }
-        if !suspects.is_empty() {
-            self.trial.admit_none();
-        }
-        for left in others {
+        Ok(left)
+    }
+
+    /// Has sessions go on that nobody suspects.
+    async fn take_up(&self, all: &[Left]) -> Result<(), MailboxError> {
+        let taken_up = all.iter();
+        let taken_up = taken_up.map(|it| it.known.as_taken_up().row(&it.session));
+        let commit = HostCommit {
+            rows: taken_up.collect(),
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await?;
+        for left in all {
             self.session(&left.session).resume();
         }
-        let core = Arc::clone(self);
-        tokio::spawn(async move { core.try_all(suspects).await });
         Ok(())
     }
 
@@ -193,14 +210,14 @@ impl Core {
     }
 
     /// Tries sessions one at a time, while all others wait for as long as that may take.
-    async fn try_all(&self, suspects: Vec<Left>) {
+    async fn try_all(&self, suspects: Vec<Left>, mut others: Vec<Left>) {
         let alone_until = Instant::now() + TRIAL_MAX;
         for suspect in suspects {
             if self.drain.is_cancelled() {
                 return;
             }
             if Instant::now() >= alone_until {
-                self.trial.admit_all();
+                self.end_trial(&mut others).await;
             }
             let tried = self.try_one(&suspect, alone_until).await;
             if let Err(error) = tried {
@@ -208,7 +225,14 @@ impl Core {
                 tracing::error!(%error, session, "a session does not go on");
             }
         }
+        self.end_trial(&mut others).await;
+    }
+
+    async fn end_trial(&self, others: &mut Vec<Left>) {
         self.trial.admit_all();
+        if let Err(error) = self.take_up(&take(others)).await {
+            tracing::error!(%error, "sessions do not go on");
+        }
     }
 
     async fn try_one(&self, suspect: &Left, alone_until: Instant) -> Result<(), MailboxError> {

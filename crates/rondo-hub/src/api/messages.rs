@@ -13,6 +13,8 @@ use tokio::sync::{Mutex, watch};
 pub(super) const MESSAGES_KEPT: u64 = 1000;
 /// Chats of one user.
 pub(super) const CHATS_MAX: usize = 1000;
+/// Rows that are read at once, of those of all chats.
+const ROWS_AT_ONCE: usize = 64;
 /// Bytes of text in one row; longer text becomes several messages. A row has a bound, and JSON may write a byte as six.
 const PIECE_BYTES_MAX: usize = 128 << 10;
 /// Rows of chats, by user and name.
@@ -244,6 +246,21 @@ impl Messages {
         let own = rows.iter().take_while(|(key, _)| key.starts_with(&prefix));
         own.map(|(_, row)| Ok(read::<MessageRow>(row)?.message))
             .collect()
+    }
+
+    /// Returns the files of all messages that are kept.
+    pub(super) async fn all_files(&self) -> Result<Vec<OutgoingFile>, MailboxError> {
+        let (mut files, mut after) = (Vec::new(), String::new());
+        loop {
+            let rows = self.rows.rows(MESSAGES, &after, ROWS_AT_ONCE).await?;
+            let Some((last, _)) = rows.last() else {
+                return Ok(files);
+            };
+            after.clone_from(last);
+            for (_, row) in &rows {
+                files.extend(read::<MessageRow>(row)?.files);
+            }
+        }
     }
 
     /// Returns a file that goes with a message.

@@ -32,7 +32,7 @@ pub use messages::{
 };
 
 use crate::channel::{
-    Abilities, Channel, ChannelError, ChatKey, Delivery, Outgoing, Receipt, SendError,
+    Abilities, Channel, ChannelError, ChatKey, Delivery, Outgoing, OutgoingFile, Receipt, SendError,
 };
 use crate::hub::{Core, Hub};
 use crate::inbox::Inbox;
@@ -271,6 +271,11 @@ impl Channel for Api {
             message: format!("the API cannot listen at {listen}: {error}"),
         })?;
         self.serve(listener, inbox, stop).await
+    }
+
+    async fn shown_files(&self) -> Result<Vec<OutgoingFile>, ChannelError> {
+        let files = self.0.parts()?.messages.all_files().await;
+        files.map_err(|error| failed(&error))
     }
 
     async fn tell_unnoted(&self, _: &ChatKey, _: String) {

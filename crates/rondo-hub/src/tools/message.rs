@@ -2,6 +2,7 @@
 
 use super::{Failure, Scope, arguments, failed, invalid, outcome};
 use crate::channel::{ChatKey, ChatKind, OutgoingFile};
+use crate::hub::OUTGOING_DIR;
 use crate::outgoing::{self, Details};
 use crate::users::Role;
 use async_trait::async_trait;
@@ -28,8 +29,6 @@ const FILES_MAX: usize = 10;
 const FILE_BYTES_MAX: u64 = 50 << 20;
 /// Bytes of a message's text.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Where files wait to be sent.
-const OUTGOING_DIR: &str = "outgoing";
 
 /// Sends a message: `message {text?, files?, chat?}`.
 pub(super) struct SendMessage(pub(super) Scope);

@@ -12,6 +12,7 @@ mod expiring;
 mod extending;
 #[expect(dead_code, reason = "the trial with kills uses more of it")]
 mod messenger;
+mod outgoing;
 mod people;
 mod restarting;
 mod shortage;

@@ -11,7 +11,7 @@ use rondo_hub::channel::{
 use rondo_hub::inbox::{Inbox, InboxError};
 use rondo_types::AnswerValue;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -368,7 +368,7 @@ impl Channel for WireChannel {
         let (read, mut write) = stream.into_split();
         put(&mut write, "\"receive\"").await.map_err(failed)?;
         let mut lines = BufReader::new(read).lines();
-        let mut refused = None;
+        let (mut refused, mut behind) = (None, HashSet::new());
         loop {
             let line = tokio::select! {
                 line = lines.next_line() => line.map_err(failed)?,
@@ -380,11 +380,19 @@ impl Channel for WireChannel {
                 return refused.map_or(Ok(()), Err);
             };
             let (place, event): (u64, Event) = serde_json::from_str(&line).unwrap();
+            let chat = event.chat.clone();
+            // What comes behind another one that is not taken comes again behind it.
+            if behind.contains(&chat) {
+                continue;
+            }
             match inbox.push(inbound(event)).await {
                 Ok(_) | Err(InboxError::Full | InboxError::Malformed { .. }) => {
                     put(&mut write, &place.to_string()).await.map_err(failed)?;
                 }
-                Err(error) => refused = Some(error.into()),
+                Err(error) => {
+                    behind.insert(chat);
+                    refused = Some(error.into());
+                }
             }
         }
     }
