@@ -142,21 +142,24 @@ impl Worker {
             }
         }
         let is_final = row.entry.kind == OutboxKind::Final;
-        let placeholder = match is_final && self.channel.abilities().delivery == Delivery::Edit {
-            true => self.shown.placeholder(&row.entry.session).await,
-            false => None,
+        let is_edit = is_final && self.channel.abilities().delivery == Delivery::Edit;
+        let (session, turn) = (&row.entry.session, row.entry.turn.as_ref());
+        let placeholder = match turn.filter(|_| is_edit) {
+            Some(turn) => self.shown.placeholder(session, turn).await,
+            None => None,
         };
         let has_placeholder = placeholder.is_some();
         let attempt = self.send(&row, placeholder).await;
-        if has_placeholder && matches!(attempt, Attempt::Sent(_)) {
+        let is_over = matches!(attempt, Attempt::Sent(_) | Attempt::GivenUp { .. });
+        if let Some(turn) = turn.filter(|_| has_placeholder && is_over) {
             let forgotten = HostCommit {
-                rows: vec![Shown::used(&row.entry.session)],
+                rows: vec![Shown::used(session, turn)],
                 ..HostCommit::default()
             };
             // Editing it again would do no harm.
             let _ = self.store.commit(forgotten).await;
         }
-        if matches!(attempt, Attempt::Sent(_) | Attempt::GivenUp { .. }) {
+        if is_over {
             self.failures.are_over(&chat);
         }
         self.metrics.attempted(&attempt);

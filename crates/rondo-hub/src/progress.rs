@@ -2,10 +2,10 @@
 
 use crate::channel::{Channel, ChatKey, Delivery, Progress, Receipt};
 use rondo_core::observe::{Moment, Observer};
-use rondo_core::ports::{HostCommit, HostRow, HostStore};
-use rondo_types::{EventBody, SessionId};
+use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
+use rondo_types::{EventBody, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -20,19 +20,27 @@ const TYPING_TICKS: u64 = 4;
 const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a draft; of a longer reply the beginning is shown.
 const DRAFT_BYTES_MAX: usize = 16 << 10;
-/// The table of the messages that stand in the place of finals.
+/// The table of the messages that stand in the place of finals, by session and turn.
 const PLACEHOLDERS: &str = "placeholder";
+/// What stands between session and turn in a row's key.
+const TURN_MARK: char = '/';
+/// Placeholders that are looked at when a process begins.
+const PLACEHOLDERS_MAX: usize = 100_000;
 
 /// The turns that run, as far as they are shown.
 #[derive(Clone)]
 pub(crate) struct Shown {
     turns: Arc<Mutex<HashMap<SessionId, ShownTurn>>>,
+    /// Turns of which something is being shown right now, also those that are over.
+    showing: Arc<Mutex<HashSet<TurnId>>>,
     begun: Arc<Notify>,
     store: Arc<dyn HostStore>,
 }
 
 struct ShownTurn {
     chat: ChatKey,
+    /// Its id, once it has begun.
+    turn: Option<TurnId>,
     text: String,
     has_changed: bool,
     is_busy: bool,
@@ -52,6 +60,8 @@ struct Placeholder {
 struct Showing {
     session: SessionId,
     chat: ChatKey,
+    turn: Option<TurnId>,
+    number: u64,
     progress: Vec<Progress>,
 }
 
@@ -59,6 +69,7 @@ impl Shown {
     pub(crate) fn new(store: Arc<dyn HostStore>) -> Self {
         Self {
             turns: Arc::default(),
+            showing: Arc::default(),
             begun: Arc::default(),
             store,
         }
@@ -89,6 +100,7 @@ impl Shown {
         let number = turns.get(session).map_or(0, |it| it.number) + 1;
         let turn = ShownTurn {
             chat: chat.clone(),
+            turn: None,
             text: String::new(),
             has_changed: false,
             is_busy: false,
@@ -107,6 +119,10 @@ impl Shown {
 
     fn turns(&self) -> MutexGuard<'_, HashMap<SessionId, ShownTurn>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn showing(&self) -> MutexGuard<'_, HashSet<TurnId>> {
+        self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows what happens until `stop` fires.
@@ -159,9 +175,13 @@ impl Shown {
                 continue;
             }
             turn.is_busy = true;
+            // Before the turn can end: its final waits for this.
+            self.showing().extend(turn.turn.clone());
             all.push(Showing {
                 session: session.clone(),
                 chat: turn.chat.clone(),
+                turn: turn.turn.clone(),
+                number: turn.number,
                 progress,
             });
         }
@@ -169,28 +189,63 @@ impl Shown {
     }
 
     async fn show(self, channel: Arc<dyn Channel>, showing: Showing) {
-        for progress in showing.progress {
-            let shown = channel.progress(&showing.chat, progress);
-            let Ok(Some(receipt)) = timeout(SHOW_TIMEOUT, shown).await else {
+        let Showing {
+            session,
+            chat,
+            turn,
+            number,
+            progress,
+        } = showing;
+        for mut progress in progress {
+            self.find_placeholder(&session, turn.as_ref(), &mut progress)
+                .await;
+            let shown = timeout(SHOW_TIMEOUT, channel.progress(&chat, progress)).await;
+            let (Ok(Some(receipt)), Some(turn)) = (shown, &turn) else {
                 continue;
             };
-            let is_new = match self.turns().get_mut(&showing.session) {
-                Some(turn) => turn.placeholder.replace(receipt.clone()).as_ref() != Some(&receipt),
-                None => true,
-            };
-            if is_new && channel.abilities().delivery == Delivery::Edit {
-                self.note(&showing.session, receipt).await;
+            let is_new = self.with(&session, number, |it| {
+                it.placeholder.replace(receipt.clone()).as_ref() != Some(&receipt)
+            });
+            if is_new.unwrap_or(true) && channel.abilities().delivery == Delivery::Edit {
+                self.note(&session, turn, receipt).await;
             }
         }
-        if let Some(turn) = self.turns().get_mut(&showing.session) {
-            turn.is_busy = false;
+        self.with(&session, number, |it| it.is_busy = false);
+        if let Some(turn) = turn {
+            self.showing().remove(&turn);
         }
     }
 
-    async fn note(&self, session: &SessionId, receipt: Receipt) {
+    /// Changes what is shown of a turn, unless it is over.
+    fn with<T>(
+        &self,
+        session: &SessionId,
+        number: u64,
+        change: impl FnOnce(&mut ShownTurn) -> T,
+    ) -> Option<T> {
+        let mut turns = self.turns();
+        let turn = turns.get_mut(session);
+        turn.filter(|it| it.number == number).map(change)
+    }
+
+    /// Has the first draft of a turn that goes on replace the one that an earlier process showed.
+    async fn find_placeholder(
+        &self,
+        session: &SessionId,
+        turn: Option<&TurnId>,
+        progress: &mut Progress,
+    ) {
+        if let (Progress::Draft { placeholder, .. }, Some(turn)) = (progress, turn)
+            && placeholder.is_none()
+        {
+            *placeholder = self.noted(session, turn).await;
+        }
+    }
+
+    async fn note(&self, session: &SessionId, turn: &TurnId, receipt: Receipt) {
         let json = serde_json::to_string(&Placeholder { receipt }).unwrap_or_default();
         let commit = HostCommit {
-            rows: vec![HostRow::set(PLACEHOLDERS, session.as_str(), json)],
+            rows: vec![HostRow::set(PLACEHOLDERS, row_key(session, turn), json)],
             ..HostCommit::default()
         };
         if let Err(error) = self.store.commit(commit).await {
@@ -198,28 +253,55 @@ impl Shown {
         }
     }
 
-    /// Returns the message that the final of a session is to replace, once nothing more is being shown there.
-    pub(crate) async fn placeholder(&self, session: &SessionId) -> Option<Receipt> {
-        let is_busy = || self.turns().get(session).is_some_and(|it| it.is_busy);
+    async fn noted(&self, session: &SessionId, turn: &TurnId) -> Option<Receipt> {
+        let row = self.store.row(PLACEHOLDERS, &row_key(session, turn)).await;
+        let placeholder: Placeholder = serde_json::from_str(&row.ok()??).ok()?;
+        Some(placeholder.receipt)
+    }
+
+    /// Returns the message that the final of a turn is to replace, once nothing more is being shown of it.
+    pub(crate) async fn placeholder(&self, session: &SessionId, turn: &TurnId) -> Option<Receipt> {
         let quiet = async {
-            while is_busy() {
+            while self.showing().contains(turn) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         let _ = timeout(SHOW_TIMEOUT, quiet).await;
-        let row = self
-            .store
-            .row(PLACEHOLDERS, session.as_str())
-            .await
-            .ok()??;
-        let placeholder: Placeholder = serde_json::from_str(&row).ok()?;
-        Some(placeholder.receipt)
+        self.noted(session, turn).await
     }
 
     /// Returns what forgets that message.
-    pub(crate) fn used(session: &SessionId) -> HostRow {
-        HostRow::removed(PLACEHOLDERS, session.as_str())
+    pub(crate) fn used(session: &SessionId, turn: &TurnId) -> HostRow {
+        HostRow::removed(PLACEHOLDERS, row_key(session, turn))
     }
+
+    /// Forgets the messages of turns that have no final to come.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    pub(crate) async fn forget_all_but(
+        &self,
+        sessions: &HashSet<SessionId>,
+    ) -> Result<(), MailboxError> {
+        let rows = self.store.rows(PLACEHOLDERS, "", PLACEHOLDERS_MAX).await?;
+        let is_over = |key: &str| {
+            let session = key.split_once(TURN_MARK).map_or(key, |it| it.0);
+            !sessions.contains(&SessionId::new(session))
+        };
+        let over = rows.into_iter().filter(|(key, _)| is_over(key));
+        let over = over.map(|(key, _)| HostRow::removed(PLACEHOLDERS, key));
+        let commit = HostCommit {
+            rows: over.collect(),
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await?;
+        Ok(())
+    }
+}
+
+/// No session's id has the mark.
+fn row_key(session: &SessionId, turn: &TurnId) -> String {
+    format!("{session}{TURN_MARK}{turn}")
 }
 
 struct Watch {
@@ -230,17 +312,14 @@ struct Watch {
 
 impl Watch {
     fn with(&self, change: impl FnOnce(&mut ShownTurn)) {
-        let mut turns = self.shown.turns();
-        let turn = turns.get_mut(&self.session);
-        if let Some(turn) = turn.filter(|it| it.number == self.number) {
-            change(turn);
-        }
+        self.shown.with(&self.session, self.number, change);
     }
 }
 
 impl Observer for Watch {
     fn observe(&self, moment: &Moment<'_>) {
         match moment {
+            Moment::Begun { setup, .. } => self.with(|it| it.turn = Some(setup.turn.clone())),
             Moment::Event(EventBody::TextDelta { text }) => self.with(|turn| {
                 let room = DRAFT_BYTES_MAX.saturating_sub(turn.text.len());
                 let end = text.floor_char_boundary(room);
@@ -263,5 +342,60 @@ impl Drop for Watch {
         {
             turns.remove(&self.session);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_journal::Store;
+
+    fn shown() -> Shown {
+        Shown::new(Arc::new(Store::in_memory().unwrap()))
+    }
+
+    #[tokio::test]
+    async fn a_final_replaces_the_draft_of_its_own_turn_alone() {
+        let shown = shown();
+        let session = SessionId::new("s");
+        let [first, second] = ["t-1", "t-2"].map(TurnId::new);
+        let receipt = Receipt("7".to_owned());
+        // A draft that was still on its way when the turn's final was sent.
+        shown.note(&session, &first, receipt.clone()).await;
+        assert_eq!(shown.placeholder(&session, &second).await, None);
+        assert_eq!(shown.placeholder(&session, &first).await, Some(receipt));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_final_waits_for_the_draft_that_is_being_shown_also_where_the_next_turn_has_begun() {
+        let shown = shown();
+        let (session, turn) = (SessionId::new("s"), TurnId::new("t-1"));
+        shown.showing().insert(turn.clone());
+        let (receipt, late) = (Receipt("7".to_owned()), shown.clone());
+        let noted = receipt.clone();
+        let (of, about) = (session.clone(), turn.clone());
+        let showing = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            late.note(&of, &about, noted).await;
+            late.showing().remove(&about);
+        });
+        assert_eq!(shown.placeholder(&session, &turn).await, Some(receipt));
+        showing.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn placeholders_of_turns_without_a_final_to_come_are_forgotten() {
+        let shown = shown();
+        let [left, over] = ["s", "s+1"].map(SessionId::new);
+        let turn = TurnId::new("t-1");
+        for session in [&left, &over] {
+            shown.note(session, &turn, Receipt("7".to_owned())).await;
+        }
+        shown
+            .forget_all_but(&HashSet::from([left.clone()]))
+            .await
+            .unwrap();
+        assert!(shown.placeholder(&left, &turn).await.is_some());
+        assert_eq!(shown.placeholder(&over, &turn).await, None);
     }
 }

@@ -7,7 +7,7 @@ use crate::outgoing;
 use crate::questions;
 use crate::suspects::{self, SUSPECTS, Suspicion};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{HostCommit, MailboxError};
+use rondo_core::ports::{HostCommit, MailboxError, OPEN_ROWS_MAX};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_types::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,6 +121,7 @@ impl Core {
     /// are tried one at a time before the others go on.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<()> {
         let left = self.all_left().await?;
+        self.forget_placeholders(&left).await.map_err(unreadable)?;
         let (mut suspects, others): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|it| it.known.is_suspect());
         // The most innocent are tried first: they have their answers before the one that ends the process.
@@ -162,6 +163,18 @@ impl Core {
         };
         self.store.commit(commit).await.map_err(unreadable)?;
         Ok(left)
+    }
+
+    /// Forgets the drafts of turns that are over and whose finals were sent.
+    async fn forget_placeholders(&self, left: &[Left]) -> Result<(), MailboxError> {
+        let unsent = self.outbox.list().await?;
+        if unsent.len() >= OPEN_ROWS_MAX {
+            // Which of them are to come is not known.
+            return Ok(());
+        }
+        let unsent = unsent.into_iter().map(|it| it.entry.session);
+        let to_come = left.iter().map(|it| it.session.clone()).chain(unsent);
+        self.shown.forget_all_but(&to_come.collect()).await
     }
 
     /// Has sessions go on that nobody suspects.

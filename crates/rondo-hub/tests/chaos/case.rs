@@ -24,6 +24,8 @@ pub(crate) const LIVELY: Duration = Duration::from_secs(10);
 pub(crate) const TIMED_LOOK: Duration = Duration::from_secs(10);
 /// How long a moment to kill at is waited for.
 const MOMENT: Duration = Duration::from_millis(700);
+/// The same where drafts are shown, which takes the hub a second.
+const DRAFT_MOMENT: Duration = Duration::from_millis(2_500);
 /// Power may be lost at one of so many commits after a start.
 const COMMITS: u64 = 40;
 /// Of a hundred sectors, those that reach the disk unsynced.
@@ -155,7 +157,10 @@ impl Case {
             Task::Later,
             Task::Slowly,
         ];
-        let task = tasks[choose(&mut self.dice, tasks.len())];
+        let drawn = tasks[choose(&mut self.dice, tasks.len())];
+        let is_shown = self.world.delivery == Delivery::Edit && self.one_in(2);
+        // Only an answer that takes its time is shown before it is whole.
+        let task = if is_shown { Task::Slowly } else { drawn };
         (
             event(&chat, number, &task.said(number)),
             Given { chat, number },
@@ -178,18 +183,25 @@ impl Case {
     async fn wait_for_moment(&mut self) {
         let shortly = Duration::from_micros(self.dice.roll(12_000));
         let World {
-            messenger, model, ..
+            messenger,
+            model,
+            delivery,
+            ..
         } = &self.world;
+        let moment = match delivery {
+            Delivery::Edit => DRAFT_MOMENT,
+            Delivery::Key | Delivery::AtLeastOnce => MOMENT,
+        };
         let requests = model.requests().len() + choose(&mut self.dice, 3);
         let seen = messenger.all_seen().len() + choose(&mut self.dice, 2);
         match self.dice.roll(4) {
             0 => sleep(Duration::from_millis(self.dice.roll(400))).await,
             1 | 2 => {
-                let _ = timeout(MOMENT, model.request(requests)).await;
+                let _ = timeout(moment, model.request(requests)).await;
             }
             _ => {
                 let shown = messenger.until_all(|it| it.all_seen().len() > seen);
-                let _ = timeout(MOMENT, shown).await;
+                let _ = timeout(moment, shown).await;
             }
         }
         sleep(shortly).await;

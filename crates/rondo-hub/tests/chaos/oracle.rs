@@ -66,6 +66,14 @@ impl Expected<'_> {
             );
             self.problem(tally, &text);
         }
+        tally.drafts += seen.iter().filter(|it| it.is_draft).count() as u64;
+        let wrong = messenger.wrong_edits();
+        if !wrong.is_empty() {
+            self.problem(
+                tally,
+                &format!("messages were replaced by others: {wrong:?}"),
+            );
+        }
         if self.delivery == Delivery::Key && repeats > 0 {
             let text = format!("{repeats} messages were seen again although they have keys");
             self.problem(tally, &text);

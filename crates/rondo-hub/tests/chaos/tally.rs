@@ -19,6 +19,8 @@ pub(crate) struct Tally {
     pub(crate) aside: u64,
     /// Of these, those that replaced a draft.
     pub(crate) edits: u64,
+    /// Drafts that were left standing: the hub was killed before it noted them.
+    pub(crate) drafts: u64,
     /// Answers of timed work.
     pub(crate) timed: u64,
     /// Messages that were seen again.
@@ -42,6 +44,7 @@ impl Tally {
         self.answers += other.answers;
         self.aside += other.aside;
         self.edits += other.edits;
+        self.drafts += other.drafts;
         self.timed += other.timed;
         self.repeats += other.repeats;
         self.doubts += other.doubts;
@@ -60,7 +63,7 @@ impl fmt::Display for Tally {
         writeln!(
             f,
             "{} cases, {} not run, {} kills ({} with the power lost), {} stops; {} events, {} answered ({} put aside, {} in place of a \
-             draft), {} timed; {} seen again, {} times sent again in doubt; all was answered {:.1} s after the last fault at \
+             draft, {} drafts left), {} timed; {} seen again, {} times sent again in doubt; all was answered {:.1} s after the last fault at \
              the latest; {:.0} s",
             self.cases,
             self.not_run,
@@ -71,6 +74,7 @@ impl fmt::Display for Tally {
             self.answers,
             self.aside,
             self.edits,
+            self.drafts,
             self.timed,
             self.repeats,
             self.doubts,

@@ -93,6 +93,12 @@ async fn where_a_chat_refuses_even_the_notice_an_owner_is_told() {
     // The notice to the owner is refused, too: nothing goes round in circles.
     world.messenger.fault("ann", Fault::Says(Said::Refused));
     world.messenger.say("bob", "two");
+    // The answer and the notice.
+    let outbox = hub.hub.outbox();
+    let mut changed = outbox.outbox_changed();
+    while outbox.counts().await.unwrap().failed < 2 {
+        changed.changed().await.unwrap();
+    }
     world.messenger.say("bob", "three");
     world.messenger.until("bob", 1).await;
     for _ in 0..2 {

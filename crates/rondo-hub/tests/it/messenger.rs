@@ -93,6 +93,8 @@ struct State {
     keys: HashMap<String, u64>,
     faults: HashMap<String, VecDeque<Fault>>,
     typing: Vec<String>,
+    /// Keys of messages that were replaced by another one, and of that.
+    wrong_edits: Vec<(String, String)>,
 }
 
 /// The messenger. Clones are the same one.
@@ -214,6 +216,10 @@ impl Messenger {
         self.seen(chat).into_iter().map(|it| it.text).collect()
     }
 
+    pub(crate) fn wrong_edits(&self) -> Vec<(String, String)> {
+        self.state().wrong_edits.clone()
+    }
+
     pub(crate) fn typing(&self) -> Vec<String> {
         self.state().typing.clone()
     }
@@ -317,6 +323,11 @@ impl Messenger {
             (Some(number), None) if message.key.starts_with("key:") => *number,
             (_, Some(number)) => {
                 let place = usize::try_from(number).unwrap();
+                let replaced = &state.shown[place].1;
+                if !replaced.is_draft && replaced.key != message.key {
+                    let keys = (replaced.key.clone(), message.key.clone());
+                    state.wrong_edits.push(keys);
+                }
                 state.shown[place] = (Instant::now(), message);
                 number
             }

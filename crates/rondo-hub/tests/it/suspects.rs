@@ -1,11 +1,8 @@
 //! What may have ended the processes before: it is tried alone, and put aside when it did so again.
 
-use crate::messenger::LONG;
 use crate::world::{World, gated, last_said, text};
 use rondo_testkit::{Gate, Script};
 use rusqlite::Connection;
-use tokio::runtime::Runtime;
-use tokio::task::spawn_blocking;
 
 /// What is noted of a session that was alone at a request as three processes ended, and among others as two did.
 const CULPRIT: &str = r#"{"at_work": 3}"#;
@@ -13,19 +10,12 @@ const SUSPECT: &str = r#"{"among_others": 2}"#;
 
 /// Has the turns of these people be cut off, and suspected so.
 async fn cut_off(world: &World, people: &[&str], known: &str) {
-    let doomed = Runtime::new().unwrap();
-    let hub = {
-        let _entered = doomed.enter();
-        world.start()
-    };
+    let hub = world.start_apart();
     for (place, person) in people.iter().enumerate() {
         world.messenger.say(person, &format!("from {person}"));
         world.model.request(place).await;
     }
-    // As if its process were killed: all of it is gone.
-    drop(hub);
-    let killed = spawn_blocking(|| doomed.shutdown_timeout(LONG));
-    killed.await.unwrap();
+    hub.kill().await;
     let journal = world.home.path().join("data/sessions/journal.db");
     let journal = Connection::open(journal).unwrap();
     for person in people {

@@ -1,6 +1,6 @@
 //! A hub with its messenger and its model.
 
-use crate::messenger::{Messenger, WireChannel};
+use crate::messenger::{LONG, Messenger, WireChannel};
 use rondo_hub::channel::Delivery;
 use rondo_hub::extending::TurnExtensions;
 use rondo_hub::{Hub, HubConfig, config};
@@ -10,7 +10,8 @@ use rondo_script::OwnInit;
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::runtime;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const USERS: &str = "
@@ -43,6 +44,28 @@ struct OwnFile(OwnInit);
 impl TurnExtensions for OwnFile {
     fn of_turn(&self) -> rondo_runtime::error::Result<Extensions> {
         Ok(self.0.of_turn()?.extensions())
+    }
+}
+
+/// A hub that runs apart from the test, so that it can end as if its process did.
+pub(crate) struct HubApart {
+    pub(crate) hub: RunningHub,
+    runtime: runtime::Runtime,
+}
+
+impl HubApart {
+    /// Ends it at once, with all that it has under way.
+    pub(crate) async fn kill(self) {
+        drop(self.hub);
+        let ended = spawn_blocking(|| self.runtime.shutdown_timeout(LONG));
+        ended.await.unwrap();
+    }
+
+    /// Tells it to stop, and ends what it left when it has.
+    pub(crate) async fn stop(self) {
+        self.hub.stop().await;
+        let ended = spawn_blocking(|| self.runtime.shutdown_timeout(LONG));
+        ended.await.unwrap();
     }
 }
 
@@ -104,6 +127,14 @@ impl World {
         let (running, stopped) = (hub.clone(), stop.clone());
         let task = tokio::spawn(async move { running.run(stopped).await.unwrap() });
         RunningHub { hub, stop, task }
+    }
+
+    pub(crate) fn start_apart(&self) -> HubApart {
+        let runtime = runtime::Runtime::new().unwrap();
+        let entered = runtime.enter();
+        let hub = self.start();
+        drop(entered);
+        HubApart { hub, runtime }
     }
 
     /// What the model was asked, as JSON.
