@@ -72,7 +72,7 @@ impl Case {
         let deliveries = [Delivery::AtLeastOnce, Delivery::Key, Delivery::Edit];
         let delivery = deliveries[choose(&mut dice, deliveries.len())];
         let loses_power = choose(&mut dice, 2) == 0;
-        let faults = Faults::new(seed ^ 1);
+        let faults = Faults::new(seed ^ 1, delivery != Delivery::Edit);
         Self {
             seed,
             dice,
@@ -158,7 +158,7 @@ impl Case {
             Task::Slowly,
         ];
         let drawn = tasks[choose(&mut self.dice, tasks.len())];
-        let is_shown = self.world.delivery == Delivery::Edit && self.one_in(2);
+        let is_shown = self.world.delivery == Delivery::Edit && self.one_in(3);
         // Only an answer that takes its time is shown before it is whole.
         let task = if is_shown { Task::Slowly } else { drawn };
         (

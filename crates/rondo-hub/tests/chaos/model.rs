@@ -53,25 +53,32 @@ pub(crate) fn timed(number: usize) -> usize {
 
 /// Whether a model fails now and then.
 #[derive(Clone)]
-pub(crate) struct Faults(Arc<Mutex<(Dice, bool)>>);
+pub(crate) struct Faults {
+    state: Arc<Mutex<(Dice, bool)>>,
+    /// Whether replies are also cut off after what may have been shown of them, which is told and not tried again.
+    cuts: bool,
+}
 
 impl Faults {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new((Dice::new(seed), true))))
+    pub(crate) fn new(seed: u64, cuts: bool) -> Self {
+        Self {
+            state: Arc::new(Mutex::new((Dice::new(seed), true))),
+            cuts,
+        }
     }
 
     pub(crate) fn are_over(&self) {
-        self.0.lock().unwrap().1 = false;
+        self.state.lock().unwrap().1 = false;
     }
 
     fn next(&self) -> Option<Response> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         let (dice, fails) = &mut *state;
         match (*fails, dice.roll(FAULT_ONE_IN)) {
             (true, 0) => Some(faults::rate_limited(Some(0))),
             (true, 1) => Some(faults::zero_byte_stall()),
             (true, 2) => Some(Response::sse(Vec::<String>::new()).before(Step::Reset)),
-            (true, 3) => Some(faults::cut_after(
+            (true, 3) if self.cuts => Some(faults::cut_after(
                 openai::frames(&ReplyScript::text(["Answ"]))
                     .drain(..2)
                     .collect(),

@@ -100,8 +100,14 @@ async fn serve(order: &Order) -> rondo_runtime::error::Result<()> {
         messenger: order.messenger,
         delivery: order.delivery,
     };
-    let plain = Runtime::new(env.clone(), Layer::default(), Arc::new(NoNotices));
-    let flags = config::flags(Layer::default(), &plain.settings("/".into())?);
+    let mut flags = Layer::default();
+    if order.delivery == Delivery::Edit {
+        // Only what is streamed is shown while it is written.
+        let streaming = toml::Table::from_iter([("streaming".to_owned(), true.into())]);
+        flags.profiles.insert("hub".to_owned(), streaming);
+    }
+    let plain = Runtime::new(env.clone(), flags.clone(), Arc::new(NoNotices));
+    let flags = config::flags(flags, &plain.settings("/".into())?);
     let settings = Runtime::new(env, flags, Arc::new(NoNotices));
     let hub = Hub::open(settings, &hub_config, vec![Arc::new(channel)])?;
     let stop = CancellationToken::new();

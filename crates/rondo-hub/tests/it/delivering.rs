@@ -1,10 +1,10 @@
 //! How answers reach their chats: in order, once, and kept where they cannot be sent.
 
-use crate::messenger::{Fault, Said};
+use crate::messenger::{Fault, Messenger, Said};
 use crate::world::{World, text};
 use rondo_core::ports::OutboxState;
 use rondo_hub::channel::{Delivery, OutboxKind};
-use rondo_testkit::Script;
+use rondo_testkit::{Gate, ReplyScript, Response, Script, Step, openai};
 
 fn echo() -> Script {
     Script::answering(|request| {
@@ -53,6 +53,44 @@ async fn what_may_be_there_is_sent_again_and_counted_and_with_a_key_it_is_seen_o
         assert_eq!(world.messenger.seen("ann").len(), seen);
         assert_eq!(world.messenger.texts("bob"), ["Re: two"]);
     }
+}
+
+/// A reply that does not go on after its first piece before the gate opens.
+fn in_pieces(said: [&str; 2], gate: &Gate) -> Response {
+    let mut frames = openai::frames(&ReplyScript::text(said).usage(1, 1));
+    let of_begin = frames
+        .iter()
+        .position(|it| String::from_utf8_lossy(it).contains(said[0]));
+    let rest = frames.split_off(of_begin.unwrap() + 1);
+    let begun = Response::sse(frames).step(Step::Gate(gate.clone()));
+    rest.into_iter().fold(begun, Response::send)
+}
+
+#[tokio::test]
+async fn a_reply_is_shown_while_it_is_written_and_its_final_takes_the_place_of_that() {
+    let gates = [Gate::new(), Gate::new()];
+    let replies = [
+        in_pieces(["One", " whole."], &gates[0]),
+        in_pieces(["Two", " whole."], &gates[1]),
+    ];
+    let mut world = World::new(replies).await;
+    world.delivery = Delivery::Edit;
+    let streaming = toml::Table::from_iter([("streaming".to_owned(), true.into())]);
+    world.flags.profiles.insert("hub".to_owned(), streaming);
+    let hub = world.start();
+    for (place, gate) in gates.iter().enumerate() {
+        world.messenger.say("ann", "Tell.");
+        let shown = world.messenger.until("ann", place + 1).await;
+        assert!(shown[place].is_draft, "{shown:?}");
+        gate.open();
+        let is_whole = |it: &Messenger| it.seen("ann")[place].text.ends_with("whole.");
+        world.messenger.until_all(is_whole).await;
+    }
+    hub.stop().await;
+    let seen = world.messenger.seen("ann");
+    let texts: Vec<&str> = seen.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(texts, ["One whole.", "Two whole."]);
+    assert!(seen.iter().all(|it| it.edits.is_some() && !it.is_draft));
 }
 
 #[tokio::test]
