@@ -52,12 +52,15 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod screen;
+mod screen_cards;
 mod screen_desktop;
 mod screen_idle;
 mod screen_keys;
 mod screen_restored;
+mod screen_sessions;
 mod screen_shell;
 mod screen_tmux;
+mod screen_typed;
 mod service;
 mod sessions;
 mod signals;

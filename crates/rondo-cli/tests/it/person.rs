@@ -30,6 +30,7 @@ pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const ESC: &str = "\x1b";
 pub(crate) const CTRL_Z: &str = "\x1a";
 pub(crate) const UP: &str = "\x1b[A";
+pub(crate) const DOWN: &str = "\x1b[B";
 
 /// A terminal, the process on it, and its screen.
 pub(crate) struct Person {
@@ -249,6 +250,12 @@ impl Person {
     pub(crate) async fn is_alternate(&mut self) {
         let is_alternate = |it: &mut Self| it.screen.screen().alternate_screen();
         self.until("the alternate screen", is_alternate).await;
+    }
+
+    /// Waits until no program has the whole screen.
+    pub(crate) async fn is_not_alternate(&mut self) {
+        let is_plain = |it: &mut Self| !it.screen.screen().alternate_screen();
+        self.until("the plain screen", is_plain).await;
     }
 
     /// Returns how the terminal is set, by the kernel and by what was written to it: whoever borrows it

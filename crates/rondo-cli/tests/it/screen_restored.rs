@@ -3,7 +3,7 @@
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, CTRL_D, Person};
 use crate::screen::{leave, open};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// Sets the terminal as a full-screen editor does, and dies without putting anything back.
 const KILLED_EDITOR: &str = "stty raw -echo; printf '\\033[?1049h\\033[?1003h\\033[?1h\\033[?25l\\033[31m'; kill -KILL $$; #";
@@ -63,4 +63,22 @@ async fn a_signal_to_end_restores_the_terminal_while_a_program_runs_in_the_pane(
     kill_process(process, Signal::TERM).unwrap();
     assert_eq!(person.code().await, Some(143));
     assert_eq!(person.settings(), before);
+}
+
+#[tokio::test]
+async fn a_signal_to_stop_gives_the_terminal_back_until_the_one_to_go_on() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::TSTP).unwrap();
+    person.is_not_alternate().await;
+    let until_stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    let waiting = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(process), until_stopped));
+    assert!(waiting.await.unwrap().unwrap().unwrap().stopped());
+    kill_process(process, Signal::CONT).unwrap();
+    person.is_alternate().await;
+    person.press("2+2?\r").await;
+    person.shows("Four.").await;
+    leave(person).await;
 }

@@ -187,3 +187,28 @@ async fn in_tmux_ctrl_z_gives_the_shell_its_prompt_and_fg_the_screen_as_it_was()
     tmux.until("the prompt", |it| it.trim_end().ends_with("ready>"))
         .await;
 }
+
+#[tokio::test]
+async fn in_tmux_what_stands_in_the_pane_beside_is_shown_before_it_goes_along() {
+    let server = serve(vec![says("Seen.")]).await;
+    let tmux = Tmux::start(TestEnv::new(), &server).await;
+    let beside = ["split-window", "-h", "bash", "--norc", "--noprofile"];
+    tmux.runs(&beside).await;
+    tmux.types("echo beside$((40+2))").await;
+    tmux.presses("Enter").await;
+    tmux.shows("beside42").await;
+    tmux.runs(&["select-pane", "-L"]).await;
+    tmux.shows("? help").await;
+    tmux.types("/terminal").await;
+    tmux.presses("Enter").await;
+    tmux.shows("for the agent").await;
+    tmux.shows("beside42").await;
+    assert!(server.requests().is_empty());
+    tmux.presses("Enter").await;
+    tmux.shows("Backspace takes it away").await;
+    tmux.types("what is beside?").await;
+    tmux.presses("Enter").await;
+    tmux.shows("Seen.").await;
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("beside42"), "{sent}");
+}

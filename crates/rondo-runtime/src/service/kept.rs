@@ -71,7 +71,7 @@ impl SessionService {
         off_thread(move || {
             let history = store.history(&session)?;
             let said = history.transcript().into_iter();
-            let said = said.filter(|it| it.role != Role::Tool);
+            let said = said.filter(|it| it.role != Role::Tool && !it.text().trim().is_empty());
             let said: Vec<Message> = said.map(|it| Message::clone(&it)).collect();
             let from = said.len().saturating_sub(messages);
             Ok(said.into_iter().skip(from).collect())

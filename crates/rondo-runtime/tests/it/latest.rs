@@ -91,3 +91,35 @@ async fn a_session_of_one_turn_is_heard_from_its_beginning_also_by_who_wants_the
     assert!(told.iter().any(is_asked), "{told:?}");
     assert_eq!(listener.turns_passed(), 0);
 }
+
+#[tokio::test]
+async fn where_the_latest_turns_were_summed_up_all_are_told_from_the_first() {
+    let long = "word ".repeat(200);
+    let mut answers: Vec<Response> = (0..TURNS).map(|_| text(&[&long])).collect();
+    answers.push(text(&["In short: words."]));
+    let world = World::new(answers).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    for turn in 0..TURNS {
+        let message = Message::user(format!("Question {turn}?"));
+        session.submit(message, Delivery::Queue).await.unwrap();
+        until(&mut listener, is_result).await;
+    }
+    session.compact("").await.unwrap();
+    until(&mut listener, is_result).await;
+    service.close().await;
+    let service = world.service();
+    let session = service.session(session.id().clone(), world.options());
+    let mut late = session.subscribe_to_latest();
+    let mut told = Vec::new();
+    while results(&told) <= TURNS {
+        told.push(next(&mut late).await);
+    }
+    assert_eq!(late.turns_passed(), 0);
+    let asked = told.iter().find_map(|it| match &it.body {
+        UpdateBody::Asked { message, .. } => Some(message.text()),
+        _ => None,
+    });
+    assert_eq!(asked.as_deref(), Some("Question 0?"));
+}

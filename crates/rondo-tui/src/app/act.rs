@@ -1,11 +1,11 @@
 //! What keys of the input do.
 
+use super::edit_keys::edit;
 use super::keys::{self, Action, action, key_of, spelled};
 use super::review::Review;
-use super::{App, Effect, Layer};
-use crate::prompt::editor::Editor;
+use super::{App, Effect, Layer, Waiting};
 use crate::prompt::vi::Wish;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 use rondo_core::session::Delivery;
 
 /// Within this time, a key that was pressed before does more; in milliseconds.
@@ -55,7 +55,7 @@ impl App {
         for wish in wishes {
             match wish {
                 Wish::Up => effects.extend(self.previous()),
-                Wish::Down => self.next(),
+                Wish::Down => effects.extend(self.next()),
                 Wish::Search => self.search_history(),
             }
         }
@@ -94,9 +94,7 @@ impl App {
 
     fn act(&mut self, action: Action) -> Vec<Effect> {
         match action {
-            Action::Send if self.menu.as_ref().is_some_and(|it| it.at > 0) => {
-                self.take_menu();
-            }
+            Action::Send if self.means_menu() => return self.enter_menu(),
             Action::Send => return self.send(Delivery::Steer),
             Action::Newline => self.editor.insert("\n"),
             Action::Queue if self.take_menu() => {}
@@ -117,6 +115,7 @@ impl App {
                 true => return vec![Effect::Quit],
                 false => self.editor.delete(),
             },
+            Action::Review if self.story.questions.is_empty() && self.editor.put_earlier() => {}
             Action::Review => self.review(),
             Action::PageUp => self.scroll(-self.page()),
             Action::PageDown => self.scroll(self.page()),
@@ -133,7 +132,7 @@ impl App {
             Action::Pager => return self.page_all(),
             Action::ExternalEditor => return vec![Effect::Edit(self.editor.whole())],
             Action::Previous => return self.previous(),
-            Action::Next => self.next(),
+            Action::Next => return self.next(),
             Action::Unfold => drop(self.editor.unfold()),
             Action::PasteImage => return vec![Effect::PasteImage],
             Action::Redraw => return vec![Effect::Redraw],
@@ -164,7 +163,14 @@ impl App {
         self.menu = None;
         self.begin_draft();
         let text = self.editor.take();
-        self.enter(&text, delivery)
+        let mut effects = self.enter(&text, delivery);
+        let behind = self.queue.release().into_iter().map(submitted);
+        match effects.last() {
+            Some(Effect::Submit { .. }) => effects.extend(behind),
+            // It may be a command that leaves the session.
+            _ => drop(effects.splice(0..0, behind)),
+        }
+        effects
     }
 
     fn escape(&mut self) -> Vec<Effect> {
@@ -194,7 +200,7 @@ impl App {
         if !self.editor.is_empty() {
             self.editor.take();
             self.begin_draft();
-            return Vec::new();
+            return self.queue.release().into_iter().map(submitted).collect();
         }
         if self.story.is_in_turn || self.story.runs_cell() {
             return vec![Effect::Cancel];
@@ -225,32 +231,56 @@ impl App {
             self.scroll(-1);
             return Vec::new();
         }
-        if self.recalled.is_none() && !self.editor.is_empty() {
+        let draft = self.editor.whole();
+        let is_own = !draft.is_empty() && !self.queue.is_taken(&draft);
+        if self.recalled.is_none() && is_own {
             return Vec::new();
         }
         // A message that waits comes back into the input, and is sent anew.
         let waiting = match self.recalled {
             Some(_) => None,
-            None => self.queue.take_last(),
+            None => self.queue.take_last(&draft),
         };
-        let Some(waiting) = waiting else {
-            self.recall(true);
-            return Vec::new();
-        };
-        self.editor.set(&waiting.text);
-        self.attached = waiting.attached;
-        vec![Effect::Withdraw(waiting.ticket)]
+        match waiting {
+            Some(waiting) => {
+                self.edit_waiting(&waiting);
+                vec![Effect::Withdraw(waiting.ticket)]
+            }
+            None if self.recalled.is_some() || draft.is_empty() => {
+                self.recall(true);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
     }
 
-    fn next(&mut self) {
+    fn edit_waiting(&mut self, waiting: &Waiting) {
+        self.editor.set(&waiting.text);
+        self.attached.clone_from(&waiting.attached);
+    }
+
+    fn next(&mut self) -> Vec<Effect> {
         let width = self.draft_width();
         if self.move_menu(false) {
-            return;
+            return Vec::new();
         }
-        match self.recalled {
-            Some(_) => self.recall(false),
-            None if self.is_off_and_empty() => self.scroll(1),
-            None => drop(self.editor.up_or_down(false, width)),
+        if self.recalled.is_some() {
+            self.recall(false);
+            return Vec::new();
+        }
+        if self.is_off_and_empty() {
+            self.scroll(1);
+            return Vec::new();
+        }
+        if self.editor.up_or_down(false, width) {
+            return Vec::new();
+        }
+        match self.queue.take_next(&self.editor.whole()) {
+            Some((sent, next)) => {
+                self.edit_waiting(&next);
+                vec![submitted(sent)]
+            }
+            None => Vec::new(),
         }
     }
 
@@ -266,6 +296,7 @@ impl App {
         }
         edit(&mut self.editor, key);
     }
+
     /// Returns what is said of questions that wait, where there are any.
     pub(super) fn asks(&self) -> Option<String> {
         let waiting = match self.story.questions.len() {
@@ -277,34 +308,11 @@ impl App {
     }
 }
 
-/// Edits a text, by the keys of Emacs.
-pub(super) fn edit(editor: &mut Editor, key: &KeyEvent) {
-    let has_others = key
-        .modifiers
-        .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    if let (KeyCode::Char(c), false) = (key.code, has_others) {
-        return editor.insert(c.encode_utf8(&mut [0; 4]));
-    }
-    let Some(spelled) = spelled(key) else {
-        return;
-    };
-    match spelled.as_str() {
-        "Backspace" | "Ctrl-H" | "Shift-Backspace" => editor.backspace(),
-        "Delete" => editor.delete(),
-        "Left" | "Ctrl-B" => editor.left(),
-        "Right" => editor.right(),
-        "Ctrl-Left" | "Alt-Left" | "Alt-B" => editor.go_to_word_left(),
-        "Ctrl-Right" | "Alt-Right" | "Alt-F" => editor.go_to_word_right(),
-        "Home" | "Ctrl-A" => editor.go_to_line_start(),
-        "End" | "Ctrl-E" => editor.go_to_line_end(),
-        "Ctrl-W" | "Alt-Backspace" | "Ctrl-Backspace" => editor.cut_word_left(),
-        "Alt-D" | "Ctrl-Delete" => editor.cut_word_right(),
-        "Alt-U" => editor.respell_word(str::to_uppercase),
-        "Alt-L" => editor.respell_word(str::to_lowercase),
-        "Ctrl-K" => editor.cut_to_end(),
-        "Ctrl-U" => editor.cut_to_start(),
-        "Ctrl-Y" => editor.put(),
-        "Ctrl-_" | "Ctrl-/" | "Ctrl-7" => editor.undo(),
-        _ => {}
+/// Has a message wait that was taken back.
+fn submitted(waiting: Waiting) -> Effect {
+    Effect::Submit {
+        text: waiting.text,
+        attached: waiting.attached,
+        delivery: waiting.delivery,
     }
 }

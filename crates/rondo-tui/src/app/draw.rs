@@ -112,7 +112,12 @@ impl App {
                 let rows = help::rows(&self.added.keys, inner, &self.theme);
                 *from = (*from).min(rows.len().saturating_sub(1));
                 let rows = rows.get(*from..).unwrap_or_default();
-                panel(buffer, area, &self.theme.focus, "keys · Esc closes", rows);
+                let room = usize::from(area.height.saturating_sub(2));
+                let title = match rows.len().saturating_sub(room) {
+                    0 => "keys · Esc closes".to_owned(),
+                    below => format!("keys · Esc closes · {below} more rows: PageDown"),
+                };
+                panel(buffer, area, &self.theme.focus, &title, rows);
                 Some(None)
             }
             Layer::Sessions(_) => Some(self.draw_sessions(buffer, area)),
@@ -171,18 +176,27 @@ impl App {
     }
 
     fn waiting_rows(&self, rows: &mut Vec<Row>) {
-        let all = self.queue.all();
-        let hidden = all.len().saturating_sub(WAITING_ROWS_MAX);
-        for waiting in all.iter().skip(hidden) {
-            let how = match waiting.delivery {
+        let messages = self.queue.all().map(|it| {
+            let how = match it.delivery {
                 Delivery::Steer | Delivery::SteerOwn => "steers",
                 _ => "queued",
             };
-            let text = clean::line(&waiting.text);
-            rows.push(Row::of(format!("⧗ {how}: {text}"), self.theme.dim));
-        }
+            format!("⧗ {how}: {}", clean::line(&it.text))
+        });
+        // The shell and the agent take turns.
+        let is_in_turn = self.story.is_in_turn;
+        let commands = self.pane.asked().filter(|_| is_in_turn);
+        let commands = commands.map(|it| format!("⧗ after this turn: $ {}", clean::line(it)));
+        let all: Vec<String> = messages.chain(commands).collect();
+        let hidden = all.len().saturating_sub(WAITING_ROWS_MAX);
+        let shown = all.into_iter().skip(hidden);
+        rows.extend(shown.map(|it| Row::of(it, self.theme.dim)));
         if hidden > 0 {
             rows.push(Row::of(format!("⧗ and {hidden} more wait"), self.theme.dim));
+        }
+        if self.queue.may_take() && self.editor.is_empty() {
+            let text = format!("  {} edits it", keys::key_of(keys::Action::Previous));
+            rows.push(Row::of(text, self.theme.dim));
         }
     }
 

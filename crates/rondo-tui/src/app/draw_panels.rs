@@ -3,11 +3,11 @@
 use super::draw::panel;
 use super::menu::SHOWN_MAX;
 use super::{App, Layer};
-use crate::text::{Piece, Row, clean, columns};
+use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::transcript::{cut, plan_row};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
-use rondo_types::TodoStatus;
+use rondo_types::{TimeMs, TodoStatus};
 
 /// Rows of a list that are shown at most.
 const LIST_ROWS_MAX: usize = 12;
@@ -18,8 +18,9 @@ impl App {
         let Some(menu) = &self.menu else {
             return Vec::new();
         };
-        let shown = menu.items.iter().take(SHOWN_MAX);
-        let wide = shown.clone().map(|it| columns(&it.0)).max().unwrap_or(0);
+        let from = (menu.at + 1).saturating_sub(SHOWN_MAX);
+        let shown = menu.items.iter().enumerate().skip(from).take(SHOWN_MAX);
+        let wide = shown.clone().map(|it| columns(&it.1.0)).max().unwrap_or(0);
         let row = |(at, (text, does)): (usize, &(String, String))| {
             let style = match at == menu.at {
                 true => self.theme.selected,
@@ -32,7 +33,12 @@ impl App {
                 ..Row::of(cut(&line, width.saturating_sub(2)), style)
             }
         };
-        shown.enumerate().map(row).collect()
+        let count = menu.items.len();
+        let more = (count > SHOWN_MAX).then(|| {
+            let text = format!("  {} of {count} · Down: the next", menu.at + 1);
+            Row::of(text, self.theme.dim)
+        });
+        shown.map(row).chain(more).collect()
     }
 
     pub(super) fn draw_sessions(&self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -62,10 +68,14 @@ impl App {
                 true => "(no title)".to_owned(),
                 false => clean::line(&it.info.title),
             };
-            let turns = it.info.turns;
+            let turns = match it.info.turns {
+                1 => "1 turn".to_owned(),
+                turns => format!("{turns} turns"),
+            };
+            let age = age(self.now, it.info.updated);
             let excerpt = it.excerpt.as_deref().map(clean::line);
             let beside = excerpt.unwrap_or_else(|| clean::line(&it.info.directory));
-            let line = format!("{title} · {turns} turns · {beside}");
+            let line = format!("{age:>6} · {title} · {turns} · {beside}");
             let style = if at == list.at {
                 theme.selected
             } else {
@@ -90,7 +100,7 @@ impl App {
         }
         let hints =
             "Enter goes on · Ctrl-B copies · F2 title · Ctrl-D removes, or takes that back · Esc";
-        rows.push(Row::of(cut(hints, inner), theme.accent));
+        rows.extend(Wrap::at(inner).lines(hints, theme.accent));
         let top = panel(buffer, area, &theme.focus, "sessions", &rows);
         let x = u16::try_from(caret)
             .unwrap_or(0)
@@ -163,5 +173,37 @@ impl App {
             last.gutter = vec![Piece::new("  └ ", theme.frame)];
         }
         rows
+    }
+}
+
+/// Returns how long ago something was, in at most six columns.
+fn age(now: TimeMs, then: TimeMs) -> String {
+    let minutes = now.0.saturating_sub(then.0) / 60_000;
+    match minutes {
+        0 => "now".to_owned(),
+        1..60 => format!("{minutes} min"),
+        60..2_880 => format!("{} h", minutes / 60),
+        _ => format!("{} d", minutes / 1_440),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_the_unit_that_people_would_use() {
+        const MINUTE: u64 = 60_000;
+        for (ago, told) in [
+            (MINUTE - 1, "now"),
+            (59 * MINUTE, "59 min"),
+            (60 * MINUTE, "1 h"),
+            (47 * 60 * MINUTE, "47 h"),
+            (48 * 60 * MINUTE, "2 d"),
+        ] {
+            assert_eq!(age(TimeMs(10 * ago), TimeMs(9 * ago)), told);
+        }
+        // Clocks that disagree are not a reason to say nothing.
+        assert_eq!(age(TimeMs(0), TimeMs(MINUTE)), "now");
     }
 }

@@ -86,10 +86,11 @@ pub(crate) enum Effect {
     List(String),
     /// Show the last messages of a session.
     Preview(SessionId),
-    /// Give a session another title.
+    /// Give a session another title, and list those that hold words anew.
     Rename {
         id: SessionId,
         text: String,
+        words: String,
     },
     /// Remove a session.
     Remove(SessionId),

@@ -1,5 +1,6 @@
 //! The panel of keys, from the table of bindings.
 
+use super::edit_keys::EDIT_BINDINGS;
 use super::keys::{BINDINGS, spelled};
 use super::{App, Effect, Layer};
 use crate::text::{Piece, Row, Wrap, clean, columns};
@@ -38,13 +39,10 @@ pub(super) fn rows(own: &[(String, String)], width: usize, theme: &Theme) -> Vec
             theme,
         ));
     }
-    for binding in BINDINGS {
-        rows.extend(described(
-            &binding.keys.join(", "),
-            binding.does,
-            width,
-            theme,
-        ));
+    let of_screen = BINDINGS.iter().map(|it| (it.keys, it.does));
+    let of_text = EDIT_BINDINGS.iter().map(|it| (it.keys, it.does));
+    for (keys, does) in of_screen.chain(of_text) {
+        rows.extend(described(&keys.join(", "), does, width, theme));
     }
     rows
 }
@@ -82,8 +80,9 @@ mod tests {
         let whole: Vec<String> = rows.iter().map(Row::whole).collect();
         assert!(whole.iter().all(|it| columns(it) <= 46), "{whole:?}");
         let text = crate::text::row::joined(&rows);
-        for binding in BINDINGS {
-            assert!(text.contains(binding.does), "{}", binding.does);
+        let of_screen = BINDINGS.iter().map(|it| it.does);
+        for does in of_screen.chain(EDIT_BINDINGS.iter().map(|it| it.does)) {
+            assert!(text.contains(does), "{does}");
         }
         assert!(whole[0].starts_with("ctrl-g"), "{whole:?}");
         assert!(text.contains("enters `/standup of yesterday`"), "{text}");

@@ -101,7 +101,11 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Action::NextLanguage,
         "what you type: agent, shell, python",
     ),
-    bind(&["Alt-Y"], Action::Review, "review what waits for approval"),
+    bind(
+        &["Alt-Y"],
+        Action::Review,
+        "review what waits for approval; after Ctrl-Y, what was cut before",
+    ),
     bind(&["PageUp"], Action::PageUp, "scroll a page up"),
     bind(&["PageDown"], Action::PageDown, "scroll a page down"),
     bind(&["Shift-Up", "Ctrl-Up"], Action::RowUp, "scroll a row up"),
@@ -272,12 +276,15 @@ pub(crate) fn spelled(key: &KeyEvent) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::edit_keys::EDIT_BINDINGS;
     use std::collections::HashSet;
 
     #[test]
     fn no_key_is_bound_twice() {
         let mut seen = HashSet::new();
-        for key in BINDINGS.iter().flat_map(|it| it.keys) {
+        let of_screen = BINDINGS.iter().flat_map(|it| it.keys);
+        let of_text = EDIT_BINDINGS.iter().flat_map(|it| it.keys);
+        for key in of_screen.chain(of_text) {
             assert!(seen.insert(key), "{key}");
         }
     }

@@ -76,8 +76,11 @@ impl App {
             Command::Profile => self.note(&self.profile_name()),
             Command::Todo => self.layer = Layer::Todo,
             Command::Cost => {
-                let cost = self.story.meter.total_cost;
-                self.note(&format!("{cost:.4} USD since this screen was opened"));
+                let meter = &self.story.meter;
+                let (tokens, cost) = (meter.total_tokens, meter.total_cost);
+                self.note(&format!(
+                    "{tokens} tokens and {cost:.4} USD in this session"
+                ));
             }
             Command::Explain => return self.explain(),
             Command::Ps => {
@@ -87,18 +90,21 @@ impl App {
             Command::Steps | Command::Trace => {
                 return self.page_all();
             }
-            _ => self.error(
-                &format!("`/{name} {rest}` is for the line prompt").replace(" `", "`"),
+            command if slash::OF_LINE.contains(&command) => self.error(
+                &format!("`/{name}` is for the line prompt"),
                 Some("`/screen` goes there with this session"),
+            ),
+            _ => self.error(
+                &format!("`/{name}` needs something behind it"),
+                Some("`/help` says what"),
             ),
         }
         Vec::new()
     }
 
     fn show_commands(&mut self) {
-        let all = slash::OF_SCREEN.iter().chain(slash::TABLE);
         let spelled = |it: &Entry| format!("/{} {}", it.name, it.arguments);
-        let lines = all.map(|it| format!("{:24} {}", spelled(it), it.does));
+        let lines = slash::all_on_screen().map(|it| format!("{:24} {}", spelled(it), it.does));
         let added = self.added.commands.iter();
         let added = added.map(|(name, does)| format!("/{name:23} {does} (init.lua)"));
         let text = lines.chain(added).collect::<Vec<_>>().join("\n");

@@ -4,10 +4,13 @@ use super::{App, Effect};
 use crate::prompt::slash;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
+use rondo_core::session::Delivery;
 use std::sync::Arc;
 
-/// Completions that are shown.
+/// Completions that are shown at a time.
 pub(super) const SHOWN_MAX: usize = 6;
+/// Files that are found.
+const FILES_MAX: usize = 50;
 
 /// What would complete the word before the caret.
 #[derive(Debug, Default)]
@@ -39,8 +42,7 @@ impl App {
         let from = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let word = before.get(from..).unwrap_or_default();
         if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
-            let all = slash::OF_SCREEN.iter().chain(slash::TABLE);
-            let fits = all.filter(|it| it.name.starts_with(name));
+            let fits = slash::all_on_screen().filter(|it| it.name.starts_with(name));
             let items = fits.map(|it| (format!("/{} ", it.name), it.does.to_owned()));
             let added = self.added.commands.iter();
             let added = added.filter(|it| it.0.starts_with(name));
@@ -85,12 +87,33 @@ impl App {
         let Some(menu) = &mut self.menu else {
             return false;
         };
-        let count = menu.items.len().clamp(1, SHOWN_MAX);
+        let count = menu.items.len().max(1);
         menu.at = match goes_up {
             true => (menu.at + count - 1) % count,
             false => (menu.at + 1) % count,
         };
         true
+    }
+
+    /// Returns whether Enter means the chosen completion rather than what is typed: that is the beginning of a name and
+    /// no name, or another one was chosen.
+    pub(super) fn means_menu(&self) -> bool {
+        self.menu.as_ref().is_some_and(|menu| {
+            let typed = self.editor.before().get(menu.from..).unwrap_or_default();
+            let is_name = menu.items.iter().any(|it| it.0.trim_end() == typed);
+            menu.at > 0 || !is_name
+        })
+    }
+
+    /// Puts the chosen completion in, and does it at once where that is a command that takes nothing more.
+    pub(super) fn enter_menu(&mut self) -> Vec<Effect> {
+        self.take_menu();
+        let name = self.editor.text().trim_end().strip_prefix('/');
+        let mut all = slash::all_on_screen();
+        match all.any(|it| Some(it.name) == name && it.arguments.is_empty()) {
+            true => self.send(Delivery::Steer),
+            false => Vec::new(),
+        }
     }
 
     /// Puts the chosen completion in. Returns whether there is one.
@@ -108,12 +131,12 @@ impl App {
 /// Returns the names that a text may mean, the best first.
 fn ranked(files: &[String], text: &str) -> Vec<String> {
     if text.is_empty() {
-        return files.iter().take(SHOWN_MAX).cloned().collect();
+        return files.iter().take(FILES_MAX).cloned().collect();
     }
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::parse(text, CaseMatching::Smart, Normalization::Smart);
     let found = pattern.match_list(files, &mut matcher);
-    let found = found.into_iter().take(SHOWN_MAX);
+    let found = found.into_iter().take(FILES_MAX);
     found.map(|it| it.0.clone()).collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
-//! - `keys`: the table of keys; `act`: what they do; `effect`: what the screen wants done.
+//! - `keys`: the table of keys; `act`: what they do; `edit_keys`: those that edit a text; `effect`: what the screen wants done.
 //! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
 //! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
@@ -17,6 +17,7 @@ mod draw;
 mod draw_panels;
 mod draw_review;
 mod earlier;
+mod edit_keys;
 mod effect;
 mod find;
 mod help;
@@ -110,7 +111,7 @@ pub(crate) struct App {
     /// How often the spinner turned.
     turn: usize,
     has_focus: bool,
-    /// Who answers, as the status line shows it before the first turn: the model and the profile.
+    /// Who answers the next turn: the model and the profile.
     answers: (String, String),
     /// What the model's context holds, in tokens.
     context_max: Option<u64>,
@@ -246,6 +247,10 @@ impl App {
         self.story = Story::default();
         self.earlier = Earlier::default();
         self.viewport = Viewport::default();
+        // What was taken back and not sent again is not lost.
+        for held in self.queue.release() {
+            self.editor.insert(&format!("\n\n{}", held.text));
+        }
         self.queue = Queue::default();
         (self.selected, self.dragged, self.pressed_at) = (None, None, None);
         self.layer = Layer::None;
@@ -254,7 +259,6 @@ impl App {
     /// The session's next turns ask this model, under this profile.
     pub(crate) fn set_answers(&mut self, model: String, profile: String, context: Option<u64>) {
         self.answers = (model, profile);
-        (self.story.model, self.story.profile) = (None, None);
         self.context_max = context;
     }
 
@@ -417,8 +421,11 @@ impl App {
 
     /// Puts what was pasted into the input.
     pub(crate) fn paste_text(&mut self, text: &str) {
-        self.editor.paste(text);
         self.menu = None;
+        if self.editor.paste(text) {
+            let key = keys::key_of(keys::Action::Unfold);
+            self.flash(format!("{key} puts the text in place of its chip"));
+        }
     }
 
     /// Puts an image into the input, as a chip that stands for its file.

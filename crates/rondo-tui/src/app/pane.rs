@@ -1,7 +1,7 @@
 //! The shell beside the conversation: its keys, its frame, and what it gives to the agent.
 
-use super::act::edit;
 use super::draw::panel;
+use super::edit_keys::edit;
 use super::keys::{self, Action, action, key_of, spelled};
 use super::pane_prompt::PanePrompt;
 use super::{App, Effect, Layer};
@@ -124,6 +124,11 @@ impl ShellPane {
     pub(super) fn forget_asked(&mut self) {
         self.asked.clear();
         self.typed_here.clear();
+    }
+
+    /// Returns the commands that did not begin yet, the next one first.
+    pub(super) fn asked(&self) -> impl Iterator<Item = &String> {
+        self.asked.iter()
     }
 
     /// Returns the parts of an area: for the conversation, and for the pane.
@@ -387,7 +392,7 @@ impl App {
         }
         match self.story.is_in_turn {
             true => self.flash("the agent's calls have the shell until its turn is over"),
-            false => self.pane_editor().paste(text),
+            false => drop(self.pane_editor().paste(text)),
         }
         Vec::new()
     }

@@ -102,8 +102,8 @@ impl App {
                     panel.title = None;
                     let words = panel.words.text().to_owned();
                     let chosen = panel.chosen().map(|it| it.info.id.clone());
-                    let rename = chosen.map(|id| Effect::Rename { id, text });
-                    return rename.into_iter().chain([Effect::List(words)]).collect();
+                    let rename = chosen.map(|id| Effect::Rename { id, text, words });
+                    return rename.into_iter().collect();
                 }
                 spelled => type_in(title, key, spelled),
             }

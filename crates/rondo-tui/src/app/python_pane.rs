@@ -1,6 +1,6 @@
 //! The live Python session in the pane: its cells, whoever typed them here, and the one that is typed.
 
-use super::act::edit;
+use super::edit_keys::edit;
 use super::keys::{Action, key_of, spelled};
 use super::pane_prompt::PanePrompt;
 use super::{App, Effect};

@@ -21,6 +21,10 @@ pub(crate) struct Queue {
     waiting: Vec<Waiting>,
     /// Those that were delivered before it was known that they wait.
     delivered: Vec<TicketId>,
+    /// The one that was taken back into the input.
+    taken: Option<Waiting>,
+    /// Those behind it that were taken back on the way to it: they are sent again once it is.
+    held: Vec<Waiting>,
 }
 
 impl Queue {
@@ -51,13 +55,46 @@ impl Queue {
         }
     }
 
-    pub(crate) fn all(&self) -> &[Waiting] {
-        &self.waiting
+    /// Returns those that wait, in the order in which they will be taken, but for the one that is edited.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter().chain(&self.held)
     }
 
-    /// Takes the last one out, to be edited.
-    pub(crate) fn take_last(&mut self) -> Option<Waiting> {
-        self.waiting.pop()
+    /// Returns whether there is one to take back.
+    pub(crate) fn may_take(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns whether a draft is the one that was taken back, as it was.
+    pub(crate) fn is_taken(&self, draft: &str) -> bool {
+        self.taken.as_ref().is_some_and(|it| it.text == draft)
+    }
+
+    /// Takes the last one back, to be edited. One that is in the input as it was makes room for it.
+    pub(crate) fn take_last(&mut self, draft: &str) -> Option<Waiting> {
+        let last = self.waiting.pop()?;
+        let is_as_it_was = self.is_taken(draft);
+        let before = self.taken.replace(last.clone());
+        if let Some(before) = before.filter(|_| is_as_it_was) {
+            self.held.insert(0, before);
+        }
+        Some(last)
+    }
+
+    /// Returns the one in the input, to be sent as it was, and the one behind it, to be edited.
+    pub(crate) fn take_next(&mut self, draft: &str) -> Option<(Waiting, Waiting)> {
+        if !self.is_taken(draft) || self.held.is_empty() {
+            return None;
+        }
+        let next = self.held.remove(0);
+        let sent = self.taken.replace(next.clone())?;
+        Some((sent, next))
+    }
+
+    /// The draft was sent or dropped. Returns those that are to be sent again behind it.
+    pub(crate) fn release(&mut self) -> Vec<Waiting> {
+        self.taken = None;
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -74,6 +111,10 @@ mod tests {
         }
     }
 
+    fn all(queue: &Queue) -> Vec<&str> {
+        queue.all().map(|it| it.text.as_str()).collect()
+    }
+
     #[test]
     fn what_is_delivered_waits_no_more_whichever_is_known_first() {
         let mut queue = Queue::default();
@@ -85,7 +126,34 @@ mod tests {
         queue.add(waiting("b"));
         queue.add(waiting("c"));
         queue.event(&delivered("a"));
-        assert_eq!(queue.all(), [waiting("c")]);
-        assert_eq!(queue.take_last(), Some(waiting("c")));
+        assert_eq!(all(&queue), ["c"]);
+        assert_eq!(queue.take_last(""), Some(waiting("c")));
+    }
+
+    #[test]
+    fn each_one_is_reached_and_those_behind_it_keep_their_places() {
+        let mut queue = Queue::default();
+        for name in ["a", "b", "c"] {
+            queue.add(waiting(name));
+        }
+        assert_eq!(queue.take_last(""), Some(waiting("c")));
+        assert_eq!(queue.take_last("c"), Some(waiting("b")));
+        assert_eq!(queue.take_last("b"), Some(waiting("a")));
+        assert_eq!(queue.take_last("a"), None);
+        assert_eq!(all(&queue), ["b", "c"]);
+        assert_eq!(queue.take_next("a"), Some((waiting("a"), waiting("b"))));
+        assert_eq!(queue.take_next("b, edited"), None);
+        assert_eq!(queue.release(), [waiting("c")]);
+        assert_eq!(all(&queue), [""; 0]);
+    }
+
+    #[test]
+    fn one_that_was_deleted_in_the_input_is_gone() {
+        let mut queue = Queue::default();
+        queue.add(waiting("a"));
+        queue.add(waiting("b"));
+        assert_eq!(queue.take_last(""), Some(waiting("b")));
+        assert_eq!(queue.take_last(""), Some(waiting("a")));
+        assert_eq!(queue.release(), []);
     }
 }

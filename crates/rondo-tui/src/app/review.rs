@@ -4,11 +4,12 @@
 //! question is on the screen, a moment has passed in which nothing was pressed, and the question's end was in view.
 //! Enter allows nothing, and "from now on" takes a second key under the rule itself.
 
+use super::edit_keys::edit;
 use super::keys::spelled;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
 use crate::text::clean;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
 use serde_json::Value;
 
@@ -255,21 +256,7 @@ impl App {
                 review.step = Step::Choose;
                 return review.answer(AnswerValue::Deny { reason }, None, actor);
             }
-            "Backspace" => editor.backspace(),
-            "Left" => editor.left(),
-            "Right" => editor.right(),
-            "Home" | "Ctrl-A" => editor.go_to_line_start(),
-            "End" | "Ctrl-E" => editor.go_to_line_end(),
-            "Ctrl-U" => editor.cut_to_start(),
-            "Ctrl-W" => editor.cut_word_left(),
-            _ => {
-                let has_others = key
-                    .modifiers
-                    .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-                if let (KeyCode::Char(c), false) = (key.code, has_others) {
-                    editor.insert(c.encode_utf8(&mut [0; 4]));
-                }
-            }
+            _ => edit(editor, key),
         }
         Vec::new()
     }

@@ -14,13 +14,16 @@ impl App {
         Some(format!("{line} · {stop} stops"))
     }
 
-    /// Returns who answers.
+    /// Returns who answers: the turn that runs, or the next one. A session that was opened may have had others.
     pub(super) fn model_name(&self) -> String {
-        clean::line(self.story.model.as_ref().unwrap_or(&self.answers.0))
+        let of_turn = self.story.model.as_ref().filter(|_| self.story.is_in_turn);
+        clean::line(of_turn.unwrap_or(&self.answers.0))
     }
 
     pub(super) fn profile_name(&self) -> String {
-        clean::line(self.story.profile.as_ref().unwrap_or(&self.answers.1))
+        let of_turn = self.story.profile.as_ref();
+        let of_turn = of_turn.filter(|_| self.story.is_in_turn);
+        clean::line(of_turn.unwrap_or(&self.answers.1))
     }
 
     pub(super) fn input_title(&self) -> String {
@@ -34,6 +37,9 @@ impl App {
     pub(super) fn status_row(&self, width: usize) -> Row {
         if let Some(flash) = &self.flash {
             return Row::of(cut(&format!(" {flash}"), width), self.theme.warn);
+        }
+        if self.selected.is_some() {
+            return Row::of(cut(&selection_hints(), width), self.theme.accent);
         }
         let left = format!(" {} · {}", self.model_name(), self.profile_name());
         let mut figures = self.figures();
@@ -82,9 +88,25 @@ impl App {
         if meter.total_cost > 0.0 {
             figures.push(format!("{:.4} USD", meter.total_cost));
         }
+        if self.story.transcript.is_empty() {
+            let hints = ["/ commands", "@ files", "! shell"];
+            figures.extend(hints.map(str::to_owned));
+        }
         figures.push("? help ".to_owned());
         figures
     }
+}
+
+/// Returns what may be done with a selected entry.
+fn selection_hints() -> String {
+    let hints = [
+        (keys::Action::Open, "in full"),
+        (keys::Action::CopyEntry, "copies"),
+        (keys::Action::RunAgain, "types it again"),
+        (keys::Action::Escape, "back"),
+    ];
+    let hints = hints.map(|(action, does)| format!("{} {does}", keys::key_of(action)));
+    format!(" {}", hints.join(" · "))
 }
 
 /// Returns the time that is left, to the minute while there are some.

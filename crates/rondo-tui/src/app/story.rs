@@ -49,7 +49,8 @@ pub(crate) struct Meter {
     pub(crate) context: u64,
     /// Cost of the turn in US dollars.
     pub(crate) cost: f64,
-    /// Cost of all turns that were seen.
+    /// Tokens and cost of all turns that were seen.
+    pub(crate) total_tokens: u64,
     pub(crate) total_cost: f64,
     /// When the turn began.
     pub(crate) since: Option<TimeMs>,
@@ -132,7 +133,11 @@ impl Story {
         if self.todo.is_empty() {
             self.todo = earlier.todo;
         }
-        self.meter.total_cost += earlier.meter.total_cost;
+        let meter = &mut self.meter;
+        meter.total_tokens = meter
+            .total_tokens
+            .saturating_add(earlier.meter.total_tokens);
+        meter.total_cost += earlier.meter.total_cost;
     }
 
     fn begin(&mut self) {
@@ -217,7 +222,7 @@ impl Story {
                 duration_ms,
                 ..
             } => {
-                let said = code.map_or_else(String::new, |it| it.to_string());
+                let said = code.map_or_else(String::new, |it| it.to_string().replace('_', " "));
                 let end = CardEnd {
                     is_ok: ok,
                     said,
@@ -247,7 +252,9 @@ impl Story {
                 if let Some(arguments) = arguments {
                     self.card(&id, |card| card.set_arguments(&arguments));
                 }
-                if let (false, Some(reason)) = (approved, reason) {
+                // A card says by itself why its call was denied.
+                let reason = reason.filter(|_| !approved && !self.calls.contains_key(&id));
+                if let Some(reason) = reason {
                     self.note(Tone::Plain, &format!("denied: {reason}"));
                 }
             }
@@ -414,6 +421,7 @@ impl Story {
         let meter = &mut self.meter;
         meter.context = input.saturating_add(output);
         meter.tokens = meter.tokens.saturating_add(meter.context);
+        meter.total_tokens = meter.total_tokens.saturating_add(meter.context);
         meter.cost += cost.unwrap_or_default();
         meter.total_cost += cost.unwrap_or_default();
     }
@@ -437,9 +445,9 @@ impl Story {
                 let last = EventReader::last(reason, result.text);
                 self.told(last.into(), TimeMs(0));
             }
-            (false, StopReason::Complete | StopReason::Cancelled) => {
-                self.final_answer(&result.text);
-            }
+            (false, StopReason::Complete) => self.final_answer(&result.text),
+            // Who stopped it has seen what came: the answer that is built of it would say it again.
+            (false, StopReason::Cancelled) => self.close_texts(),
             (false, _) => {
                 self.final_answer(&result.text);
                 self.note(Tone::Warn, &format!("stopped early: {reason}"));

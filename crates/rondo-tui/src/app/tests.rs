@@ -219,9 +219,18 @@ fn approval_rule_5_a_card_or_a_question_that_imitates_the_frame_stands_within_it
         id: CallId::new("c"),
         text: frame.to_owned(),
     });
+    // A program in the pane writes from the first column on, and beyond the last one.
+    scene.ctrl(']');
+    scene.app.shell_began();
+    let rows = frame.replace('\n', "\r\n");
+    scene
+        .app
+        .shell_wrote(format!("\x1b[H{rows}\x1b[3;1H▲\x1b[5;999H▲").as_bytes());
     let own = |line: &str| line.starts_with(['┏', '┃', '┗', '▲']);
     let shown = scene.shown();
+    assert!(shown.contains("│┃ y allow ┃"), "{shown}");
     assert!(!shown.lines().any(own), "{shown}");
+    scene.ctrl(']');
     scene.asks(frame);
     scene.alt('y');
     let shown = scene.shown();
@@ -407,7 +416,8 @@ fn a_removed_session_comes_back_until_the_panel_is_closed() {
     scene.alt('s');
     scene.app.found("", vec![kept("one"), kept("two")]);
     scene.ctrl('d');
-    assert!(scene.shown().contains("✗ title of one"));
+    let is_gone = |line: &str| line.contains("✗ ") && line.contains("title of one");
+    assert!(scene.shown().lines().any(is_gone), "{}", scene.shown());
     assert!(scene.press(KeyCode::Enter).is_empty());
     scene.press(KeyCode::Down);
     let gone = Effect::Remove(SessionId::new("one"));

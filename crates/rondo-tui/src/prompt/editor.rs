@@ -11,6 +11,8 @@ const UNDO_MAX: usize = 200;
 /// Characters and lines beyond which what is pasted stands as a chip.
 const PASTE_CHARS_MAX: usize = 1_000;
 const PASTE_LINES_MAX: usize = 10;
+/// Cuts that can be put in.
+const CUTS_MAX: usize = 16;
 /// Chips of a draft.
 const CHIPS_MAX: usize = 64;
 
@@ -21,7 +23,8 @@ pub(crate) struct Editor {
     caret: usize,
     /// The column that moving up and down keeps to.
     column: Option<usize>,
-    cut: String,
+    /// What was cut, the latest last.
+    cuts: Vec<String>,
     undo: Vec<(String, usize)>,
     last: LastAct,
     /// What chips stand for.
@@ -35,6 +38,8 @@ enum LastAct {
     Letter,
     /// Something was cut: what is cut next is put in together with it.
     Cut,
+    /// What was cut was put in: this many cuts ago.
+    Put(usize),
     #[default]
     Other,
 }
@@ -139,19 +144,21 @@ impl Editor {
         self.column = None;
     }
 
-    /// Takes what was pasted: a long text stands as a chip, and is sent whole.
-    pub(crate) fn paste(&mut self, text: &str) {
+    /// Takes what was pasted: a long text stands as a chip, and is sent whole. Returns whether it does.
+    pub(crate) fn paste(&mut self, text: &str) -> bool {
         let text = clean::typed(text);
         let lines = text.lines().count();
         let is_long = text.chars().count() > PASTE_CHARS_MAX || lines > PASTE_LINES_MAX;
         if !is_long || self.chips.len() >= CHIPS_MAX || text.len() > TEXT_BYTES_MAX {
-            return self.insert(&text);
+            self.insert(&text);
+            return false;
         }
         let characters = text.chars().count();
         self.chip(
             &format!("paste {{}}: {lines} lines, {characters} characters"),
             text,
         );
+        true
     }
 
     /// Puts in a chip that stands for the word that attaches a file.
@@ -288,12 +295,22 @@ impl Editor {
     fn cut_out(&mut self, from: usize, to: usize) {
         let (was_cut, goes_back) = (self.last == LastAct::Cut, from < self.caret);
         let gone = self.remove(from, to);
-        match (was_cut, goes_back) {
-            (false, _) => self.cut = gone,
-            (true, true) => self.cut.insert_str(0, &gone),
-            (true, false) => self.cut.push_str(&gone),
+        match self.cuts.last_mut().filter(|_| was_cut) {
+            Some(cut) if goes_back => cut.insert_str(0, &gone),
+            Some(cut) => cut.push_str(&gone),
+            None => self.keep_cut(gone),
         }
         self.last = LastAct::Cut;
+    }
+
+    fn keep_cut(&mut self, cut: String) {
+        if cut.is_empty() {
+            return;
+        }
+        if self.cuts.len() >= CUTS_MAX {
+            self.cuts.remove(0);
+        }
+        self.cuts.push(cut);
     }
 
     fn line_start(&self) -> usize {
@@ -331,8 +348,53 @@ impl Editor {
 
     /// Puts in what was cut last.
     pub(crate) fn put(&mut self) {
-        let cut = self.cut.clone();
-        self.insert(&cut);
+        if let Some(cut) = self.cuts.last().cloned() {
+            self.put_in(&cut, 0);
+        }
+    }
+
+    fn put_in(&mut self, cut: &str, ago: usize) {
+        self.insert(cut);
+        // A draft that is too long takes no more.
+        if self.before().ends_with(cut) {
+            self.last = LastAct::Put(ago);
+        }
+    }
+
+    /// Puts in what was cut before that in place of what was put in just now. Returns whether something was.
+    pub(crate) fn put_earlier(&mut self) -> bool {
+        let LastAct::Put(ago) = self.last else {
+            return false;
+        };
+        let of = |ago: usize| self.cuts.iter().rev().cycle().nth(ago).cloned();
+        let (Some(now), Some(next)) = (of(ago), of(ago + 1)) else {
+            return false;
+        };
+        self.remove(self.caret - now.len(), self.caret);
+        self.put_in(&next, (ago + 1) % self.cuts.len());
+        true
+    }
+
+    /// Swaps the word before the caret and the one at it or behind it, and goes behind both.
+    pub(crate) fn transpose_words(&mut self) {
+        let words = self.text.unicode_word_indices();
+        let words: Vec<_> = words.map(|(at, word)| at..at + word.len()).collect();
+        let behind = words.iter().position(|it| it.end > self.caret);
+        let at = behind.unwrap_or(words.len().saturating_sub(1));
+        let Some([first, second]) = at.checked_sub(1).and_then(|it| words.get(it..=at)) else {
+            return;
+        };
+        let part = |range: std::ops::Range<usize>| self.text.get(range).unwrap_or_default();
+        let swapped = [
+            part(second.clone()),
+            part(first.end..second.start),
+            part(first.clone()),
+        ]
+        .concat();
+        let (from, to) = (first.start, second.end);
+        self.keep_undo(false);
+        self.text.replace_range(from..to, &swapped);
+        self.go(to);
     }
 
     pub(crate) fn undo(&mut self) {
@@ -480,6 +542,41 @@ mod tests {
         editor.cut_word_right();
         editor.put();
         assert_eq!(editor.text(), "one two three fourone two three ");
+    }
+
+    #[test]
+    fn what_was_cut_earlier_is_put_in_its_place_round_and_round() {
+        let mut editor = of("one two three");
+        assert!(!editor.put_earlier());
+        editor.cut_word_left();
+        editor.left();
+        editor.cut_word_left();
+        editor.put();
+        assert_eq!(editor.text(), "one two ");
+        assert!(editor.put_earlier());
+        assert_eq!(editor.text(), "one three ");
+        assert!(editor.put_earlier());
+        assert_eq!(editor.text(), "one two ");
+        editor.insert("x");
+        assert!(!editor.put_earlier());
+    }
+
+    #[test]
+    fn the_words_around_the_caret_are_swapped() {
+        let mut editor = of("größe, then x");
+        editor.go("größe".len());
+        editor.transpose_words();
+        assert_eq!(
+            (editor.text(), editor.before()),
+            ("then, größe x", "then, größe")
+        );
+        // At the end they are the last two.
+        editor.go_to_line_end();
+        editor.transpose_words();
+        assert_eq!(editor.text(), "then, x größe");
+        let mut lone = of("word");
+        lone.transpose_words();
+        assert_eq!(lone.text(), "word");
     }
 
     #[test]

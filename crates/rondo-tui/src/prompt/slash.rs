@@ -239,6 +239,22 @@ pub const OF_SCREEN: &[Entry] = &[entry(
     "copy the last answer, or a code block of it by its number",
 )];
 
+/// Commands that the full screen does not have.
+pub const OF_LINE: &[Command] = &[
+    Command::Memory,
+    Command::Skill,
+    Command::Run,
+    Command::Inspect,
+    Command::LastError,
+    Command::Restore,
+];
+
+/// Returns all commands of the full screen, in display order.
+pub fn all_on_screen() -> impl Iterator<Item = &'static Entry> {
+    let both = OF_SCREEN.iter().chain(TABLE);
+    both.filter(|entry| !OF_LINE.contains(&entry.command))
+}
+
 /// Returns the command of the full screen of that name.
 #[must_use]
 pub fn find_on_screen(name: &str) -> Option<Command> {

@@ -1,14 +1,15 @@
 //! Does what the screen wants done. What takes time is done beside the loop, and its result comes back to it.
 
+use super::submissions::Submission;
 use super::{Ended, Runner, Told};
 use crate::app::{Effect, PaneWord, Story, Waiting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::Delivery;
 use rondo_designs::react::TerminalContext;
-use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::service::KeptSession;
-use rondo_types::{Message, Part, SessionId};
+use rondo_types::{Message, SessionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -174,35 +175,17 @@ impl Runner {
         });
     }
 
-    fn submit(&self, text: String, attached: Vec<String>, delivery: Delivery) {
-        let (session, program) = (self.session.clone(), Arc::clone(&self.program));
-        let (done, directory) = (self.done.0.clone(), self.settings.directory.clone());
-        tokio::spawn(async move {
-            let typed = text.clone();
-            let message = spawn_blocking(move || program.message(&typed, &directory)).await;
-            let message = message.unwrap_or_else(|err| {
-                let context = "failed to read what was attached";
-                Err(SetupError::because(SetupErrorKind::Other, context, err))
-            });
-            let said = match message {
-                Ok(message) => {
-                    let message = with_attached(message, &attached);
-                    let ticket = session.submit(message, delivery).await;
-                    ticket.map(|ticket| Waiting {
-                        ticket: ticket.id,
-                        text,
-                        attached,
-                        delivery,
-                    })
-                }
-                Err(error) => Err(error),
-            };
-            let result = match said {
-                Ok(waiting) => Done::Submitted(waiting),
-                Err(error) => Done::Failed(Box::new(error)),
-            };
-            let _ = done.send(result).await;
+    fn submit(&mut self, text: String, attached: Vec<String>, delivery: Delivery) {
+        let said = self.submissions.add(Submission {
+            session: self.session.clone(),
+            directory: self.settings.directory.clone(),
+            text,
+            attached,
+            delivery,
         });
+        if let Err(error) = said {
+            self.failed(&error);
+        }
     }
 
     pub(super) fn take(&mut self, done: Done) {
@@ -246,11 +229,4 @@ impl Runner {
         };
         self.app.flash(lines);
     }
-}
-
-/// Puts what goes along before the words. Nothing in it is read as the name of a file.
-fn with_attached(mut message: Message, attached: &[String]) -> Message {
-    let parts = attached.iter().map(|it| Part::text(format!("{it}\n\n")));
-    message.parts.splice(0..0, parts);
-    message
 }

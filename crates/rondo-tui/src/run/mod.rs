@@ -18,6 +18,7 @@ mod printed;
 mod python;
 mod sessions;
 mod shell;
+mod submissions;
 
 pub use notes::Notes;
 
@@ -54,6 +55,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use submissions::Submissions;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The time between two frames at least.
@@ -213,6 +215,7 @@ struct Runner {
     painter: Painter,
     clock: Clock,
     done: (Sender<Done>, Receiver<Done>),
+    submissions: Submissions,
     area: Rect,
     /// Whether something changed since the last frame.
     is_stale: bool,
@@ -277,6 +280,8 @@ impl Runner {
         let effects = app.begin(first.as_deref());
         // It may have been typed for something else, so only the user enters it.
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
+        let done = mpsc::channel(RESULTS_MAX);
+        let submissions = Submissions::start(Arc::clone(&program), done.0.clone());
         let runner = Self {
             app,
             service,
@@ -292,7 +297,8 @@ impl Runner {
             writer,
             painter: Painter::default(),
             clock,
-            done: mpsc::channel(RESULTS_MAX),
+            done,
+            submissions,
             area: Rect::new(0, 0, width, height),
             is_stale: true,
             last_frame: TimeMs(0),

@@ -245,9 +245,13 @@ impl Runner {
                         Ok(Some(Done::Preview(id, messages)))
                     })
                 }
-                Effect::Rename { id, text } => {
-                    let (id, text) = (id.clone(), text.clone());
-                    Box::pin(async move { service.rename(&id, &text).await.map(|()| None) })
+                Effect::Rename { id, text, words } => {
+                    let (id, text, words) = (id.clone(), text.clone(), words.clone());
+                    Box::pin(async move {
+                        service.rename(&id, &text).await?;
+                        let found = service.list(&words, LISTED_MAX).await?;
+                        Ok(Some(Done::Found(words, found)))
+                    })
                 }
                 Effect::Remove(id) => {
                     let id = id.clone();
@@ -285,7 +289,7 @@ impl Runner {
         true
     }
 
-    fn failed(&mut self, error: &SetupError) {
+    pub(super) fn failed(&mut self, error: &SetupError) {
         self.app.error(&error.to_string(), error.hint.as_deref());
     }
 }

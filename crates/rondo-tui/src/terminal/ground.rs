@@ -1,4 +1,7 @@
 //! Asks the terminal which colour its ground has, before anything else reads what it sends.
+//!
+//! It is asked once. Terminals can report each change by themselves (mode 2031), but the library that reads keys takes
+//! the report, `CSI ? 997 ; 1 n`, for the beginning of another sequence, and would hold what is typed behind it.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use rondo_core::clock::Clock;

@@ -1,0 +1,114 @@
+//! The panel of sessions on the full screen, and what an opened session goes on with.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{CTRL_D, DOWN, ENTER, ESC, F2, Person};
+use crate::screen::{leave, open};
+use rondo_testkit::Server;
+
+const PANEL: &str = "\x1bs";
+const COPIES: &str = "\x02";
+
+/// An environment with a session for each question, the last one the latest.
+async fn with_sessions(server: &Server, questions: &[&str]) -> TestEnv {
+    let env = TestEnv::new();
+    for question in questions {
+        assert_eq!(env.ask(server, &[question]).await.code, Some(0));
+    }
+    env
+}
+
+async fn open_panel(person: &mut Person) {
+    person.press(PANEL).await;
+    person.shows("┏━ sessions").await;
+}
+
+#[tokio::test]
+async fn a_session_is_listed_by_its_new_title_at_once_with_its_age_and_its_last_words() {
+    let server = serve(vec![says("A pear.")]).await;
+    let env = with_sessions(&server, &["name a fruit"]).await;
+    let mut person = open(&env, &server, &[]).await;
+    open_panel(&mut person).await;
+    person.shows("now · name a fruit · 1 turn ·").await;
+    person.shows("┃ › name a fruit").await;
+    person.shows("┃   A pear.").await;
+    person.press(F2).await;
+    person.shows("title: name a fruit").await;
+    person.press(" to eat\r").await;
+    person.shows("· name a fruit to eat · 1 turn ·").await;
+    person.press(ESC).await;
+    person.shows_no_more("┏━ sessions").await;
+    leave(person).await;
+    let listed = env.run(&["session", "list"]).await;
+    assert!(listed.stdout.contains("name a fruit to eat"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_copy_of_a_session_is_gone_on_with_and_the_session_stays_as_it_is() {
+    let server = serve(vec![says("A pear."), says("Green.")]).await;
+    let env = with_sessions(&server, &["name a fruit"]).await;
+    let mut person = open(&env, &server, &[]).await;
+    open_panel(&mut person).await;
+    person.shows("· name a fruit ·").await;
+    person.press(COPIES).await;
+    person.shows("which stays as it is").await;
+    person.press("which colour?\r").await;
+    person.shows("Green.").await;
+    let sent = server.requests()[1].json()["messages"].to_string();
+    assert!(sent.contains("A pear."), "{sent}");
+    open_panel(&mut person).await;
+    person.shows("· 1 turn ·").await;
+    person.shows("· 2 turns ·").await;
+    person.press(ESC).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_session_is_removed_when_the_panel_is_closed_unless_that_was_taken_back() {
+    let server = serve(vec![says("A pear."), says("An oak.")]).await;
+    let env = with_sessions(&server, &["name a fruit", "name a tree"]).await;
+    let mut person = open(&env, &server, &[]).await;
+    open_panel(&mut person).await;
+    person.shows("▸ ").await;
+    person.shows("· name a tree ·").await;
+    person.press(CTRL_D).await;
+    person.shows("✗ ").await;
+    person.press(CTRL_D).await;
+    person.shows_no_more("✗ ").await;
+    person.press(DOWN).await;
+    person.shows("┃   A pear.").await;
+    person.press(CTRL_D).await;
+    person.shows("✗ ").await;
+    person.press(ESC).await;
+    person.shows("was removed").await;
+    open_panel(&mut person).await;
+    person.shows("· name a tree ·").await;
+    assert!(
+        !person.screen().contains("· name a fruit ·"),
+        "{}",
+        person.screen()
+    );
+    person.press(ESC).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_status_says_who_answers_next_and_not_who_answered_the_opened_session() {
+    let server = serve(vec![says("A pear.")]).await;
+    let env = with_sessions(&server, &["name a fruit"]).await;
+    let url = server.url("/v1");
+    let args = ["-c", "-m", "openai/another", "--base-url", &url];
+    let mut person = Person::start(&env, &args);
+    person.shows("› name a fruit").await;
+    person.shows(" openai/another · default").await;
+    leave(person).await;
+    // Enter in the panel is the same.
+    let args = ["-m", "openai/third", "--base-url", &url];
+    let mut person = Person::start(&env, &args);
+    person.shows("? help").await;
+    open_panel(&mut person).await;
+    person.shows("· name a fruit ·").await;
+    person.press(ENTER).await;
+    person.shows("› name a fruit").await;
+    person.shows(" openai/third · default").await;
+    leave(person).await;
+}

@@ -1,0 +1,262 @@
+//! What is typed on the full screen, and what becomes of it: commands, files, pastes, and messages that wait.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{CTRL_C, DOWN, ENTER, ESC, TAB, UP};
+use crate::screen::{leave, open};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
+use std::time::Duration;
+
+/// Pasted in the way of terminals that say what is pasted.
+fn pasted(text: &str) -> String {
+    format!("\x1b[200~{text}\x1b[201~")
+}
+
+/// A server whose first answer waits at the gate.
+async fn held(gate: &Gate, later: &[&str]) -> Server {
+    let first = openai::streamed(&says("First.")).before(Step::Gate(gate.clone()));
+    let later = later.iter().map(|it| openai::streamed(&says(it)));
+    let all: Vec<_> = std::iter::once(first).chain(later).collect();
+    Server::start(Script::from(all)).await
+}
+
+fn asked(server: &Server, request: usize) -> String {
+    server.requests()[request].json()["messages"].to_string()
+}
+
+#[tokio::test]
+async fn enter_completes_the_beginning_of_a_command_and_does_what_takes_nothing_more() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/cos").await;
+    person.shows("▸ /cost").await;
+    person.press(ENTER).await;
+    person
+        .shows("0 tokens and 0.0000 USD in this session")
+        .await;
+    person.press("/rem").await;
+    person.shows("▸ /remember").await;
+    person.press(ENTER).await;
+    person.shows("│ /remember ").await;
+    person.press(CTRL_C).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn every_command_is_reached_by_arrows_and_all_that_are_offered_are_of_the_screen() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/").await;
+    person.shows("▸ /copy").await;
+    person.press(UP).await;
+    person.shows("▸ /quit").await;
+    person.press(DOWN).await;
+    person.shows("▸ /copy").await;
+    person.press(CTRL_C).await;
+    person.press("/help\r").await;
+    person.shows("/terminal").await;
+    assert!(
+        !person.screen().contains("/last_error"),
+        "{}",
+        person.screen()
+    );
+    person.press("/last_error\r").await;
+    person.shows("`/last_error` is for the line prompt").await;
+    person.press("/remember\r").await;
+    person.shows("`/remember` needs something behind it").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_fact_that_is_to_be_remembered_is_kept_for_later_sessions() {
+    let server = serve(vec![says("Pears.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/remember I like pears\r").await;
+    person.shows("remembered as").await;
+    leave(person).await;
+    let mut person = open(&env, &server, &[]).await;
+    person.press("what do I like?\r").await;
+    person.shows("Pears.").await;
+    assert!(
+        asked(&server, 0).contains("I like pears"),
+        "{}",
+        asked(&server, 0)
+    );
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_file_is_found_by_some_of_its_letters_and_goes_along() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new();
+    env.write("src/parser.rs", "fn parse_it() {}");
+    env.write("notes.txt", "none of it");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("explain @srprs").await;
+    person.shows("▸ @src/parser.rs").await;
+    person.press(ENTER).await;
+    person.shows("│ explain @src/parser.rs").await;
+    person.press(ENTER).await;
+    person.shows("Seen.").await;
+    let sent = asked(&server, 0);
+    assert!(sent.contains("fn parse_it()"), "{sent}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_long_paste_is_a_chip_that_says_its_key_and_is_sent_whole() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    let lines: String = (1..=200).map(|it| format!("row {it}\n")).collect();
+    person.press("see ").await;
+    person.press(&pasted(&lines)).await;
+    person.shows("see [paste 1: 200 lines").await;
+    person
+        .shows("Alt-V puts the text in place of its chip")
+        .await;
+    person.press(ENTER).await;
+    person.shows("Seen.").await;
+    let sent = asked(&server, 0);
+    assert!(
+        sent.contains("row 1\\n") && sent.contains("row 200"),
+        "{sent}"
+    );
+    person.press(&pasted(&lines)).await;
+    person.shows("│ [paste 1: 200 lines").await;
+    person.press("\x1bv").await;
+    person.shows("│ row 200 ").await;
+    person.press(CTRL_C).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn each_message_that_waits_is_edited_before_it_is_taken_and_their_order_stays() {
+    let gate = Gate::new();
+    let server = held(&gate, &["A.", "B.", "C."]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    gate.reached().await;
+    for message in ["alpha", "beta", "gamma"] {
+        person.press(message).await;
+        person.press(TAB).await;
+        person.shows(&format!("queued: {message}")).await;
+    }
+    person.shows("Up edits it").await;
+    for message in ["gamma", "beta", "alpha"] {
+        person.press(UP).await;
+        person.shows(&format!("│ {message} ")).await;
+    }
+    person.press(DOWN).await;
+    person.shows("│ beta ").await;
+    person.press("-mended\t").await;
+    person.shows("queued: beta-mended").await;
+    person.shows("queued: gamma").await;
+    gate.open();
+    person.shows("C.").await;
+    let last = asked(&server, 3);
+    let places = ["alpha", "beta-mended", "gamma"].map(|it| last.find(it).unwrap());
+    assert!(places.is_sorted(), "{last}");
+    assert_eq!(last.matches("beta").count(), 1, "{last}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_message_that_would_steer_is_taken_back_before_it_does() {
+    let gate = Gate::new();
+    let server = held(&gate, &["Second."]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    gate.reached().await;
+    person.press("left\r").await;
+    person.shows("steers: left").await;
+    person.press(UP).await;
+    person.shows("│ left ").await;
+    person.shows_no_more("steers: left").await;
+    gate.open();
+    person.shows("1 step ·").await;
+    assert_eq!(server.requests().len(), 1);
+    person.press(" or right\r").await;
+    person.shows("Second.").await;
+    assert!(asked(&server, 1).contains("left or right"));
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_command_for_the_shell_is_seen_to_wait_until_the_turn_is_over() {
+    let gate = Gate::new();
+    let server = held(&gate, &[]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    gate.reached().await;
+    person.press("!echo later$((40+2))\r").await;
+    person.shows("after this turn: $ echo later").await;
+    gate.open();
+    person.shows("│ later42").await;
+    person.shows_no_more("after this turn:").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn without_the_mouse_the_wheel_of_the_terminal_scrolls_and_recalls_nothing() {
+    let lines: Vec<String> = (0..200).map(|at| format!("line {at} of it\n\n")).collect();
+    let server = serve(vec![says(&lines.concat())]).await;
+    let env = TestEnv::new().var("RONDO_TUI_MOUSE", "off");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    person.shows("1 step ·").await;
+    // Terminals send arrows for the wheel then.
+    person.press(&UP.repeat(3)).await;
+    person.shows("↓ more below").await;
+    assert!(!person.screen().contains("│ go"), "{}", person.screen());
+    person.press(&DOWN.repeat(4)).await;
+    person.shows_no_more("↓ more below").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_wheel_scrolls_and_the_end_is_followed_again_below_it() {
+    let lines: Vec<String> = (0..200).map(|at| format!("line {at} of it\n\n")).collect();
+    let server = serve(vec![says(&lines.concat())]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    person.shows("1 step ·").await;
+    person.press("\x1b[<64;10;10M").await;
+    person.shows("↓ more below").await;
+    person.shows_no_more("1 step ·").await;
+    // Notches of the wheel are apart.
+    assert!(person.is_silent_for(Duration::from_millis(200)).await);
+    person.press("\x1b[<65;10;10M").await;
+    person.shows("1 step ·").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_was_stopped_is_not_said_again() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&crate::harness::calls(
+            "list_files",
+            &serde_json::json!({"path": "."}),
+        )),
+        openai::streamed(&says("Never.")).before(Step::Gate(gate.clone())),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("look\r").await;
+    gate.reached().await;
+    person.shows("✓ list_files").await;
+    person.press(ESC).await;
+    person.shows("! stopped").await;
+    person.shows("1 step").await;
+    let screen = person.screen();
+    assert!(!screen.contains("What the tools returned"), "{screen}");
+    leave(person).await;
+}

@@ -1,0 +1,97 @@
+//! Says messages to the session one after the other, so that they wait in the order in which they were sent: what is
+//! attached to one may take a while to read.
+
+use super::Program;
+use super::effects::Done;
+use crate::app::Waiting;
+use rondo_core::session::Delivery;
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::service::SessionHandle;
+use rondo_types::{Message, Part};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::spawn_blocking;
+
+/// Messages that were sent and not taken by the session yet.
+const UNSAID_MAX: usize = 64;
+
+/// A message that is to be said.
+pub(super) struct Submission {
+    pub(super) session: SessionHandle,
+    /// Files that it names are beneath this directory.
+    pub(super) directory: PathBuf,
+    pub(super) text: String,
+    /// What goes along with it.
+    pub(super) attached: Vec<String>,
+    pub(super) delivery: Delivery,
+}
+
+/// Where messages are put.
+pub(super) struct Submissions(Sender<Submission>);
+
+impl Submissions {
+    /// Says what is put here until it is dropped, and tells what came of it.
+    pub(super) fn start(program: Arc<dyn Program>, done: Sender<Done>) -> Self {
+        let (sender, receiver) = mpsc::channel(UNSAID_MAX);
+        tokio::spawn(say_all(program, receiver, done));
+        Self(sender)
+    }
+
+    /// Puts a message behind the others.
+    ///
+    /// # Errors
+    /// When too many were not taken yet.
+    pub(super) fn add(&self, submission: Submission) -> Result<()> {
+        let put = self.0.try_send(submission);
+        put.map_err(|_| SetupError::new(SetupErrorKind::Input, "too many messages wait at once"))
+    }
+}
+
+async fn say_all(
+    program: Arc<dyn Program>,
+    mut submissions: Receiver<Submission>,
+    done: Sender<Done>,
+) {
+    while let Some(submission) = submissions.recv().await {
+        let result = match say(&program, submission).await {
+            Ok(waiting) => Done::Submitted(waiting),
+            Err(error) => Done::Failed(Box::new(error)),
+        };
+        if done.send(result).await.is_err() {
+            // Without the loop there is nobody to tell.
+            return;
+        }
+    }
+}
+
+async fn say(program: &Arc<dyn Program>, submission: Submission) -> Result<Waiting> {
+    let Submission {
+        session,
+        directory,
+        text,
+        attached,
+        delivery,
+    } = submission;
+    let (reader, typed) = (Arc::clone(program), text.clone());
+    let message = spawn_blocking(move || reader.message(&typed, &directory)).await;
+    let message = message.unwrap_or_else(|err| {
+        let context = "failed to read what was attached";
+        Err(SetupError::because(SetupErrorKind::Other, context, err))
+    });
+    let message = with_attached(message?, &attached);
+    let ticket = session.submit(message, delivery).await?;
+    Ok(Waiting {
+        ticket: ticket.id,
+        text,
+        attached,
+        delivery,
+    })
+}
+
+/// Puts what goes along before the words. Nothing in it is read as the name of a file.
+fn with_attached(mut message: Message, attached: &[String]) -> Message {
+    let parts = attached.iter().map(|it| Part::text(format!("{it}\n\n")));
+    message.parts.splice(0..0, parts);
+    message
+}
