@@ -372,6 +372,7 @@ async fn what_is_queued_while_a_turn_runs_is_asked_after_it() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press("one\r").await;
+    person.shows("Thinking").await;
     gate.reached().await;
     person.press("two\t").await;
     person.shows("queued: two").await;

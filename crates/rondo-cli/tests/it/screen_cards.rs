@@ -2,7 +2,7 @@
 //! again.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_C, ESC};
+use crate::person::CTRL_C;
 use crate::screen::{leave, open};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ async fn a_card_is_selected_shown_in_full_copied_and_its_command_typed_again() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &["--yolo"]).await;
     person.press("count\r").await;
-    person.shows("1 step").await;
+    person.shows("2 steps ·").await;
     person.shows("more lines (Alt-E)").await;
     person.press(SELECT_UP).await;
     person.press(SELECT_UP).await;
@@ -106,6 +106,5 @@ async fn rows_that_were_dragged_over_are_copied_with_broken_lines_whole() {
     person.press(CTRL_C).await;
     person.shows("copied 1 line").await;
     assert_eq!(person.clipboard().trim(), long.trim());
-    person.press(ESC).await;
     leave(person).await;
 }

@@ -59,6 +59,7 @@ async fn a_copy_of_a_session_is_gone_on_with_and_the_session_stays_as_it_is() {
     person.shows("· 1 turn ·").await;
     person.shows("· 2 turns ·").await;
     person.press(ESC).await;
+    person.shows_no_more("┏━ sessions").await;
     leave(person).await;
 }
 
@@ -88,6 +89,7 @@ async fn a_session_is_removed_when_the_panel_is_closed_unless_that_was_taken_bac
         person.screen()
     );
     person.press(ESC).await;
+    person.shows_no_more("┏━ sessions").await;
     leave(person).await;
 }
 

@@ -1,7 +1,7 @@
 //! What is typed on the full screen, and what becomes of it: commands, files, pastes, and messages that wait.
 
 use crate::harness::{TestEnv, says, serve};
-use crate::person::{CTRL_C, DOWN, ENTER, ESC, TAB, UP};
+use crate::person::{CTRL_C, DOWN, ENTER, ESC, F2, SHIFT_TAB, TAB, UP};
 use crate::screen::{leave, open};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 use std::time::Duration;
@@ -112,6 +112,7 @@ async fn a_long_paste_is_a_chip_that_says_its_key_and_is_sent_whole() {
     let mut person = open(&env, &server, &[]).await;
     let lines: String = (1..=200).map(|it| format!("row {it}\n")).collect();
     person.press("see ").await;
+    person.shows("│ see ").await;
     person.press(&pasted(&lines)).await;
     person.shows("see [paste 1: 200 lines").await;
     person
@@ -139,6 +140,7 @@ async fn each_message_that_waits_is_edited_before_it_is_taken_and_their_order_st
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press("go\r").await;
+    person.shows("Thinking").await;
     gate.reached().await;
     for message in ["alpha", "beta", "gamma"] {
         person.press(message).await;
@@ -165,24 +167,25 @@ async fn each_message_that_waits_is_edited_before_it_is_taken_and_their_order_st
 }
 
 #[tokio::test]
-async fn a_message_that_would_steer_is_taken_back_before_it_does() {
+async fn a_message_that_is_on_its_way_to_the_agent_is_not_sent_twice() {
     let gate = Gate::new();
     let server = held(&gate, &["Second."]).await;
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press("go\r").await;
+    person.shows("Thinking").await;
     gate.reached().await;
     person.press("left\r").await;
     person.shows("steers: left").await;
     person.press(UP).await;
-    person.shows("│ left ").await;
-    person.shows_no_more("steers: left").await;
+    person
+        .shows("too late: the agent reads it before its next step")
+        .await;
+    person.shows("steers: left").await;
+    assert!(!person.screen().contains("│ left"), "{}", person.screen());
     gate.open();
-    person.shows("1 step ·").await;
-    assert_eq!(server.requests().len(), 1);
-    person.press(" or right\r").await;
+    person.shows("» left").await;
     person.shows("Second.").await;
-    assert!(asked(&server, 1).contains("left or right"));
     leave(person).await;
 }
 
@@ -193,6 +196,7 @@ async fn a_command_for_the_shell_is_seen_to_wait_until_the_turn_is_over() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press("go\r").await;
+    person.shows("Thinking").await;
     gate.reached().await;
     person.press("!echo later$((40+2))\r").await;
     person.shows("after this turn: $ echo later").await;
@@ -231,9 +235,10 @@ async fn the_wheel_scrolls_and_the_end_is_followed_again_below_it() {
     person.shows("↓ more below").await;
     person.shows_no_more("1 step ·").await;
     // Notches of the wheel are apart.
-    assert!(person.is_silent_for(Duration::from_millis(200)).await);
+    while !person.is_silent_for(Duration::from_millis(200)).await {}
     person.press("\x1b[<65;10;10M").await;
     person.shows("1 step ·").await;
+    person.shows_no_more("↓ more below").await;
     leave(person).await;
 }
 
@@ -255,8 +260,93 @@ async fn what_was_stopped_is_not_said_again() {
     person.shows("✓ list_files").await;
     person.press(ESC).await;
     person.shows("! stopped").await;
-    person.shows("1 step").await;
+    person.shows("2 steps ·").await;
     let screen = person.screen();
     assert!(!screen.contains("What the tools returned"), "{screen}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_steers_is_read_before_the_next_step_and_the_status_counts_down() {
+    let gate = Gate::new();
+    let look = crate::harness::calls("list_files", &serde_json::json!({"path": "."}));
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&look).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("Turned left.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &["--max-steps", "7"]).await;
+    person.press("go\r").await;
+    person.shows("Thinking").await;
+    gate.reached().await;
+    person.shows("step 1/7 ·").await;
+    person.press("left\r").await;
+    person.shows("steers: left").await;
+    gate.open();
+    person.shows("» left").await;
+    person.shows("Turned left.").await;
+    person.shows_no_more("steers: left").await;
+    let sent = asked(&server, 1);
+    assert!(sent.contains("left"), "{sent}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_was_typed_is_searched_and_typed_again() {
+    let server = serve(vec![says("One."), says("Two.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("about pears\r").await;
+    person.shows("One.").await;
+    person.press("about nuts\r").await;
+    person.shows("Two.").await;
+    person.press("\x12PEAR").await;
+    person.shows("▸ about pears").await;
+    person.press(ENTER).await;
+    person.shows("│ about pears ").await;
+    person.press(CTRL_C).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn two_keys_change_what_runs_unasked_and_what_is_typed_and_a_command_who_answers() {
+    let server = serve(vec![says("Changed.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press(SHIFT_TAB).await;
+    person.shows("─ agent · auto ").await;
+    person.press(F2).await;
+    person.shows("─ shell · auto ").await;
+    person.press("echo typed$((40+2))\r").await;
+    person.shows("│ typed42").await;
+    person.press(F2).await;
+    person.press(F2).await;
+    person.shows("─ agent · auto ").await;
+    person.press("/model openai/next\r").await;
+    person.shows(" openai/next · default").await;
+    person.press("who?\r").await;
+    person.shows("Changed.").await;
+    assert_eq!(server.requests()[0].json()["model"], "next");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn esc_twice_on_an_empty_input_goes_back_a_turn() {
+    let server = serve(vec![says("One."), says("Two.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("first\r").await;
+    person.shows("1 step ·").await;
+    person.press("second\r").await;
+    person.shows_times("1 step ·", 2).await;
+    person.press(ESC).await;
+    person
+        .shows("Esc again goes back before the last turn")
+        .await;
+    person.press(ESC).await;
+    person.shows("│ second ").await;
+    person.shows_no_more("Two.").await;
+    person.press(CTRL_C).await;
     leave(person).await;
 }

@@ -6,7 +6,7 @@ use super::review::Review;
 use super::{App, Effect, Layer, Waiting};
 use crate::prompt::vi::Wish;
 use crossterm::event::{KeyCode, KeyEvent};
-use rondo_core::session::Delivery;
+use rondo_core::session::{Delivery, TicketId};
 
 /// Within this time, a key that was pressed before does more; in milliseconds.
 const AGAIN_MS: u64 = 1_500;
@@ -257,6 +257,15 @@ impl App {
     fn edit_waiting(&mut self, waiting: &Waiting) {
         self.editor.set(&waiting.text);
         self.attached.clone_from(&waiting.attached);
+    }
+
+    /// A message could not be taken back: it is on its way, and leaves the input, lest it is sent twice.
+    pub(crate) fn not_taken_back(&mut self, ticket: &TicketId) {
+        if self.queue.stays(ticket, &self.editor.whole()) {
+            self.editor.take();
+            self.attached.clear();
+        }
+        self.flash("too late: the agent reads it before its next step");
     }
 
     fn next(&mut self) -> Vec<Effect> {

@@ -493,10 +493,12 @@ impl App {
 
     fn scroll(&mut self, by: isize) {
         let theme = self.theme;
-        let frame = Frame {
+        let mut frame = Frame {
             theme: &theme,
             ..self.frame()
         };
+        // The row that says that there is more below makes room once the end is reached.
+        frame.height += usize::from(!self.viewport.follows());
         self.viewport.scroll(by, &mut self.story.transcript, frame);
         if by < 0 {
             self.goes_up();

@@ -70,9 +70,27 @@ impl Queue {
         self.taken.as_ref().is_some_and(|it| it.text == draft)
     }
 
-    /// Takes the last one back, to be edited. One that is in the input as it was makes room for it.
+    /// One could not be taken back, and waits as before. Returns whether it is in the input as it was.
+    pub(crate) fn stays(&mut self, ticket: &TicketId, draft: &str) -> bool {
+        let held = self.held.iter().position(|it| it.ticket == *ticket);
+        let held = held.map(|at| self.held.remove(at));
+        let taken = self.taken.take_if(|it| it.ticket == *ticket);
+        let is_draft = taken.as_ref().is_some_and(|it| it.text == draft);
+        if let Some(waiting) = held.or(taken) {
+            self.add(waiting);
+        }
+        is_draft
+    }
+
+    /// Takes the last one back, to be edited: one that steers only where none is queued, since it may be on its way. One
+    /// that is in the input as it was makes room for it.
     pub(crate) fn take_last(&mut self, draft: &str) -> Option<Waiting> {
-        let last = self.waiting.pop()?;
+        let is_queued = |it: &Waiting| it.delivery == Delivery::Queue;
+        let queued = self.waiting.iter().rposition(is_queued);
+        let last = match queued {
+            Some(at) => self.waiting.remove(at),
+            None => self.waiting.pop()?,
+        };
         let is_as_it_was = self.is_taken(draft);
         let before = self.taken.replace(last.clone());
         if let Some(before) = before.filter(|_| is_as_it_was) {
@@ -145,6 +163,36 @@ mod tests {
         assert_eq!(queue.take_next("b, edited"), None);
         assert_eq!(queue.release(), [waiting("c")]);
         assert_eq!(all(&queue), [""; 0]);
+    }
+
+    #[test]
+    fn one_that_cannot_be_taken_back_waits_on_and_is_not_sent_twice() {
+        let mut queue = Queue::default();
+        for name in ["a", "b"] {
+            queue.add(waiting(name));
+        }
+        queue.take_last("");
+        queue.take_last("b");
+        assert!(!queue.stays(&TicketId("b".to_owned()), "a"));
+        assert_eq!(all(&queue), ["b"]);
+        assert!(queue.stays(&TicketId("a".to_owned()), "a"));
+        assert_eq!(all(&queue), ["b", "a"]);
+        assert_eq!(queue.release(), []);
+        queue.take_last("");
+        assert!(!queue.stays(&TicketId("a".to_owned()), "a, edited"));
+    }
+
+    #[test]
+    fn one_that_is_queued_is_taken_before_one_that_is_on_its_way() {
+        let mut queue = Queue::default();
+        let steers = Waiting {
+            delivery: Delivery::Steer,
+            ..waiting("steers")
+        };
+        queue.add(waiting("queued"));
+        queue.add(steers.clone());
+        assert_eq!(queue.take_last(""), Some(waiting("queued")));
+        assert_eq!(queue.take_last("queued, edited"), Some(steers));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{Ended, Runner, Told};
 use crate::app::{Effect, PaneWord, Story, Waiting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rondo_core::session::Delivery;
+use rondo_core::session::{Delivery, TicketId};
 use rondo_designs::react::TerminalContext;
 use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::service::KeptSession;
@@ -23,6 +23,8 @@ const CLIPBOARD_BYTES_MAX: usize = 100_000;
 pub(super) enum Done {
     /// A message was submitted.
     Submitted(Waiting),
+    /// A message could not be taken back.
+    NotTakenBack(TicketId),
     /// Sessions that hold words.
     Found(String, Vec<KeptSession>),
     /// The last messages of a session.
@@ -97,9 +99,7 @@ impl Runner {
             } => self.submit(text, attached, delivery),
             Effect::Cancel => self.beside(async move { session.cancel().await }),
             Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
-            Effect::Withdraw(ticket) => {
-                self.beside(async move { session.withdraw(&ticket).await.map(drop) });
-            }
+            Effect::Withdraw(ticket) => self.withdraw(ticket),
             Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
             Effect::Terminal(seen) => self.look_at_terminal(seen),
             Effect::Resume => session.resume(),
@@ -175,6 +175,19 @@ impl Runner {
         });
     }
 
+    fn withdraw(&self, ticket: TicketId) {
+        let (session, done) = (self.session.clone(), self.done.0.clone());
+        tokio::spawn(async move {
+            let result = match session.withdraw(&ticket).await {
+                Ok(true) => return,
+                Ok(false) => Done::NotTakenBack(ticket),
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to tell.
+            let _ = done.send(result).await;
+        });
+    }
+
     fn submit(&mut self, text: String, attached: Vec<String>, delivery: Delivery) {
         let said = self.submissions.add(Submission {
             session: self.session.clone(),
@@ -191,6 +204,7 @@ impl Runner {
     pub(super) fn take(&mut self, done: Done) {
         match done {
             Done::Submitted(waiting) => self.app.waits(waiting),
+            Done::NotTakenBack(ticket) => self.app.not_taken_back(&ticket),
             Done::Found(words, found) => {
                 let effects = self.app.found(&words, found);
                 self.do_soon(effects);
