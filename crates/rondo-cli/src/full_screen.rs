@@ -161,6 +161,7 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
             false => Colours::None,
         },
         asks_ground: output.stdout_color && asks_ground(theme, &settings.env),
+        has_true_colours: has_true_colours(&settings.env),
         is_still: values.tui_motion == Some(MotionChoice::Off),
         at_exit: match values.tui_print.unwrap_or(PrintChoice::All) {
             PrintChoice::All => AtExit::All,
@@ -182,6 +183,7 @@ fn colours(theme: ThemeChoice, env: &Env) -> Colours {
             Some(false) => Colours::Dark,
             None => Colours::Sixteen,
         },
+        ThemeChoice::Auto if ground(env) == Some(true) => Colours::SixteenOnLight,
         ThemeChoice::Auto | ThemeChoice::Terminal => Colours::Sixteen,
     }
 }
@@ -190,11 +192,11 @@ fn has_true_colours(env: &Env) -> bool {
     matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"))
 }
 
-/// Returns whether the terminal is to be asked for its ground: it has true colours, and no variable tells. The console of
-/// Linux and dumb terminals answer nothing.
+/// Returns whether the terminal is to be asked for its ground: no variable tells. The console of Linux and dumb terminals
+/// answer nothing.
 fn asks_ground(theme: ThemeChoice, env: &Env) -> bool {
     let may_answer = !matches!(env.get("TERM"), None | Some("dumb" | "linux"));
-    theme == ThemeChoice::Auto && has_true_colours(env) && ground(env).is_none() && may_answer
+    theme == ThemeChoice::Auto && ground(env).is_none() && may_answer
 }
 
 /// Returns whether the terminal's ground is light, where `COLORFGBG` tells it: `foreground;background`.
@@ -340,6 +342,7 @@ mod tests {
         );
         assert_eq!(colours(&[true_colours]), Colours::Sixteen);
         assert_eq!(colours(&[dark]), Colours::Sixteen);
+        assert_eq!(colours(&[("COLORFGBG", "0;15")]), Colours::SixteenOnLight);
     }
 
     #[test]
@@ -347,7 +350,7 @@ mod tests {
         let asks = |env: &[(&str, &str)]| asks_ground(ThemeChoice::Auto, &Env::of(env));
         let (true_colours, term) = (("COLORTERM", "truecolor"), ("TERM", "xterm-256color"));
         assert!(asks(&[true_colours, term]));
-        assert!(!asks(&[term]));
+        assert!(asks(&[term]));
         assert!(!asks(&[true_colours, ("TERM", "dumb")]));
         assert!(!asks(&[true_colours, term, ("COLORFGBG", "15;0")]));
         let env = Env::of(&[true_colours, term]);

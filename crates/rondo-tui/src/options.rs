@@ -20,6 +20,8 @@ pub enum Colours {
     /// The sixteen that the terminal's own theme has.
     #[default]
     Sixteen,
+    /// Those of the sixteen that can be read on a light ground.
+    SixteenOnLight,
     /// True colours on a dark ground.
     Dark,
     /// True colours on a light ground.
@@ -45,8 +47,10 @@ pub struct Options {
     pub mouse: Mouse,
     /// Its colours.
     pub colours: Colours,
-    /// Whether the terminal is asked which ground it has, for true colours in place of those where it answers.
+    /// Whether the terminal is asked which ground it has, for colours that can be read on it where it answers.
     pub asks_ground: bool,
+    /// Whether the terminal has true colours.
+    pub has_true_colours: bool,
     /// Whether nothing moves by itself.
     pub is_still: bool,
     /// Whether what was said before in the session stands in the terminal's scrollback already.

@@ -55,7 +55,12 @@ struct Answers {
     ground: Option<String>,
     /// How often kitty's keyboard protocol was switched on and not off again.
     keyboards: usize,
+    /// How often it was saved what keys with Alt send, and not restored again.
+    saved_metas: usize,
 }
+
+/// The modes of xterm that have it send an escape before a key with Alt.
+const META: &[&[u16]] = &[&[1036], &[1039]];
 
 impl vt100::Callbacks for Answers {
     fn unhandled_csi(
@@ -74,6 +79,8 @@ impl vt100::Callbacks for Answers {
         match (sign, kind) {
             (Some(b'>'), 'u') => self.keyboards += 1,
             (Some(b'<'), 'u') => self.keyboards -= 1,
+            (Some(b'?'), 's') if params == META => self.saved_metas += 1,
+            (Some(b'?'), 'r') if params == META => self.saved_metas -= 1,
             _ => {}
         }
         if kind == 'c' {
@@ -159,6 +166,11 @@ impl Person {
     /// Returns whether keys are asked for in kitty's protocol.
     pub(crate) fn has_kitty_keys(&self) -> bool {
         self.screen.callbacks().keyboards > 0
+    }
+
+    /// Returns whether it is saved what keys with Alt sent before.
+    pub(crate) fn has_saved_meta(&self) -> bool {
+        self.screen.callbacks().saved_metas > 0
     }
 
     /// Presses keys.

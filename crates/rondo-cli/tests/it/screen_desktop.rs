@@ -144,6 +144,22 @@ async fn a_terminal_that_tells_its_ground_gets_colours_for_it() {
 }
 
 #[tokio::test]
+async fn without_true_colours_those_are_used_that_can_be_read_on_the_ground() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut marks = Vec::new();
+    for ground in [Some("ff/ff/ff"), Some("00/00/00")] {
+        let mut person = on_a_ground(&env, &server, ground).await;
+        person.press("/").await;
+        person.shows("▸ /copy").await;
+        marks.push(person.color_of("▸"));
+        person.press("\x03").await;
+        leave(person).await;
+    }
+    assert_eq!(marks, [vt100::Color::Idx(4), vt100::Color::Idx(6)]);
+}
+
+#[tokio::test]
 async fn what_is_typed_before_the_terminal_answers_is_in_the_input() {
     let server = serve(vec![]).await;
     let env = TestEnv::new().var("COLORTERM", "truecolor");

@@ -104,3 +104,15 @@ async fn the_terminals_own_caret_stands_behind_what_was_typed_also_behind_wide_l
     person.press("\x03").await;
     leave(person).await;
 }
+
+/// By itself xterm makes another letter of a key with Alt, and no chord would arrive.
+#[tokio::test]
+async fn keys_with_alt_are_asked_for_as_escapes_and_as_they_were_afterwards() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    assert!(person.has_saved_meta());
+    person.press("\x04").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.has_saved_meta());
+}

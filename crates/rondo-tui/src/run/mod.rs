@@ -493,10 +493,11 @@ fn ask_ground(options: &mut Options) -> Result<Heard> {
         return Ok(Heard::default());
     }
     let heard = ground::ask().map_err(no_terminal)?;
-    match heard.is_light {
-        Some(true) => options.colours = Colours::Light,
-        Some(false) => options.colours = Colours::Dark,
-        None => {}
+    match (heard.is_light, options.has_true_colours) {
+        (Some(true), true) => options.colours = Colours::Light,
+        (Some(false), true) => options.colours = Colours::Dark,
+        (Some(true), false) => options.colours = Colours::SixteenOnLight,
+        (Some(false), false) | (None, _) => {}
     }
     Ok(heard)
 }

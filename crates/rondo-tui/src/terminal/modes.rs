@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// The alternate screen, no wrapping at the right edge, pastes in brackets, news of the focus, and keys that can be
-/// told apart (flag 1 of kitty's protocol, pushed after the screen since each screen has its own stack).
-const ENTER: &str = "\x1b[?1049h\x1b[2J\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[>1u";
+/// The alternate screen, no wrapping at the right edge, pastes in brackets, news of the focus, an escape before a key
+/// with Alt (xterm makes another letter of it otherwise; how it was is saved), and keys that can be told apart (flag 1 of
+/// kitty's protocol, pushed after the screen since each screen has its own stack).
+const ENTER: &str =
+    "\x1b[?1049h\x1b[2J\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[?1036;1039s\x1b[?1036;1039h\x1b[>1u";
 /// The same in reverse order, and a caret that shows.
-const LEAVE: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1007l\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
+const LEAVE: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1007l\x1b[<1u\x1b[?1036;1039r\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// What a program may have left switched on that was killed while it had the terminal: the mouse, the keypad's and the
 /// arrows' other bytes, and a style.
