@@ -111,9 +111,7 @@ async fn a_long_paste_is_a_chip_that_says_its_key_and_is_sent_whole() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     let lines: String = (1..=200).map(|it| format!("row {it}\n")).collect();
-    person.press("see ").await;
-    person.shows("│ see ").await;
-    person.press(&pasted(&lines)).await;
+    person.press(&format!("see {}", pasted(&lines))).await;
     person.shows("see [paste 1: 200 lines").await;
     person
         .shows("Alt-V puts the text in place of its chip")
