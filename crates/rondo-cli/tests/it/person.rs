@@ -53,6 +53,8 @@ struct Answers {
     told: Vec<String>,
     /// The colour of its ground, where it tells that.
     ground: Option<String>,
+    /// Whether it was asked for that colour.
+    was_asked_ground: bool,
     /// How often kitty's keyboard protocol was switched on and not off again.
     keyboards: usize,
     /// How often it was saved what keys with Alt send, and not restored again.
@@ -93,9 +95,12 @@ impl vt100::Callbacks for Answers {
     }
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
-        if let ([b"11", b"?"], Some(ground)) = (params, &self.ground) {
-            let answer = format!("\x1b]11;rgb:{ground}\x1b\\");
-            return self.due.extend(answer.into_bytes());
+        // The screen asks this once, at its start.
+        if params == [b"11", b"?"] && !self.was_asked_ground {
+            self.was_asked_ground = true;
+            let ground = self.ground.iter();
+            let answer = ground.map(|it| format!("\x1b]11;rgb:{it}\x1b\\"));
+            return self.due.extend(answer.flat_map(String::into_bytes));
         }
         let params = params.iter().map(|it| String::from_utf8_lossy(it));
         self.told.push(params.collect::<Vec<_>>().join(";"));
