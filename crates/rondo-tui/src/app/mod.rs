@@ -113,6 +113,8 @@ pub(crate) struct App {
     has_focus: bool,
     /// Who answers the next turn: the model and the profile.
     answers: (String, String),
+    /// When that was chosen, or the session opened.
+    answers_since: TimeMs,
     /// What the model's context holds, in tokens.
     context_max: Option<u64>,
     /// Who answers questions here.
@@ -230,6 +232,7 @@ impl App {
             turn: 0,
             has_focus: true,
             answers: (model, profile),
+            answers_since: now,
             context_max,
             actor,
             flash: None,
@@ -244,6 +247,7 @@ impl App {
 
     /// Shows another session from its beginning on.
     pub(crate) fn show_session(&mut self) {
+        self.answers_since = self.now;
         self.story = Story::default();
         self.earlier = Earlier::default();
         self.viewport = Viewport::default();
@@ -259,6 +263,7 @@ impl App {
     /// The session's next turns ask this model, under this profile.
     pub(crate) fn set_answers(&mut self, model: String, profile: String, context: Option<u64>) {
         self.answers = (model, profile);
+        self.answers_since = self.now;
         self.context_max = context;
     }
 

@@ -14,16 +14,23 @@ impl App {
         Some(format!("{line} · {stop} stops"))
     }
 
-    /// Returns who answers: the turn that runs, or the next one. A session that was opened may have had others.
+    /// Returns who answers: the turn that runs, or the next one.
     pub(super) fn model_name(&self) -> String {
-        let of_turn = self.story.model.as_ref().filter(|_| self.story.is_in_turn);
+        let of_turn = self.story.model.as_ref().filter(|_| self.is_as_latest());
         clean::line(of_turn.unwrap_or(&self.answers.0))
     }
 
     pub(super) fn profile_name(&self) -> String {
         let of_turn = self.story.profile.as_ref();
-        let of_turn = of_turn.filter(|_| self.story.is_in_turn);
+        let of_turn = of_turn.filter(|_| self.is_as_latest());
         clean::line(of_turn.unwrap_or(&self.answers.1))
+    }
+
+    /// Returns whether who answers is as in the latest turn: it runs, or began since that was chosen. A session that was
+    /// opened may have had others.
+    fn is_as_latest(&self) -> bool {
+        let began = self.story.meter.since;
+        self.story.is_in_turn || began.is_some_and(|it| it >= self.answers_since)
     }
 
     pub(super) fn input_title(&self) -> String {

@@ -633,3 +633,18 @@ fn tab_completes_a_word_of_the_pane_as_far_as_all_names_agree() {
         scene.shown()
     );
 }
+
+#[test]
+fn who_answers_is_as_in_the_latest_turn_unless_that_was_before_it_was_chosen() {
+    let mut scene = Scene::new();
+    scene.now = 10;
+    scene.app.story.model = Some("local/small".to_owned());
+    scene.app.story.meter.since = Some(TimeMs(10));
+    assert!(scene.shown().contains(" local/small · "));
+    scene.ctrl('l');
+    scene
+        .app
+        .set_answers("openai/next".to_owned(), "default".to_owned(), None);
+    scene.app.story.meter.since = Some(TimeMs(9));
+    assert!(scene.shown().contains(" openai/next · "));
+}
