@@ -96,7 +96,7 @@ impl vt100::Callbacks for Answers {
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
         // The screen asks this once, at its start.
-        if params == [b"11", b"?"] && !self.was_asked_ground {
+        if matches!(params, [b"11", b"?"]) && !self.was_asked_ground {
             self.was_asked_ground = true;
             let ground = self.ground.iter();
             let answer = ground.map(|it| format!("\x1b]11;rgb:{it}\x1b\\"));
