@@ -139,7 +139,8 @@ fn slowly(number: usize) -> Response {
     response
 }
 
-/// Returns the number of the task whose timed work a request says is set up.
+/// Returns the number of the task whose timed work a request says is set up. A call that is repeated after the time that it
+/// names sets up none, and says so.
 pub(crate) fn promised(body: &Value) -> Option<usize> {
     let is_set_up = results(body).any(|it| text_of(it).contains("runs once"));
     let text = asked(body);
