@@ -132,6 +132,11 @@ impl Spare {
         if spec.sandbox != self.sandbox || !self.waiting.is_current() {
             return Ok(0);
         }
+        // The command before may have removed the directories of its caches.
+        spec.sandbox
+            .as_ref()
+            .map(rondo_sandbox::variables)
+            .transpose()?;
         self.begun.assign(&Watch::of_call(&spec))?;
         show_environment(!spec.secrets.is_empty());
         // Where a reason is told for which nothing was started.
@@ -228,7 +233,11 @@ impl Waiting {
         let mut reason = String::new();
         // It ends when the command is executed.
         let mut saying = self.socket.take(REASON_BYTES_MAX);
-        saying.read_to_string(&mut reason)?;
+        match saying.read_to_string(&mut reason) {
+            // It has ended without reading what it was told.
+            Err(err) if err.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            read => read?,
+        };
         match reason.is_empty() {
             true => Ok(Some(Launched {
                 leader: self.process,
