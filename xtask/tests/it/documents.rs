@@ -1,6 +1,7 @@
 //! The documents: links and licences.
 
 use crate::tree;
+use std::collections::BTreeSet;
 
 #[test]
 fn relative_links_lead_somewhere() {
@@ -133,6 +134,28 @@ fn snake_case(name: &str) -> String {
         text.push(letter.to_ascii_lowercase());
     }
     text
+}
+
+#[test]
+fn the_tests_that_the_page_about_the_hubs_tests_names_are_there() {
+    let page = tree::read("docs/hub-tests.md");
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let named: BTreeSet<&str> = named.flat_map(quoted).collect();
+    assert!(named.len() > 50, "{}", named.len());
+    let sources = tree::files_ending("rs");
+    let tests: BTreeSet<String> = sources.iter().flat_map(|it| functions(it)).collect();
+    let missing = named.into_iter().filter(|it| !tests.contains(*it));
+    let missing: Vec<String> = missing.map(str::to_owned).collect();
+    tree::assert_none("tests that docs/hub-tests.md names", &missing);
+}
+
+/// Returns the names of the functions of a source.
+fn functions(path: &str) -> Vec<String> {
+    let source = tree::read(path);
+    let lines = source.lines().filter_map(|line| line.split_once("fn "));
+    let names = lines.filter_map(|(_, rest)| rest.split(['(', '<']).next());
+    names.map(str::to_owned).collect()
 }
 
 /// Returns what stands between backticks.

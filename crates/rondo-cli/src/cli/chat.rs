@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub(crate) struct ChatArgs {
     /// Message to send; the answer is printed, and that is all. Without one, lines are read and answered one by one
     pub(crate) message: Vec<String>,
-    /// Address of the hub [default: `RONDO_HUB_URL`, or <http://127.0.0.1:7456>]
+    /// Address of the hub [default: `RONDO_HUB_URL`, or where your configuration has it listen]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Name of the chat; each chat is a conversation of its own

@@ -18,6 +18,7 @@ mod faults;
 mod fork;
 mod grants;
 mod harness;
+mod hub;
 mod journal_file;
 mod keeping;
 #[cfg(target_os = "linux")]

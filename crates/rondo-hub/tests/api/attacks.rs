@@ -105,6 +105,43 @@ async fn a_key_in_an_address_is_none() {
 }
 
 #[tokio::test]
+async fn a_key_is_taken_from_no_cookie_and_no_other_header() {
+    let world = World::new([]).await;
+    let key = world.user("ada", Role::Owner).await;
+    let basic = data_encoding::BASE64.encode(format!("ada:{key}").as_bytes());
+    for (name, value) in [
+        ("Cookie", format!("key={key}; token={key}; session={key}")),
+        ("X-Api-Key", key.clone()),
+        ("Api-Key", key.clone()),
+        ("Proxy-Authorization", format!("Bearer {key}")),
+        ("Authorization", format!("Basic {basic}")),
+        ("Authorization", key.clone()),
+    ] {
+        let request = world.request("GET", "/v1/me").header(name, &value);
+        assert_eq!(request.send().await.status, 401, "{name}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_forwarded_address_gives_no_further_tries() {
+    let world = World::new([]).await;
+    let mut refused = 0;
+    for number in 0..40 {
+        let from = format!("203.0.113.{number}");
+        let request = world
+            .request("GET", "/v1/me")
+            .key(&format!("rondo_guess{number}"))
+            .header("X-Forwarded-For", &from)
+            .header("X-Real-IP", &from)
+            .header("Forwarded", &format!("for={from}"));
+        refused += usize::from(request.send().await.status == 429);
+    }
+    assert_eq!(refused, 10);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn keys_are_tried_a_bounded_number_of_times_on_loopback_too() {
     let world = World::new([]).await;
     let key = world.user("ada", Role::Owner).await;

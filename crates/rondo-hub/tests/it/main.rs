@@ -7,6 +7,8 @@
 
 mod answering;
 mod approvals;
+mod attacks;
+mod defects;
 mod delivering;
 mod expiring;
 mod extending;

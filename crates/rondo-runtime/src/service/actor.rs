@@ -4,6 +4,7 @@ use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::Entry;
 use super::host::{AskedTurn, HostTurn};
+use super::known::KnownRow;
 use super::running::{Connected, RunProgress, Running, Step};
 use super::update::UpdateBody;
 use crate::compaction;
@@ -26,7 +27,7 @@ use rondo_core::session::{
 use rondo_core::{EventSender, Journal as _, TurnEnd};
 use rondo_journal::StoreError;
 use rondo_policy::GateOptions;
-use rondo_types::{Answer, EventBody, Message, QuestionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, PoisonError};
@@ -54,14 +55,6 @@ pub(super) struct Actor {
     pub(super) cell_error: Option<SetupError>,
     /// The message that begins the turn, by its key, and who submitted it; none where the turn goes on.
     asked: Option<(String, String)>,
-}
-
-struct KnownRow {
-    id: MailId,
-    /// What it says; none where it is no message.
-    message: Option<Message>,
-    /// What it answers; none where it is no answer.
-    answer: Option<Answer>,
 }
 
 impl Actor {
@@ -168,7 +161,7 @@ impl Actor {
             let known = self.known.remove(&key);
             let has_begun = begun.begun.lock().await.remove(&key);
             self.entry.attached().forget(&key);
-            if known.is_some_and(|it| it.message.is_some()) && !has_begun {
+            if known.is_some_and(|it| it.is_message()) && !has_begun {
                 let ticket = TicketId(key);
                 self.input(Input::Withdrawn { ticket }).await;
             }
@@ -179,10 +172,7 @@ impl Actor {
     async fn see(&mut self, row: Mail) {
         let known = self.known.get(&row.key);
         let is_known = known.is_some();
-        let is_edited = known.is_some_and(|it| match &row.body {
-            MailBody::Message { message, .. } => it.message.as_ref() != Some(message),
-            MailBody::Answer { .. } | MailBody::Cancel => false,
-        });
+        let is_edited = known.is_some_and(|it| it.differs(&row));
         if is_known && !is_edited {
             return;
         }
@@ -210,17 +200,7 @@ impl Actor {
     }
 
     fn note(&mut self, row: &Mail) {
-        let (message, answer) = match &row.body {
-            MailBody::Message { message, .. } => (Some(message.clone()), None),
-            MailBody::Answer { answer } => (None, Some(answer.clone())),
-            MailBody::Cancel => (None, None),
-        };
-        let known = KnownRow {
-            id: row.id,
-            message,
-            answer,
-        };
-        self.known.insert(row.key.clone(), known);
+        self.known.insert(row.key.clone(), KnownRow::of(row));
     }
 
     /// Removes a row that was done and is in no record.
@@ -283,9 +263,10 @@ impl Actor {
         let session = match taken.flatten() {
             Ok(session) => session,
             Err(error) => {
-                // The machine tells that another process has it.
-                if error.kind != SetupErrorKind::SessionInUse {
-                    self.failed(&error);
+                match error.kind {
+                    // The machine tells those who listen that another process has it.
+                    SetupErrorKind::SessionInUse => self.tell_host(&error),
+                    _ => self.failed(&error),
                 }
                 self.cell_error = Some(error);
                 self.entry.work().retry = true;
@@ -675,9 +656,13 @@ impl Actor {
         self.entry.begun.lock().await.clear();
     }
 
-    fn failed(&self, error: &SetupError) {
+    fn tell_host(&self, error: &SetupError) {
         let key = self.asked.as_ref().map(|(key, _)| key.as_str());
         self.entry.service.host.failed(&self.entry.id, key, error);
+    }
+
+    fn failed(&self, error: &SetupError) {
+        self.tell_host(error);
         self.tell(UpdateBody::Failed {
             message: error.to_string(),
             hint: error.hint.clone(),

@@ -9,7 +9,7 @@
 //! - [`host`]: what a host brings to turns.
 //! - [`cells`]: a person's own cells, in what the host lends; `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
-//! - `actor`: does what the session machine says; `running`: the turn that runs.
+//! - `actor`: does what the session machine says; `known`: the rows of its mailbox; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
 //! - [`kept`]: listing, naming, copying and removing sessions.
 //! - `watcher`: sees what other processes do; `unix`: news of changed files.
@@ -23,6 +23,7 @@ mod entry;
 pub mod handle;
 pub mod host;
 pub mod kept;
+mod known;
 mod python_terminal;
 mod records;
 mod ring;

@@ -5,14 +5,16 @@
     reason = "a helper of a test fails where the test does"
 )]
 
-use crate::support::{bot, telegram};
+use crate::support::{TOKEN, bot, telegram};
 use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::{Env, Layer, NoNotices, Runtime};
 use rondo_telegram::Api;
 use rondo_testkit::telegram::{BOT_NAME, BotServer, Fault, Place};
 use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -223,4 +225,76 @@ async fn a_voice_message_asks_no_model_and_a_photo_is_seen_by_it() {
     assert!(world.last_read().contains("what is it?"));
     assert!(world.last_read().contains("data:image/png;base64,"));
     hub.stopped().await;
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns all files below a directory that hold some bytes.
+fn holding(directory: &Path, bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holding(&path, bytes));
+        } else if is_in(&std::fs::read(&path).unwrap(), bytes) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+fn is_in(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|it| it == part)
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_log_no_message_no_file_and_nothing_a_model_reads() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    // The runtime of this test has no other thread.
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let world = World::new(Script::repeat(text("A picture."))).await;
+    world
+        .server
+        .add_file("p", [&b"\x89PNG\r\n\x1a\n"[..], &[0; 50]].concat());
+    let hub = world.start();
+    let photo = |id: &str| json!({ "caption": "what is it?", "photo": [{ "file_id": id, "file_unique_id": id, "width": 1, "height": 1 }] });
+    world.server.write(Place::Private(7), 7, &photo("p"));
+    world.server.shown(7, 1).await;
+    // One that cannot be fetched, and a chat whose server fails.
+    world.server.write(Place::Private(7), 7, &photo("missing"));
+    world.server.shown(7, 2).await;
+    world.server.fail_chat(8, Some(Fault::TooMany(1)));
+    world.server.say(Place::Private(8), 8, "hello");
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    world.server.fail_chat(8, None);
+    world.server.shown(8, 1).await;
+    hub.stopped().await;
+    let secret = TOKEN.split_once(':').unwrap().1.as_bytes();
+    let logged = log.0.lock().unwrap();
+    assert!(is_in(&logged, b"TRACE"), "much is logged");
+    assert!(!is_in(&logged, secret));
+    assert_eq!(holding(world.home.path(), secret), Vec::<String>::new());
+    for seen in [world.server.texts(7), world.server.texts(8)].concat() {
+        assert!(!is_in(seen.as_bytes(), secret), "{seen}");
+    }
+    for request in world.model.requests() {
+        assert!(!is_in(&request.body, secret));
+    }
 }

@@ -11,7 +11,7 @@ use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
 use lines::Lines;
-use rondo_hub::api::PORT;
+use rondo_hub::api::{self, ApiOptions};
 use rondo_hub::client::{Client, ClientError};
 use rondo_hub::keys::ApiKey;
 use rondo_runtime::Layer;
@@ -21,7 +21,7 @@ use rondo_runtime::transport;
 use rustix::termios::isatty;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use talk::Talk;
 
@@ -52,7 +52,23 @@ pub(super) fn run(args: ChatArgs, env: Env, output: &Output) -> Result<Exit> {
 fn address(args: &ChatArgs, settings: &Settings) -> String {
     let from_env = || settings.env.get("RONDO_HUB_URL").map(str::to_owned);
     let url = args.url.clone().or_else(from_env);
-    url.unwrap_or_else(|| format!("http://127.0.0.1:{PORT}"))
+    url.unwrap_or_else(|| format!("http://{}", own_hub(settings)))
+}
+
+/// Returns where the hub of this configuration is reached; whether its table makes sense is said by the hub itself.
+fn own_hub(settings: &Settings) -> SocketAddr {
+    let channels = settings.values.hub.get("channels");
+    let table = channels.and_then(|it| it.get(api::NAME)).cloned();
+    let options: Option<ApiOptions> = table.and_then(|it| it.try_into().ok());
+    let mut address = options.unwrap_or_default().listen;
+    if address.ip().is_unspecified() {
+        let loopback = match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        address.set_ip(loopback);
+    }
+    address
 }
 
 /// Refuses to send the key in the clear to another machine.

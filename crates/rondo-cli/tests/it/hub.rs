@@ -1,0 +1,116 @@
+//! `rondo serve` as its users meet it: started, written to from a terminal, and stopped.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::process::Child;
+
+/// The tests' patience: what takes longer has failed.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A hub that is served; it is killed when dropped.
+struct Served(Child);
+
+impl Served {
+    fn start(env: &TestEnv) -> Self {
+        Self(env.command(&["serve"]).spawn().unwrap())
+    }
+
+    async fn told_to_stop(mut self) -> ExitStatus {
+        let pid = self.0.id().and_then(|it| Pid::from_raw(it.cast_signed()));
+        kill_process(pid.unwrap(), Signal::TERM).unwrap();
+        let ended = tokio::time::timeout(LONG, self.0.wait()).await;
+        ended.unwrap().unwrap()
+    }
+}
+
+/// Sets up a hub that asks a model, on a port of its own, with an owner whose key is saved.
+async fn set_up(model: &Server, more: &str) -> TestEnv {
+    let env = TestEnv::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    env.user_config(&format!(
+        "model = 'local/any'\nbase_url = '{}'\n{more}\n[hub.channels.api]\nlisten = '127.0.0.1:{port}'\n",
+        model.url("/v1")
+    ));
+    let added = env.run(&["users", "add", "ada", "--role", "owner", "--save"]);
+    assert_eq!(added.await.code, Some(0));
+    env
+}
+
+/// Asks the hub as soon as it can be reached.
+async fn ask(env: &TestEnv, said: &str) -> String {
+    let mut last = None;
+    let answered = tokio::time::timeout(LONG, async {
+        loop {
+            let shown = env.run(&["chat", said]).await;
+            if shown.code == Some(0) {
+                return shown.stdout;
+            }
+            last = Some(shown);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    answered.await.unwrap_or_else(|_| panic!("{last:?}"))
+}
+
+#[tokio::test]
+async fn what_is_asked_at_a_terminal_is_answered_by_the_hub_that_is_served() {
+    let look = calls("list_files", &json!({"path": "."}));
+    let model = serve(vec![look, says("It is 4."), says("You asked for 2 + 2.")]).await;
+    let env = set_up(&model, "").await;
+    let hub = Served::start(&env);
+    assert_eq!(ask(&env, "What is 2 + 2?").await, "It is 4.\n");
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+    let hub = Served::start(&env);
+    let answer = ask(&env, "What did I ask?").await;
+    assert_eq!(answer, "You asked for 2 + 2.\n");
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+    let last = model.requests().pop().unwrap().json().to_string();
+    assert!(last.contains("What is 2 + 2?") && last.contains("It is 4."));
+}
+
+#[tokio::test]
+async fn no_address_of_this_machine_or_its_network_is_fetched_for_a_chat() {
+    let inner = Server::start(Script::repeat(Response::text(200, "inner secret"))).await;
+    let port = inner.address().port();
+    let addresses = [
+        inner.url("/"),
+        format!("http://localhost:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("http://0.0.0.0:{port}/"),
+        format!("http://2130706433:{port}/"),
+        format!("http://0x7f.1:{port}/"),
+        format!("http://public.example@127.0.0.1:{port}/"),
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+        "http://10.0.0.1/".to_owned(),
+        "file:///etc/passwd".to_owned(),
+    ];
+    let fetches = addresses.iter().enumerate();
+    let fetches = fetches.map(|(number, url)| {
+        CallScript::new(&format!("c{number}"), "web_fetch", &json!({ "url": url }))
+    });
+    let fetches = openai::streamed(&ReplyScript::calls(fetches.collect::<Vec<_>>()).usage(1, 1));
+    let refused = openai::streamed(&ReplyScript::text(["No."]).usage(1, 1));
+    let model = Server::start([fetches, refused]).await;
+    // Nobody is asked: what is left is what no approval allows.
+    let env = set_up(&model, "yolo = true\nsandbox = 'off'").await;
+    let _hub = Served::start(&env);
+    assert_eq!(ask(&env, "Fetch these.").await, "No.\n");
+    let request = model.requests().pop().unwrap().json();
+    let messages = request["messages"].as_array().unwrap();
+    let results: Vec<&Value> = messages.iter().filter(|it| it["role"] == "tool").collect();
+    assert_eq!(results.len(), addresses.len());
+    for (address, result) in addresses.iter().zip(&results) {
+        let told = result["content"].to_string();
+        let refusals = ["is not reached", "is not an address"];
+        let is_refused = refusals.iter().any(|it| told.contains(it));
+        assert!(is_refused, "{address}: {told}");
+    }
+    assert!(!request.to_string().contains("inner secret"));
+    assert_eq!(inner.requests().len(), 0);
+}
