@@ -58,4 +58,4 @@ pub use ports::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
     Journal, Model, ModelStream, Tool, ToolInvocation, Verdict,
 };
-pub use toolbox::{Toolbox, ToolboxError};
+pub use toolbox::{SharedSpecs, Toolbox, ToolboxError};

@@ -5,21 +5,28 @@ use crate::ports::Tool;
 use crate::redact::{Secrets, redacted};
 use rondo_types::ToolSpec;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tools of a turn, by name, in the order they were added.
 #[derive(Clone, Default)]
 pub struct Toolbox {
-    by_name: Arc<HashMap<String, Offered>>,
-    schemas: Arc<Schemas>,
+    by_name: Arc<HashMap<String, Arc<dyn Tool>>>,
+    specs: Arc<Specs>,
     /// Redacted from the results of the tools, and of those that are added.
     secrets: Option<Secrets>,
 }
 
-struct Offered {
-    tool: Arc<dyn Tool>,
-    spec: Arc<ToolSpec>,
+/// What is known of tools without the tools themselves.
+#[derive(Default)]
+struct Specs {
+    by_name: HashMap<String, Arc<ToolSpec>>,
+    schemas: Arc<Schemas>,
 }
+
+/// Has toolboxes whose specs are equal, as those of most turns of a program are, hold them once, with their compiled
+/// schemas. Clones share the same ones.
+#[derive(Clone, Default)]
+pub struct SharedSpecs(Arc<Mutex<Vec<Arc<Specs>>>>);
 
 /// Why a tool cannot be added.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -41,6 +48,17 @@ impl Toolbox {
     /// # Errors
     /// When two have the same name, or there are more than [`Self::TOOLS_MAX`].
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        Self::sharing(&SharedSpecs::default(), tools)
+    }
+
+    /// Collects tools, and shares what is known of them with other toolboxes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn sharing(
+        shared: &SharedSpecs,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<Self, ToolboxError> {
         let mut by_name = HashMap::new();
         let mut specs = Vec::new();
         for tool in tools {
@@ -48,18 +66,14 @@ impl Toolbox {
             if specs.len() == Self::TOOLS_MAX {
                 return Err(ToolboxError::TooMany);
             }
-            let offered = Offered {
-                tool,
-                spec: Arc::new(spec.clone()),
-            };
-            if by_name.insert(spec.name.clone(), offered).is_some() {
+            if by_name.insert(spec.name.clone(), tool).is_some() {
                 return Err(ToolboxError::Duplicate(spec.name));
             }
             specs.push(spec);
         }
         Ok(Self {
             by_name: Arc::new(by_name),
-            schemas: Arc::new(Schemas::new(Arc::new(specs))),
+            specs: shared.of(specs),
             secrets: None,
         })
     }
@@ -104,14 +118,13 @@ impl Toolbox {
     /// Returns the same tools, with these secrets redacted from their results.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
-        let tools = self.by_name.iter().map(|(name, Offered { tool, spec })| {
+        let tools = self.by_name.iter().map(|(name, tool)| {
             let tool = redacted(Arc::clone(tool), secrets);
-            let spec = Arc::clone(spec);
-            (name.clone(), Offered { tool, spec })
+            (name.clone(), tool)
         });
         Self {
             by_name: Arc::new(tools.collect()),
-            schemas: self.schemas,
+            specs: self.specs,
             secrets: Some(secrets.clone()),
         }
     }
@@ -119,24 +132,108 @@ impl Toolbox {
     /// Returns the tool of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.by_name.get(name).map(|it| Arc::clone(&it.tool))
+        self.by_name.get(name).map(Arc::clone)
     }
 
     /// Returns the spec of the tool of that name, as it was when the tool was added.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<Arc<ToolSpec>> {
-        self.by_name.get(name).map(|it| Arc::clone(&it.spec))
+        self.specs.by_name.get(name).map(Arc::clone)
     }
 
     /// Returns the specs of all tools, which the model reads.
     #[must_use]
     pub fn specs(&self) -> Arc<Vec<ToolSpec>> {
-        self.schemas.tools()
+        self.specs.schemas.tools()
     }
 
     /// Returns the specs with their compiled schemas. Turns that share a toolbox compile each schema once.
     #[must_use]
     pub fn schemas(&self) -> Arc<Schemas> {
-        Arc::clone(&self.schemas)
+        Arc::clone(&self.specs.schemas)
+    }
+}
+
+impl Specs {
+    fn of(specs: Vec<ToolSpec>) -> Self {
+        let by_name = specs
+            .iter()
+            .map(|it| (it.name.clone(), Arc::new(it.clone())));
+        Self {
+            by_name: by_name.collect(),
+            schemas: Arc::new(Schemas::new(Arc::new(specs))),
+        }
+    }
+}
+
+impl SharedSpecs {
+    /// How many are kept, of different tools: those that were used last.
+    const KEPT_MAX: usize = 16;
+
+    fn of(&self, specs: Vec<ToolSpec>) -> Arc<Specs> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.iter().position(|it| *it.schemas.tools() == specs);
+        let found = match known {
+            Some(place) => kept.remove(place),
+            None => Arc::new(Specs::of(specs)),
+        };
+        if kept.len() == Self::KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push(Arc::clone(&found));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::ToolInvocation;
+    use async_trait::async_trait;
+    use rondo_types::ToolOutcome;
+
+    struct Named(String);
+
+    #[async_trait]
+    impl Tool for Named {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec {
+                name: self.0.clone(),
+                ..ToolSpec::default()
+            }
+        }
+
+        async fn call(&self, _: ToolInvocation) -> ToolOutcome {
+            ToolOutcome::text("")
+        }
+    }
+
+    fn toolbox(shared: &SharedSpecs, name: &str) -> Toolbox {
+        let tool: Arc<dyn Tool> = Arc::new(Named(name.to_owned()));
+        Toolbox::sharing(shared, [tool]).expect("one tool is not too many")
+    }
+
+    #[test]
+    fn toolboxes_of_equal_tools_hold_their_specs_once_and_those_of_others_their_own() {
+        let shared = SharedSpecs::default();
+        let (one, same) = (toolbox(&shared, "a"), toolbox(&shared, "a"));
+        let other = toolbox(&shared, "b");
+        assert!(Arc::ptr_eq(&one.schemas(), &same.schemas()));
+        assert!(!Arc::ptr_eq(&one.schemas(), &other.schemas()));
+        assert!(other.spec("a").is_none());
+        assert_eq!(
+            other.spec("b").map(|it| it.name.clone()),
+            Some("b".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_shared_is_bounded() {
+        let shared = SharedSpecs::default();
+        for number in 0..=SharedSpecs::KEPT_MAX {
+            toolbox(&shared, &format!("tool{number}"));
+        }
+        let kept = shared.0.lock().expect("no panic");
+        assert_eq!(kept.len(), SharedSpecs::KEPT_MAX);
     }
 }

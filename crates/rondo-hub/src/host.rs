@@ -30,6 +30,7 @@ use sha2::{Digest as _, Sha256};
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 /// The table of who began the turns that are not over, by session.
 const TURNS: &str = "turn";
@@ -39,6 +40,9 @@ pub(crate) const OWNER_CHATS: &str = "owner_chat";
 const OF_GUESTS: [&str; 2] = ["web_fetch", "web_search"];
 /// A tool over all sessions, which the owner alone has.
 const OVER_SESSIONS: &str = "search_sessions";
+
+/// From this pause on between two tries a chat is told that another process has its session: most let go of it at once.
+const IN_USE_TOLD: Duration = Duration::from_secs(4);
 
 /// The hub as the host of its sessions.
 pub(crate) struct HubHost(pub(crate) Arc<OnceLock<Weak<Core>>>);
@@ -76,7 +80,10 @@ impl SessionHost for HubHost {
 
     fn failed(&self, session: &SessionId, key: Option<&str>, error: &SetupError) {
         if let Ok(core) = self.core() {
-            core.retries.later(session);
+            let pause = core.retries.later(session);
+            if error.kind == SetupErrorKind::SessionInUse && pause < IN_USE_TOLD {
+                return;
+            }
             let (session, key) = (session.clone(), key.map(str::to_owned));
             let text = error.line();
             tokio::spawn(async move { core.tell_failed(&session, key, text).await });

@@ -58,17 +58,19 @@ impl Retries {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a session be tried again after a pause, which doubles with each time.
-    pub(crate) fn later(&self, session: &SessionId) {
+    /// Has a session be tried again after a pause, which doubles with each time, and returns the pause.
+    pub(crate) fn later(&self, session: &SessionId) -> Duration {
         let mut due = self.due();
         let retry = due.entry(session.clone()).or_insert(Retry {
             at: None,
             pause: RETRY,
         });
-        retry.at = Some(Instant::now() + retry.pause);
-        retry.pause = (retry.pause * 2).min(RETRY_MAX);
+        let pause = retry.pause;
+        retry.at = Some(Instant::now() + pause);
+        retry.pause = (pause * 2).min(RETRY_MAX);
         drop(due);
         self.changed.notify_one();
+        pause
     }
 
     /// Takes it that a session's turn began.

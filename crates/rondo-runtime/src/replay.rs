@@ -9,6 +9,7 @@ use crate::settings::Settings;
 use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use crate::{profiles, secrets};
+use rondo_core::SharedSpecs;
 use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Changes, Rerun, rerun};
 use rondo_memory::Outside;
@@ -118,6 +119,7 @@ fn toolset(
         secrets: &secrets,
         workdir: None,
         python: &LivePython::default(),
+        specs: &SharedSpecs::default(),
     })
 }
 

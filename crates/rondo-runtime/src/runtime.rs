@@ -11,7 +11,7 @@ use crate::request_limits::RequestLimits;
 use crate::settings::Settings;
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
-use rondo_core::EventSender;
+use rondo_core::{EventSender, SharedSpecs};
 use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +30,7 @@ struct Shared {
     has_noted_shortfall: AtomicBool,
     request_limits: RequestLimits,
     python: LivePython,
+    specs: SharedSpecs,
     extensions: Mutex<Extensions>,
     /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
@@ -49,6 +50,7 @@ impl Runtime {
             has_noted_shortfall: AtomicBool::new(false),
             request_limits: RequestLimits::default(),
             python: LivePython::default(),
+            specs: SharedSpecs::default(),
             extensions: Mutex::default(),
             connected: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
@@ -208,6 +210,11 @@ impl Runtime {
         let extensions = self.0.extensions.lock();
         let extensions = extensions.unwrap_or_else(PoisonError::into_inner);
         extensions.clone()
+    }
+
+    /// Returns where toolboxes share what is known of equal tools.
+    pub(crate) fn specs(&self) -> &SharedSpecs {
+        &self.0.specs
     }
 
     /// Returns the live Python session, which all sessions share.

@@ -13,6 +13,7 @@ use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
+use rondo_core::session_store::title;
 use rondo_core::shown;
 use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
@@ -537,7 +538,7 @@ impl Session {
         let secrets = host.secrets.clone().with(connected.key.clone());
         let start = start.without(&secrets);
         if let TurnStart::Message(message) | TurnStart::Queued(_, message) = &start {
-            self.begin_turn(message.text())?;
+            self.begin_turn(title(&message.text()))?;
         }
         let Some(conversation) = &self.conversation else {
             let message = "no turn was cut off";

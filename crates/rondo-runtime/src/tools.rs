@@ -15,7 +15,7 @@ use crate::subagent::{self, SubagentTool};
 use crate::todo::{self, TodoList, TodoTool};
 use crate::web;
 use rondo_core::redact::Secrets;
-use rondo_core::{Gate, Tool, Toolbox};
+use rondo_core::{Gate, SharedSpecs, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_memory::TOOL_NAMES;
 use rondo_policy::{
@@ -128,6 +128,8 @@ pub struct ToolsetOptions<'a> {
     pub workdir: Option<&'a Workdir>,
     /// The Python session to use if `live` brings none.
     pub python: &'a LivePython,
+    /// Where toolboxes share what is known of equal tools.
+    pub specs: &'a SharedSpecs,
 }
 
 /// Builds the tools of a turn.
@@ -193,8 +195,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         known.extend(web::tools(settings)?);
     }
     let (tools, missing) = chosen(options.names, options.live, &known);
-    let tools =
-        Toolbox::new(tools).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
+    let tools = Toolbox::sharing(options.specs, tools)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
     Ok(Toolset {
         tools,
         missing,

@@ -412,6 +412,7 @@ impl TurnContext<'_> {
             secrets,
             workdir,
             python: self.runtime.python(),
+            specs: self.runtime.specs(),
         })?;
         if !toolset.missing.is_empty() {
             self.runtime.notices().note(&format!(

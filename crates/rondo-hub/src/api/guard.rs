@@ -43,7 +43,8 @@ pub(super) fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(),
     let named = [host, uri.authority().map(|it| it.as_str())];
     let is_ours = named.iter().flatten().all(|host| hosts.has(host)) && host.is_some();
     if !is_ours {
-        let message = "this hub does not answer to that host; add it to `hosts` in `[hub.api]`";
+        let message =
+            "this hub does not answer to that host; add it to `hosts` in `[hub.channels.api]`";
         return Err(ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
             "wrong_host",

@@ -4,23 +4,33 @@ use crate::messenger::{Event, Messenger};
 use crate::model::{self, Task};
 use crate::world::World;
 use rondo_hub::channel::{Delivery, OutboxKind};
-use rondo_testkit::Script;
+use rondo_testkit::{Gate, Script, Step};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const TURNS: usize = 3;
 const CALLS: usize = 3;
 /// Bytes that each chat's first message has, which all its requests carry.
 const HISTORY: usize = 20_000;
 
+/// How long it may take until each chat has asked: less than a request may take.
+const ASKED_MAX: Duration = Duration::from_secs(30);
+
 /// Measures, and says what it found.
 ///
 /// # Panics
 /// When something was lost, doubled or out of order.
 pub(crate) async fn run(chats: usize) {
-    let script = Script::answering(model::reply);
+    // It answers nobody before everybody has asked.
+    let gate = Gate::new();
+    let held = gate.clone();
+    let script = Script::answering(move |it| model::reply(it).before(Step::Gate(held.clone())));
     let world = World::new(script, Delivery::AtLeastOnce, chats).await;
+    // The bound on requests to one provider would have most of them wait for it.
+    world.configure(&format!(
+        "providers.local.max_concurrent_requests = {chats}\n"
+    ));
     let messenger = &world.messenger;
     let mut hub = world.start(None);
     sleep(Duration::from_secs(2)).await;
@@ -49,6 +59,10 @@ pub(crate) async fn run(chats: usize) {
             });
         }
     }
+    let asked = timeout(ASKED_MAX, world.model.request(chats - 1)).await;
+    asked.expect("each chat asks while all others wait");
+    let asking = resident_kib(pid);
+    gate.open();
     let total = chats * TURNS;
     let finals = || {
         let seen = messenger.all_seen();
@@ -102,9 +116,14 @@ pub(crate) async fn run(chats: usize) {
         at(50),
         at(99)
     );
+    let each = |kib: u64| kib.saturating_sub(idle) as f64 / chats as f64;
     println!(
-        "memory: {idle} KiB idle, {peak} KiB at the most, {after} KiB after; {:.1} KiB more a chat at the most",
-        peak.saturating_sub(idle) as f64 / chats as f64
+        "memory: {idle} KiB idle, {asking} KiB with a request of each chat under way, {peak} KiB at the most, {after} KiB after"
+    );
+    println!(
+        "a chat: {:.1} KiB with a request under way, {:.1} KiB at the most",
+        each(asking),
+        each(peak)
     );
     println!("threads at the most {threads}, descriptors after {descriptors}");
     hub.kill().await.unwrap();
@@ -115,13 +134,18 @@ fn waits(messenger: &Messenger, said: &BTreeMap<usize, Instant>) -> Vec<Duration
     let mut free = BTreeMap::new();
     let mut waits = Vec::new();
     for (at, sent) in messenger.all_seen_at() {
-        let number = sent.text.trim_start_matches("Answer ");
-        let number: usize = number.trim_end_matches('.').parse().unwrap();
+        let number = number_of(&sent.text);
         let before = free.insert(sent.chat, at);
         waits.push(at - before.unwrap_or(said[&number]));
     }
     waits.sort();
     waits
+}
+
+/// Returns the number of the task that an answer is to.
+pub(crate) fn number_of(answer: &str) -> usize {
+    let number = answer.trim_start_matches("Answer ");
+    number.trim_end_matches('.').parse().unwrap()
 }
 
 fn resident_kib(pid: u32) -> u64 {

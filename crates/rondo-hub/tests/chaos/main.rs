@@ -12,9 +12,11 @@
 //! - `points.rs`: one conversation that loses power before and after each of its commits.
 //! - `disk.rs`: a disk that is full for a while.
 //! - `load.rs`: a thousand chats at once.
+//! - `latency.rs`: few chats, and how long a turn takes beside its model.
 //!
 //! Everything random follows from a seed, which is printed. Without arguments a little of all is tried; `--kills N` has
-//! cases run until so many kills, `--all-points` tries every commit, and `--load N` measures N chats.
+//! cases run until so many kills, `--all-points` tries every commit, `--load N` measures N chats, and
+//! `--latency N` measures N turns a second.
 
 #![expect(
     clippy::indexing_slicing,
@@ -26,6 +28,7 @@
 
 mod case;
 mod disk;
+mod latency;
 mod load;
 #[path = "../it/messenger.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
@@ -80,6 +83,7 @@ struct Plan {
     all_points: bool,
     is_broken: bool,
     load: Option<usize>,
+    latency: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -101,6 +105,10 @@ fn main() -> ExitCode {
     };
     if let Some(chats) = plan.load {
         runtime().block_on(load::run(chats));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(rate) = plan.latency {
+        runtime().block_on(latency::run(rate));
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests\nseed {}", plan.tests.len(), plan.seed);
@@ -192,6 +200,7 @@ fn plan(args: &[String]) -> Option<Plan> {
         all_points: false,
         is_broken: false,
         load: None,
+        latency: None,
     };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -200,6 +209,7 @@ fn plan(args: &[String]) -> Option<Plan> {
             "--kills" => plan.kills = number()?,
             "--seed" => plan.seed = number()?,
             "--load" => plan.load = Some(usize::try_from(number()?).ok()?),
+            "--latency" => plan.latency = Some(u32::try_from(number()?).ok()?),
             "--all-points" => plan.all_points = true,
             BROKEN => plan.is_broken = true,
             "--test-threads" | "--format" | "--color" | "--logfile" | "--skip" => drop(rest.next()),

@@ -47,6 +47,11 @@ impl World {
         }
     }
 
+    /// Writes the configuration of the hubs that are started from now on.
+    pub(crate) fn configure(&self, config: &str) {
+        std::fs::write(self.home.path().join("config.toml"), config).unwrap();
+    }
+
     /// Starts a hub, whose disk may lose power with it.
     pub(crate) fn start(&self, loss: Option<PowerLoss>) -> Child {
         victim::start(&Order {
