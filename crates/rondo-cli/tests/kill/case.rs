@@ -157,31 +157,25 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             false => end_of(&mut child).await,
         };
         let Some((code, said)) = ended else {
-            let problem = format!("{story:?}: a process did not end");
-            tally.problems.push(problem);
+            add_problems(&mut tally, ["a process did not end".to_owned()], &story);
             break;
         };
         let verb = args.first().unwrap_or(&"");
         story.push(format!("`{verb}` ended with {code:?}"));
-        if let Some(agent) = detached_of(&said) {
-            strike(&mut random, agent, &dir, &mut story, &mut tally).await;
-            if !has_ended(agent).await {
-                let problem = format!("{story:?}: the detached process did not end");
-                tally.problems.push(problem);
-                break;
-            }
+        if !detached_ends(&said, &mut random, &dir, &mut story, &mut tally).await {
+            break;
         }
-        let problems = known.grow(&dir).into_iter();
-        tally
-            .problems
-            .extend(problems.map(|it| format!("{story:?}: {it}")));
+        add_problems(&mut tally, known.grow(&dir), &story);
         match (is_last, code) {
             (false, _) => {}
             (true, Some(0 | NOTHING_CUT_OFF)) => break,
             (true, Some(WAITS)) if parks && round < ROUNDS_MAX => {}
             (true, _) => {
-                let problem = format!("{story:?}: the last process failed: {said}");
-                tally.problems.push(problem);
+                add_problems(
+                    &mut tally,
+                    [format!("the last process failed: {said}")],
+                    &story,
+                );
                 break;
             }
         }
@@ -190,6 +184,26 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     listening.end(&dir, is_over, &story, &mut tally).await;
     add_found(&mut tally, check::end(&dir, &turn, &known).await, &story);
     tally
+}
+
+/// Strikes the process that left the terminal, where there is one, and returns whether it ends.
+async fn detached_ends(
+    said: &str,
+    random: &mut Random,
+    dir: &CaseDir,
+    story: &mut Vec<String>,
+    tally: &mut Tally,
+) -> bool {
+    let Some(agent) = detached_of(said) else {
+        return true;
+    };
+    strike(random, agent, dir, story, tally).await;
+    let has_ended = has_ended(agent).await;
+    if !has_ended {
+        let problem = "the detached process did not end".to_owned();
+        add_problems(tally, [problem], story);
+    }
+    has_ended
 }
 
 /// Who listens to a case.
@@ -227,8 +241,11 @@ impl Listening {
 fn add_found(tally: &mut Tally, found: check::Found, story: &[String]) {
     tally.calls += found.calls;
     tally.in_doubt += found.in_doubt;
-    let problems = found.problems.into_iter();
-    let problems = problems.map(|it| format!("{story:?}: {it}"));
+    add_problems(tally, found.problems, story);
+}
+
+fn add_problems(tally: &mut Tally, found: impl IntoIterator<Item = String>, story: &[String]) {
+    let problems = found.into_iter().map(|it| format!("{story:?}: {it}"));
     tally.problems.extend(problems);
 }
 
