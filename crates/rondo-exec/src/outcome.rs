@@ -105,6 +105,7 @@ pub(crate) fn could_not_run(err: &StartError) -> Refusal {
         .source()
         .map_or_else(String::new, |cause| format!(": {cause}"));
     let code = match err {
+        StartError::Cancelled => return refusal(ToolErrorCode::Cancelled, err.to_string()),
         StartError::Refused(_) | StartError::TooLong => ToolErrorCode::Failed,
         StartError::NoSupervisor
         | StartError::NotAbsolute(_)

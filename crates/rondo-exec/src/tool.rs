@@ -12,9 +12,9 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
 };
-use rondo_policy::analysis::fetches;
+use rondo_policy::analysis::{fetches, may_fetch};
 use rondo_policy::{CommandEnvironment, LookingCalls, OUTSIDE_SANDBOX, Workdir};
-use rondo_sandbox::SandboxSpec;
+use rondo_sandbox::{SandboxSpec, Support};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
 };
@@ -268,15 +268,12 @@ impl ExecTool {
         }
         if let Some((calls, spec)) = &self.options.looking
             && calls.take(&invocation.call_id, arguments)
+            && let Some(enforcement) = support().await.and_then(Support::enforcement)
         {
-            // The first time, it starts a process.
-            let support = tokio::task::spawn_blocking(rondo_sandbox::support).await;
-            if let Some(enforcement) = support.ok().and_then(|it| it.enforcement()) {
-                return Some(SandboxSpec {
-                    enforcement,
-                    ..spec.clone()
-                });
-            }
+            return Some(SandboxSpec {
+                enforcement,
+                ..spec.clone()
+            });
         }
         self.options.sandbox.clone()
     }
@@ -296,16 +293,12 @@ impl ExecTool {
         let options = &self.options;
         let variables = options.workdir.as_ref().and_then(Workdir::environment);
         let variables = variables_from_env(&options.environment, variables);
-        let starting = Supervised::start(&options.supervisor, &variables, &spec);
-        let mut running = tokio::select! {
-            started = starting => started.map_err(|err| could_not_run(&err))?,
-            () = invocation.cancel.cancelled() => return Err(refusal(
-                ToolErrorCode::Cancelled,
-                "the command was not started",
-            )),
+        let cancelled = invocation.cancel.cancelled();
+        let running = Supervised::run(&options.supervisor, &variables, &spec, cancelled).await;
+        let followed = match running {
+            Ok(running) => follow(running, invocation, Some(spec.timeout())).await,
+            Err(err) => Followed::Refused(err),
         };
-        running.go().map_err(|err| could_not_run(&err))?;
-        let followed = follow(running, invocation, Some(spec.timeout())).await;
         match followed {
             Followed::Ended(status) => Ok(*status),
             Followed::Refused(err) => Err(could_not_run(&err)),
@@ -327,6 +320,9 @@ impl ExecTool {
         };
         match (known, cut) {
             (Known::Ended(status), _) => Ok(*status),
+            (Known::NeverBegun { is_recorded: true }, Some(Cut::Cancelled)) => {
+                Err(could_not_run(&StartError::Cancelled))
+            }
             (Known::NeverBegun { is_recorded: true }, _) => Err(could_not_run(cause)),
             (_, Some(cut)) => Err(cut_off(cut)),
             (_, None) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
@@ -441,10 +437,26 @@ impl Tool for ExecTool {
     }
 }
 
+/// Returns what the system enforces, where it can be told.
+async fn support() -> Option<&'static Support> {
+    match rondo_sandbox::known_support() {
+        Some(support) => Some(support),
+        // The first time, it starts a process.
+        None => {
+            let trying = tokio::task::spawn_blocking(rondo_sandbox::support);
+            trying.await.ok()
+        }
+    }
+}
+
 /// Marks the output of a command that brings text from another machine.
 async fn marked(outcome: ToolOutcome, arguments: &Value) -> ToolOutcome {
     let command = ToolKind::Execute.command_line(arguments);
-    let command = command.unwrap_or_default().into_owned();
+    let command = command.unwrap_or_default();
+    if !may_fetch(&command) {
+        return outcome;
+    }
+    let command = command.into_owned();
     let fetches = tokio::task::spawn_blocking(move || fetches(&command)).await;
     match fetches.unwrap_or(true) {
         true => from_outside(outcome),

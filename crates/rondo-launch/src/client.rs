@@ -5,7 +5,7 @@ use super::link::attach_socket_name;
 use super::protocol::{CallSpec, END, FrameKind, GO};
 use super::role::SupervisorCommand;
 use super::spares::SpareKind;
-use super::start::{Ready, Start, line_of};
+use super::start::{Cancelled, Ready, Start, line_of};
 use super::start_error::StartError;
 use super::status::CallStatus;
 use super::watchers::{Guard, Processes, Watchers};
@@ -26,7 +26,7 @@ pub struct Supervised {
     control: File,
     frames: Frames,
     is_over: bool,
-    /// For which calls one is to be ready when this one runs.
+    /// For which calls one is to be ready once this one's command is executed.
     spares: Option<SpareKind>,
 }
 
@@ -54,6 +54,37 @@ impl Supervised {
         variables: &[(OsString, OsString)],
         spec: &CallSpec,
     ) -> Result<Self, StartError> {
+        Self::start_by(supervisor, variables, spec, None).await
+    }
+
+    /// Starts a supervisor and lets its command run, without a way to here and back in between where it need not be
+    /// started anew. Its status file is on disk before the command runs, and it runs only if this process is there then.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; [`StartError::Cancelled`] when `cancelled` came before the command was started.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the command is not started, or ended.
+    pub async fn run(
+        supervisor: &SupervisorCommand,
+        variables: &[(OsString, OsString)],
+        spec: &CallSpec,
+        cancelled: impl Future<Output = ()> + Send,
+    ) -> Result<Self, StartError> {
+        let cancelled = std::pin::pin!(cancelled);
+        let mut running = Self::start_by(supervisor, variables, spec, Some(cancelled)).await?;
+        if running.is_over {
+            running.go()?;
+        }
+        Ok(running)
+    }
+
+    async fn start_by(
+        supervisor: &SupervisorCommand,
+        variables: &[(OsString, OsString)],
+        spec: &CallSpec,
+        cancelled: Option<Cancelled<'_>>,
+    ) -> Result<Self, StartError> {
         let program = supervisor.resolve()?;
         let is_absolute = spec.state_dir.is_absolute() && spec.directory.is_absolute();
         let spares = SpareKind::of(&program, spec).filter(|_| is_absolute);
@@ -71,13 +102,17 @@ impl Supervised {
             watchers,
             control,
             frames,
-        } = start.start().await?;
+            is_told,
+        } = match cancelled {
+            Some(cancelled) => start.start_at_once(cancelled).await?,
+            None => start.start().await?,
+        };
         let is_kept = matches!(watchers.guard, Guard::Kept(_));
         Ok(Self {
             watchers,
             control,
             frames,
-            is_over: true,
+            is_over: !is_told,
             spares: spares.filter(|_| is_kept),
         })
     }
@@ -124,11 +159,7 @@ impl Supervised {
     /// When the supervisor is gone.
     pub fn go(&mut self) -> Result<(), StartError> {
         self.is_over = false;
-        self.control.write_all(&[GO]).map_err(StartError::Lost)?;
-        if let Some(spares) = self.spares.take() {
-            spares.prepare();
-        }
-        Ok(())
+        self.control.write_all(&[GO]).map_err(StartError::Lost)
     }
 
     /// Returns a handle that ends the command while [`Self::next`] is being awaited.
@@ -162,7 +193,14 @@ impl Supervised {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn next(&mut self) -> Result<CommandEvent, StartError> {
-        let frame = self.frames.next().await;
+        let mut frame = self.frames.next().await;
+        if let Ok((FrameKind::Started, _)) = &frame {
+            // Not before: a command that is about to be executed would share the processors with it.
+            if let Some(spares) = self.spares.take() {
+                spares.prepare();
+            }
+            frame = self.frames.next().await;
+        }
         match frame.map_err(StartError::Lost)? {
             (FrameKind::Output, bytes) => Ok(CommandEvent::Output(bytes)),
             (FrameKind::Done, json) => {

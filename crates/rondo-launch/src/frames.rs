@@ -1,8 +1,11 @@
 //! Where the agent reads what a supervisor answers.
 
 use super::protocol::{FRAME_BYTES_MAX, FRAME_HEAD, FrameKind};
+use super::unix;
+use rustix::event::{PollFd, PollFlags};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -64,6 +67,18 @@ impl Frames {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
+    }
+
+    /// Returns whether something was said that was not returned, or nothing more will be.
+    pub(super) fn has_more(&self) -> bool {
+        let from = match &self.from {
+            Source::Pipe(pipe) => pipe.as_fd(),
+            Source::Socket(socket) => socket.as_fd(),
+        };
+        // The system is asked: the runtime may not know yet.
+        let mut polled = [PollFd::from_borrowed_fd(from, PollFlags::IN)];
+        !self.read.is_empty()
+            || rustix::event::poll(&mut polled, Some(&unix::timespec(Duration::ZERO))) != Ok(0)
     }
 
     /// Takes a frame that is there, or returns how many bytes are missing.

@@ -64,6 +64,12 @@ impl Link {
         }
     }
 
+    /// Says that the command is executed.
+    pub(super) fn tell_started(&mut self) {
+        encode_frame(FrameKind::Started, b"", &mut self.pending);
+        self.send();
+    }
+
     /// Returns the descriptors to wait for: orders, callers, and room for what is to be sent.
     pub(super) fn watched(&self) -> [Option<(BorrowedFd<'_>, PollFlags)>; 3] {
         let agent = self.agent.as_ref();

@@ -110,6 +110,7 @@ impl SupervisedProcess {
             watchers,
             control,
             frames,
+            ..
         } = Start {
             program: &supervisor.resolve()?,
             role: serve_process::ROLE.name,

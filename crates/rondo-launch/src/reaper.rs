@@ -4,30 +4,21 @@ use super::unix;
 use rustix::process::{Pid, WaitStatus};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 /// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
 /// no signal handler. Writes the leader's raw status; end of file means that no process is left.
 pub fn start_reaper(leader: Pid) -> io::Result<Reaper> {
     let (reaped, mut report) = io::pipe()?;
-    let cut_off = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&cut_off);
     thread::Builder::new().spawn(move || {
-        let mut is_leader_gone = false;
         while let Some((pid, status)) = unix::wait_any() {
             if pid == leader {
-                is_leader_gone = true;
                 let _ = report.write_all(&encode_status(status));
-            } else if unix::was_cut_off(status, is_leader_gone) {
-                count.fetch_add(1, Ordering::Relaxed);
             }
         }
     })?;
     Ok(Reaper {
         report: reaped.into(),
-        cut_off,
     })
 }
 
@@ -36,8 +27,6 @@ pub struct Reaper {
     /// Where the raw status of the leader is read: its exit code, four bytes big-endian, and the name of its
     /// signal. At its end no process is left.
     pub report: OwnedFd,
-    /// How many processes were there still when the leader ended, and were ended by that or by us.
-    pub(super) cut_off: Arc<AtomicU32>,
 }
 
 fn encode_status(status: WaitStatus) -> Vec<u8> {

@@ -56,6 +56,7 @@ impl Role {
             watchers,
             mut control,
             frames,
+            ..
         } = start.start().await?;
         control.write_all(&[GO]).map_err(StartError::Lost)?;
         Ok(RoleProcess {

@@ -7,18 +7,15 @@ use super::handed::Variables;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::write_all;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
-use super::reaper::{Reaper, start_reaper};
 use super::role::Role;
 use super::status::{CallStatus, CommandState};
-use super::unix::{self, Pty};
+use super::unix::{self, Children, Pty};
 use rondo_sandbox::Protection;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How much output is read at once, in bytes.
@@ -29,6 +26,8 @@ const DRAIN_QUIET: Duration = Duration::from_millis(15);
 const DRAIN_MAX: Duration = Duration::from_millis(250);
 /// How often SIGKILL is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
+/// How many processes that have ended are collected at once, so that a tree that forks fast does not keep the rest waiting.
+const COLLECTED_MAX: usize = 256;
 
 /// What is to be supervised.
 pub(super) struct Call {
@@ -110,7 +109,7 @@ pub(super) fn serve_call(
     let watcher = status.watcher();
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
-    if !told_to_go(&call.said, &control)? {
+    if !told_to_go(&call.said, &control)? || !is_wanted(&control)? {
         return Ok(());
     }
     // Before the status that sends the next agent here.
@@ -127,7 +126,9 @@ pub(super) fn serve_call(
         let _ = status.append(spec);
         io::Error::new(err.kind(), format!("failed to start pty: {err}"))
     })?;
-    Supervision::new(spec, started, link, now).run(status)
+    let mut supervision = Supervision::new(spec, started, link, now);
+    supervision.link.tell_started();
+    supervision.run(status)
 }
 
 fn unwritten(spec: &CallSpec, err: &io::Error) -> io::Error {
@@ -154,11 +155,28 @@ pub(super) fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
     }
 }
 
+/// Returns whether the agent is still there, and has not said since that the command is to end.
+///
+/// It may have said that the command is to run before there was a status file. An agent that comes next finds the file if
+/// this one is still there now.
+fn is_wanted(control: &OwnedFd) -> io::Result<bool> {
+    let mut polled = [PollFd::new(control, PollFlags::IN)];
+    let now = unix::timespec(Duration::ZERO);
+    while let Err(err) = rustix::event::poll(&mut polled, Some(&now)) {
+        if err != Errno::INTR {
+            return Err(err.into());
+        }
+    }
+    let [control] = polled;
+    // All that can be said now is that it is to end.
+    Ok(control.revents().is_empty())
+}
+
 struct Started {
     leader: Pid,
     master: OwnedFd,
     slave: OwnedFd,
-    reaper: Reaper,
+    children: Children,
     protection: Protection,
 }
 
@@ -182,13 +200,12 @@ pub(super) fn launch(call: &Call, mark: &str) -> io::Result<Launched> {
 impl Started {
     fn new(launched: Launched) -> io::Result<Self> {
         let Pty { master, slave } = launched.pty;
-        let reaper = start_reaper(launched.leader)?;
         rustix::io::ioctl_fionbio(&master, true)?;
         Ok(Self {
             leader: launched.leader,
             master,
             slave,
-            reaper,
+            children: Children::notice()?,
             protection: launched.protection,
         })
     }
@@ -215,14 +232,16 @@ struct Supervision<'a> {
     /// The command's end, held until its leader ended: when the last holder closes it, as programs
     /// do right before they exit, the terminal hangs up and the kernel sends them SIGHUP.
     slave: Option<OwnedFd>,
-    reaped: Option<OwnedFd>,
+    /// None once no process is left.
+    children: Option<Children>,
     link: Link,
     capture: Capture,
     phase: Phase,
     exit: Option<(i32, Option<String>)>,
     timed_out: bool,
     cancelled: bool,
-    cut_off: Arc<AtomicU32>,
+    /// How many processes were there still when the leader ended, and were ended by that or by us.
+    cut_off: u32,
     /// What was found running when the command had ended.
     left_running: u32,
     protection: Protection,
@@ -245,8 +264,8 @@ impl<'a> Supervision<'a> {
             leader: started.leader,
             master: Some(started.master),
             slave: Some(started.slave),
-            reaped: Some(started.reaper.report),
-            cut_off: started.reaper.cut_off,
+            children: Some(started.children),
+            cut_off: 0,
             link,
             capture: match spec.is_kept {
                 true => Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
@@ -266,6 +285,9 @@ impl<'a> Supervision<'a> {
 
     fn run(mut self, status: CallStatus) -> io::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
+        // What ended before it could be told of.
+        self.take_reaped();
+        self.advance(Happened::default());
         while self.phase != Phase::Over {
             let happened = self.wait()?;
             if happened.reaped {
@@ -292,7 +314,7 @@ impl<'a> Supervision<'a> {
     fn wait(&self) -> io::Result<Happened> {
         let mut fds = Vec::with_capacity(5);
         let reads_output = self.link.is_idle() || !self.is_running();
-        let reaped = self.reaped.as_ref().map(AsFd::as_fd);
+        let reaped = self.children.as_ref().map(AsFd::as_fd);
         let master = self.master.as_ref().map(AsFd::as_fd);
         let [control, attach_socket, frames] = self.link.watched();
         let watched = [
@@ -312,7 +334,14 @@ impl<'a> Supervision<'a> {
         );
         let timeout = unix::timespec(self.patience());
         match rustix::event::poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(_) => {}
+            // By the end of a child, most likely.
+            Err(Errno::INTR) => {
+                return Ok(Happened {
+                    reaped: true,
+                    ..Happened::default()
+                });
+            }
             Err(err) => return Err(err.into()),
         }
         let mut polled = fds.iter();
@@ -352,24 +381,28 @@ impl<'a> Supervision<'a> {
     }
 
     fn take_reaped(&mut self) {
-        let mut bytes = [0; 64];
-        match self
-            .reaped
-            .as_ref()
-            .map(|fd| rustix::io::read(fd, &mut bytes))
-        {
-            Some(Ok(0) | Err(_)) => self.reaped = None,
-            Some(Ok(length)) => {
-                let report = bytes.get(..length).unwrap_or_default();
-                if let Some((code, signal)) = report.split_first_chunk() {
-                    let signal = String::from_utf8_lossy(signal).into_owned();
-                    let signal = (!signal.is_empty()).then_some(signal);
-                    self.exit = Some((i32::from_be_bytes(*code), signal));
+        let Some(children) = &self.children else {
+            return;
+        };
+        children.forget_told();
+        for _ in 0..COLLECTED_MAX {
+            match children.next_ended() {
+                Ok(Some((process, status))) if process == self.leader => {
+                    self.exit = Some(unix::exit_of(status));
                     self.slave = None;
                 }
+                Ok(Some((_, status))) => {
+                    let was_cut_off = unix::was_cut_off(status, self.exit.is_some());
+                    self.cut_off += u32::from(was_cut_off);
+                }
+                Ok(None) => return,
+                Err(_) => {
+                    self.children = None;
+                    return;
+                }
             }
-            None => {}
         }
+        children.tell_again();
     }
 
     fn take_order(&mut self) {
@@ -447,7 +480,7 @@ impl<'a> Supervision<'a> {
 
     /// On systems without adopted orphans only the leader can be waited for.
     fn is_tree_gone(&self) -> bool {
-        self.reaped.is_none() && self.exit.is_some()
+        self.children.is_none() && self.exit.is_some()
     }
 
     fn end_tree(&mut self) {
@@ -479,7 +512,7 @@ impl<'a> Supervision<'a> {
         status.survivors = !self.is_tree_gone();
         status.timed_out = self.timed_out;
         status.cancelled = self.cancelled;
-        status.left_running = self.left_running.max(self.cut_off.load(Ordering::Relaxed));
+        status.left_running = self.left_running.max(self.cut_off);
         let (code, signal) = self.exit.take().unzip();
         status.exit_code = code;
         status.signal = signal.flatten();
@@ -508,5 +541,26 @@ impl<'a> Supervision<'a> {
                 _ => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_command_is_wanted_as_long_as_its_agent_is_there_and_says_nothing_else() {
+        let (control, mut agent) = io::pipe().unwrap();
+        let control = OwnedFd::from(control);
+        agent.write_all(&[GO]).unwrap();
+        assert!(told_to_go(&[], &control).unwrap() && is_wanted(&control).unwrap());
+        agent.write_all(&[END]).unwrap();
+        assert!(!is_wanted(&control).unwrap());
+        let (control, mut agent) = io::pipe().unwrap();
+        let control = OwnedFd::from(control);
+        agent.write_all(&[GO]).unwrap();
+        drop(agent);
+        assert!(told_to_go(&[], &control).unwrap() && !is_wanted(&control).unwrap());
     }
 }

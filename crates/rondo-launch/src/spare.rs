@@ -77,6 +77,8 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
                 sandbox,
                 begun,
             };
+            // The call need not wait until this is known.
+            let _ = unix::own_start_time();
             match next_call(&calls)? {
                 Some(given) => spare.serve(given),
                 None => Ok(0),

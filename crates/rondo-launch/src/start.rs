@@ -2,8 +2,8 @@
 
 use super::frames::{Frames, lossy, out_of_turn};
 use super::handed;
-use super::keeper::{self, Handed};
-use super::protocol::{FrameKind, SPEC_BYTES_MAX, Watcher};
+use super::keeper::{self, Handed, Keeper};
+use super::protocol::{END, FrameKind, GO, SPEC_BYTES_MAX, Watcher};
 use super::role::SUPERVISE_ARG;
 use super::spares::SpareKind;
 use super::start_error::StartError;
@@ -12,9 +12,10 @@ use super::watchers::{Guard, GuardId, KeptGuard, Processes, Watchers, woken_by};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,59 @@ pub(super) struct Ready {
     /// Where it is told what to do.
     pub(super) control: File,
     pub(super) frames: Frames,
+    /// Whether it was told to go on.
+    pub(super) is_told: bool,
+}
+
+/// What ends the start of a supervisor that is to go on at once.
+pub(super) type Cancelled<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
+
+/// What a supervisor that a keeper was asked for says first.
+enum First {
+    Said(io::Result<(FrameKind, Vec<u8>)>),
+    /// There is none and there will be none.
+    Nothing,
+    /// Whether there will be one is not known.
+    Late,
+}
+
+/// The way to a supervisor, which is told to end when nobody has taken this who may tell it.
+struct Control {
+    file: Option<File>,
+    is_told: bool,
+}
+
+impl Control {
+    fn new(file: File) -> Self {
+        Self {
+            file: Some(file),
+            is_told: false,
+        }
+    }
+
+    /// Tells it something. One that is gone is heard of elsewhere.
+    fn tell(&mut self, order: u8) {
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(&[order]);
+        }
+    }
+
+    fn go(&mut self) {
+        self.is_told = true;
+        self.tell(GO);
+    }
+
+    fn take(mut self) -> io::Result<File> {
+        self.file.take().ok_or(io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if self.is_told {
+            self.tell(END);
+        }
+    }
 }
 
 /// Returns a specification as a line of JSON.
@@ -69,16 +123,34 @@ pub(super) fn line_of(spec: &impl Serialize) -> Result<Vec<u8>, StartError> {
 }
 
 impl Start<'_> {
-    /// Starts a supervisor and returns when it says that it is ready.
+    /// Starts a supervisor and returns when it says that it is ready. It waits for a word to go on.
     ///
     /// # Cancel safety
     /// Cancel safe: a supervisor whose pipes are closed ends by itself.
     pub(super) async fn start(&self) -> Result<Ready, StartError> {
+        self.start_by(&mut None).await
+    }
+
+    /// Starts a supervisor that goes on at once, where it need not be started anew, unless `cancelled` comes first.
+    ///
+    /// # Errors
+    /// [`StartError::Cancelled`] where it has not gone on and will not.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a supervisor that has gone on is told to end.
+    pub(super) async fn start_at_once(
+        &self,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Ready, StartError> {
+        self.start_by(&mut Some(cancelled)).await
+    }
+
+    async fn start_by(&self, cancelled: &mut Option<Cancelled<'_>>) -> Result<Ready, StartError> {
         if let Some(memory) = self.to_hand_over() {
             let spare = self.spares.as_ref().and_then(|it| it.hand_over(&memory));
             if let Some(spare) = spare {
                 let keeper = Arc::clone(&spare.keeper);
-                if let Some(started) = self.start_handed(spare).await {
+                if let Some(started) = self.start_handed(spare, cancelled).await {
                     keeper.spares.note_use();
                     return started;
                 }
@@ -87,12 +159,18 @@ impl Start<'_> {
                 let Ok(handed) = keeper::hand_over(self.program, &memory, self.descriptors) else {
                     break;
                 };
-                if let Some(started) = self.start_handed(handed).await {
+                if let Some(started) = self.start_handed(handed, cancelled).await {
                     return started;
                 }
             }
         }
-        self.start_anew().await
+        match cancelled {
+            Some(cancelled) => tokio::select! {
+                started = self.start_anew() => started,
+                () = cancelled.as_mut() => Err(StartError::Cancelled),
+            },
+            None => self.start_anew().await,
+        }
     }
 
     /// Returns what a keeper is handed this with; nothing where it cannot be.
@@ -102,43 +180,56 @@ impl Start<'_> {
     }
 
     /// Waits for a supervisor that a keeper was asked for; nothing where there is none and will be none.
-    async fn start_handed(&self, handed: Handed) -> Option<Result<Ready, StartError>> {
+    async fn start_handed(
+        &self,
+        handed: Handed,
+        cancelled: &mut Option<Cancelled<'_>>,
+    ) -> Option<Result<Ready, StartError>> {
         let Handed {
             control,
             frames,
             life,
             keeper,
         } = handed;
+        let mut control = Control::new(control);
+        if cancelled.is_some() {
+            // It says that it is ready before it reads this. So nothing was begun where it is not heard of.
+            control.go();
+        }
         let (mut guard, mut frames) = match (KeptGuard::new(life), Frames::pipe(frames)) {
             (Ok(guard), Ok(frames)) => (guard, frames),
             (Err(err), _) | (_, Err(err)) => return Some(Err(StartError::Lost(err))),
         };
-        let first = {
-            let reading = frames.next();
-            tokio::pin!(reading);
-            let first = timeout(FORK_MAX, &mut reading);
-            match woken_by(|| keeper.wake(), first).await {
-                Ok(first) => first,
-                Err(_) if !guard.has_begun() => {
-                    keeper.retire();
-                    return match timeout(KILLED_MAX, guard.begun()).await {
-                        Ok(Ok(false)) => None,
-                        _ => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
-                    };
+        let waited = match cancelled {
+            Some(cancelled) => tokio::select! {
+                biased;
+                first = first_word(&mut guard, &mut frames, &keeper) => Some(first),
+                () = cancelled.as_mut() => None,
+            },
+            None => Some(first_word(&mut guard, &mut frames, &keeper).await),
+        };
+        let is_cancelled = waited.is_none();
+        let first = match waited {
+            Some(first) => first,
+            None => {
+                control.tell(END);
+                // One that is ready later finds that it is to end, and nobody who reads that it is ready.
+                if !frames.has_more() {
+                    return Some(Err(StartError::Cancelled));
                 }
-                Err(_) => {
-                    let processes = guard.processes();
-                    processes.woken(&mut reading).await
-                }
+                first_word(&mut guard, &mut frames, &keeper).await
             }
         };
         if guard.has_begun() {
             keeper.has_forked();
         }
+        let nothing = is_cancelled.then_some(Err(StartError::Cancelled));
         match first {
             // No process holds the other end: nothing was begun.
-            Err(err) if err.kind() == io::ErrorKind::UnexpectedEof => None,
-            first => Some(self.ready(Guard::Kept(guard), control, frames, first)),
+            First::Said(Err(err)) if err.kind() == io::ErrorKind::UnexpectedEof => nothing,
+            First::Said(first) => Some(self.ready(Guard::Kept(guard), control, frames, first)),
+            First::Nothing => nothing,
+            First::Late => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
         }
     }
 
@@ -175,7 +266,7 @@ impl Start<'_> {
         processes.woken(handing).await.map_err(StartError::Lost)?;
         let control = control.into_std().map_err(StartError::Lost)?;
         control.set_nonblocking(false).map_err(StartError::Lost)?;
-        let control = File::from(OwnedFd::from(control));
+        let control = Control::new(File::from(OwnedFd::from(control)));
         let frames = stdout.into_owned_fd().and_then(Frames::pipe);
         let mut frames = frames.map_err(StartError::Lost)?;
         let first = processes.woken(frames.next()).await;
@@ -186,7 +277,7 @@ impl Start<'_> {
     fn ready(
         &self,
         guard: Guard,
-        control: File,
+        control: Control,
         frames: Frames,
         first: io::Result<(FrameKind, Vec<u8>)>,
     ) -> Result<Ready, StartError> {
@@ -200,16 +291,39 @@ impl Start<'_> {
                     watcher: Some(watcher),
                     mark: watcher.mark(self.key),
                 };
+                let is_told = control.is_told;
                 Ok(Ready {
                     watchers,
-                    control,
+                    control: control.take().map_err(StartError::Lost)?,
                     frames,
+                    is_told,
                 })
             }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
             (FrameKind::Output | FrameKind::Started | FrameKind::Done, _) => {
                 Err(StartError::Lost(out_of_turn()))
             }
+        }
+    }
+}
+
+/// Waits for what a supervisor says that a keeper was asked for, and wakes who may have been stopped.
+async fn first_word(guard: &mut KeptGuard, frames: &mut Frames, keeper: &Arc<Keeper>) -> First {
+    let reading = frames.next();
+    tokio::pin!(reading);
+    let first = timeout(FORK_MAX, &mut reading);
+    match woken_by(|| keeper.wake(), first).await {
+        Ok(first) => First::Said(first),
+        Err(_) if !guard.has_begun() => {
+            keeper.retire();
+            match timeout(KILLED_MAX, guard.begun()).await {
+                Ok(Ok(false)) => First::Nothing,
+                _ => First::Late,
+            }
+        }
+        Err(_) => {
+            let processes = guard.processes();
+            First::Said(processes.woken(&mut reading).await)
         }
     }
 }

@@ -24,6 +24,9 @@ pub enum StartError {
     /// The supervisor could not start the command.
     #[error("{0}")]
     Refused(String),
+    /// It was cancelled before the command was started.
+    #[error("the command was not started")]
+    Cancelled,
     /// The specification is too long.
     #[error("the command is longer than {max} bytes", max = SPEC_BYTES_MAX / 4)]
     TooLong,

@@ -148,7 +148,7 @@ impl CallStatus {
             version: 1,
             state: CommandState::Ready,
             pid,
-            start_time: unix::start_time(pid).unwrap_or(0),
+            start_time: unix::own_start_time().unwrap_or(0),
             command: spec.secrets.text(spec.command.clone()),
             exit_code: None,
             signal: None,

@@ -4,11 +4,13 @@
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
 //! ended.
 
+mod children;
 mod commands;
 pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
 
+pub(crate) use children::Children;
 pub(crate) use commands::{in_shell, put_on_terminal, spawn_command, spawn_process, without_shell};
 
 use super::handed::value_of;
@@ -28,6 +30,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Where bash is looked for; relative entries of `PATH` must never decide it.
@@ -430,11 +433,15 @@ fn short_path(_held: &File, dir: &Path, name: &str) -> PathBuf {
     dir.join(name)
 }
 
-/// Returns what names this start of the machine, where the system says it.
+/// Returns what names this start of the machine, where the system says it. No process sees another one.
 #[cfg(target_os = "linux")]
 pub(crate) fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
+    static ID: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(id.trim().to_owned())
+    };
+    ID.get_or_init(read).clone()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -626,6 +633,18 @@ pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
 #[cfg(target_os = "linux")]
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     stat_field(pid, STAT_START_TIME)?.parse().ok()
+}
+
+/// Returns when this process started; looks only the first time, which a spare does while it waits.
+pub(crate) fn own_start_time() -> Option<u64> {
+    static OWN: OnceLock<(u32, Option<u64>)> = OnceLock::new();
+    let own = std::process::id();
+    let (process, started) = *OWN.get_or_init(|| (own, start_time(own)));
+    // A fork has what its parent knew.
+    match process == own {
+        true => started,
+        false => start_time(own),
+    }
 }
 
 /// Returns when a process started, in ticks since boot, where the system says it.

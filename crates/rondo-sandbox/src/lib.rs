@@ -49,7 +49,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 pub use roots::{PROTECTED, readable_roots};
-pub use support::{Support, probe, support};
+pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
 pub use system::{Covered, Entered, Preparation};

@@ -35,11 +35,17 @@ impl Support {
     }
 }
 
+static SUPPORT: OnceLock<Support> = OnceLock::new();
+
+/// Returns what [`support`] found, where it was called before; starts nothing.
+pub fn known_support() -> Option<&'static Support> {
+    SUPPORT.get()
+}
+
 /// Returns what this system enforces, by starting a command in the sandbox the first time.
 ///
 /// It is not tried again: a sandbox that stops working later is an error of starting a command.
 pub fn support() -> &'static Support {
-    static SUPPORT: OnceLock<Support> = OnceLock::new();
     SUPPORT.get_or_init(|| {
         let Err(full) = probe(Enforcement::Full) else {
             return Support::Full;

@@ -1,12 +1,13 @@
 //! Supervisors that wait for the next call.
 
 use crate::agent::wait_until;
-use crate::fixture::{Fixture, result};
+use crate::fixture::{Fixture, failure, result};
 use crate::keeper::{Process, alone, descriptors, keeper, kept, process, send};
 use crate::sandbox::{is_enforced, spec};
 use rondo_core::ports::Tool as _;
 use rondo_exec::ExecTool;
 use rondo_sandbox::SandboxMode;
+use rondo_types::ToolErrorCode;
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,26 @@ async fn a_spare_that_is_killed_or_stopped_is_not_missed_and_nothing_runs_twice(
             wait_until(|| process(doomed).is_none());
         }
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_its_supervisor_is_ready_is_not_started_later() {
+    let (fixture, _program, [_, supervisor, _]) = waiting().await;
+    send(supervisor.pid, Signal::STOP);
+    wait_until(|| process(supervisor.pid).is_some_and(|it| it.state == 'T'));
+    let tool = ExecTool::exec(fixture.options.clone());
+    let mut invocation = fixture.invocation(json!({ "command": "touch made" }));
+    invocation.idempotency_key = "key-cancelled".to_owned();
+    invocation.cancel.cancel();
+    let error = failure(tool.call(invocation).await);
+    let told = (error.code, error.message.as_str());
+    assert_eq!(
+        told,
+        (ToolErrorCode::Cancelled, "the command was not started")
+    );
+    send(supervisor.pid, Signal::CONT);
+    wait_until(|| process(supervisor.pid).is_none());
+    assert!(!fixture.path().join("made").exists());
 }
 
 #[tokio::test]

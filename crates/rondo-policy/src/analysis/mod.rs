@@ -30,7 +30,7 @@ mod words;
 mod wrappers;
 
 pub use complete::is_complete;
-pub use fetching::fetches;
+pub use fetching::{fetches, may_fetch};
 pub(crate) use found::{Analysis, SimpleWords};
 pub use paths::AllowedDirs;
 pub(crate) use paths::PATH_BYTES_MAX;

@@ -521,7 +521,7 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
 
 #[test]
 fn commands_that_bring_text_from_elsewhere_are_told_by_their_programs() {
-    use rondo_policy::analysis::fetches;
+    use rondo_policy::analysis::{fetches, may_fetch};
     for command in [
         "curl http://x",
         "cd a && curl -o b http://x | tee c",
@@ -536,7 +536,7 @@ fn commands_that_bring_text_from_elsewhere_are_told_by_their_programs() {
         "gh issue view 1",
         "if true; then curl x; fi; f() { (( x",
     ] {
-        assert!(fetches(command), "{command}");
+        assert!(fetches(command) && may_fetch(command), "{command}");
     }
     for command in [
         "ls",
@@ -548,6 +548,25 @@ fn commands_that_bring_text_from_elsewhere_are_told_by_their_programs() {
     ] {
         let is_message = command.contains("-m pull");
         assert_eq!(fetches(command), is_message, "{command}");
+    }
+}
+
+#[test]
+fn of_a_command_that_is_taken_as_it_stands_the_text_alone_tells_whether_it_can_fetch() {
+    use rondo_policy::analysis::{fetches, may_fetch};
+    for command in [
+        "true",
+        "ls -la src",
+        "A=1 make -j4 test",
+        "/usr/bin/env true",
+    ] {
+        assert!(!may_fetch(command) && !fetches(command), "{command}");
+    }
+    // What the shell makes of these is not looked at.
+    for command in [
+        "c''url x", "c\\url x", "$A x", "{curl,x}", "true # x", "true\nls", "w?et x",
+    ] {
+        assert!(may_fetch(command), "{command}");
     }
 }
 

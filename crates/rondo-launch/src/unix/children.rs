@@ -1,0 +1,91 @@
+//! The ends of children, told without a thread: to start one and to wake it takes a good part of a short command's time.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus};
+use std::io::{self, PipeReader};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Where the handler of the signal says that a child has ended.
+static TELL: AtomicI32 = AtomicI32::new(-1);
+
+/// The children of this process, adopted ones too. Readable when some may have ended.
+pub(crate) struct Children {
+    told: PipeReader,
+    /// Never closed: the handler may use it as long as the process lives.
+    tell: ManuallyDrop<OwnedFd>,
+}
+
+impl Children {
+    /// Has the ends of children be told from now on; what has ended before is to be collected at once.
+    ///
+    /// Takes the process's handler of the signal, so only the small supervisor may call it, once.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub(crate) fn notice() -> io::Result<Self> {
+        let (told, tell) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&told, true)?;
+        rustix::io::ioctl_fionbio(&tell, true)?;
+        TELL.store(tell.as_raw_fd(), Ordering::Relaxed);
+        handle_ends();
+        Ok(Self {
+            told,
+            tell: ManuallyDrop::new(tell.into()),
+        })
+    }
+
+    /// Forgets what was told so far; to be done before what has ended is collected.
+    pub(crate) fn forget_told(&self) {
+        let _ = rustix::io::read(&self.told, &mut [0; 64]);
+    }
+
+    /// Collects a child that has ended; nothing where none has.
+    ///
+    /// # Errors
+    /// When there are no children left.
+    pub(crate) fn next_ended(&self) -> Result<Option<(Pid, WaitStatus)>, Errno> {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Err(Errno::INTR) => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Becomes readable again, where not all that has ended was collected.
+    pub(crate) fn tell_again(&self) {
+        let _ = rustix::io::write(&*self.tell, b"c");
+    }
+}
+
+impl AsFd for Children {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
+    }
+}
+
+#[expect(unsafe_code, reason = "signals have no safe interface")]
+fn handle_ends() {
+    let handler: extern "C" fn(libc::c_int) = tell_of_end;
+    // SAFETY: the handler does only what may be done at any time.
+    unsafe { libc::signal(libc::SIGCHLD, handler as libc::sighandler_t) };
+}
+
+#[expect(unsafe_code, reason = "a handler may only make system calls")]
+extern "C" fn tell_of_end(_signal: libc::c_int) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: it returns the place of this thread.
+    let place = unsafe { libc::__errno_location() };
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: it returns the place of this thread.
+    let place = unsafe { libc::__error() };
+    // SAFETY: the place is this thread's own, and is left as it was found; the byte outlives the call, which does not
+    // wait. Where the pipe is full, enough was told.
+    unsafe {
+        let error = *place;
+        libc::write(TELL.load(Ordering::Relaxed), b"c".as_ptr().cast(), 1);
+        *place = error;
+    }
+}
