@@ -117,6 +117,7 @@ fn finish(text: &str, files: Vec<Part>, piped: Option<&str>) -> Result<Message> 
         origin: None,
         synthetic: false,
         paused: false,
+        from_outside: false,
     })
 }
 

@@ -81,6 +81,7 @@ impl OutsideTextFold {
     pub(crate) fn take(&mut self, record: &Record) {
         match &record.body {
             RecordBody::TurnStarted { .. } => self.begun.clear(),
+            RecordBody::UserMessage { message } => self.is_present |= message.from_outside,
             RecordBody::TurnEnvironment { tools, .. } | RecordBody::ToolsChanged { tools } => {
                 let outside = tools.iter().filter(|it| reaches_outside(it));
                 self.tools = outside.map(|it| it.name.clone()).collect();

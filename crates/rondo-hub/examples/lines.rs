@@ -149,6 +149,7 @@ fn inbound(line: Line) -> Inbound {
             images: Vec::new(),
             files: Vec::new(),
             notes: Vec::new(),
+            by_others: false,
         },
         message_id: None,
         at_ms: 0,

@@ -189,6 +189,8 @@ pub enum InboundBody {
         files: Vec<InboundFile>,
         /// What the sender is to be told besides, such as the names of files that could not be fetched.
         notes: Vec<String>,
+        /// Whether others than the sender wrote it or a part of it, such as what is forwarded or quoted.
+        by_others: bool,
     },
     /// An answer to a question, such as by its button.
     Answer {

@@ -248,6 +248,7 @@ impl Core {
             images,
             files,
             notes,
+            by_others,
         } = &event.inbound.body
         else {
             return Ok(Message::user(""));
@@ -262,6 +263,7 @@ impl Core {
         let mut message = Message::user(lines.join("\n"));
         let images = images.iter().filter(|it| Media::is_well_formed(it));
         message.parts.extend(images.cloned().map(Part::Media));
+        message.from_outside = *by_others || is_outsider(&event.actor, event.chat.kind);
         Ok(message)
     }
 
@@ -371,6 +373,11 @@ impl Event<'_> {
     }
 }
 
+/// Returns whether what someone says may be meant to lead astray who speaks after them in the same chat, and may do more.
+fn is_outsider(actor: &Actor, kind: ChatKind) -> bool {
+    actor.role == Role::Guest || (kind == ChatKind::Group && actor.role < Role::Owner)
+}
+
 /// Returns what the sender is told of a message in which nothing is said, such as one of a kind that is not understood.
 fn notes_alone(body: &InboundBody) -> Option<String> {
     match body {
@@ -379,6 +386,7 @@ fn notes_alone(body: &InboundBody) -> Option<String> {
             images,
             files,
             notes,
+            by_others: _,
         } if text.trim().is_empty() && images.is_empty() && files.is_empty() => {
             Some(notes.join("\n")).filter(|it| !it.is_empty())
         }

@@ -1,4 +1,4 @@
-//! The dimensions of a network, from a file's metadata.
+//! Which architecture and dimensions a network has, from a file's metadata, and which architectures can be computed.
 
 use crate::error::LocalError;
 use crate::gguf::Gguf;

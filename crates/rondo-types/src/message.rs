@@ -42,6 +42,10 @@ pub struct Message {
     /// unchanged, and the model continues in the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Whether others than those who decide what the agent does wrote it or a part of it, such as people in a
+    /// group, or who wrote what was forwarded: it may be written to lead the model astray.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_outside: bool,
 }
 
 impl Message {
@@ -79,6 +83,7 @@ impl Message {
             origin: None,
             synthetic: false,
             paused: false,
+            from_outside: false,
         }
     }
 

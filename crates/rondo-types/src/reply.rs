@@ -162,6 +162,7 @@ impl Candidate {
             origin,
             synthetic: false,
             paused: self.finish_reason == Some(FinishReason::Paused),
+            from_outside: false,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which addresses of the network are public, so that a page that a model names may come from there.
+//! Which IP addresses are public, so that a page that a model names may come from there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

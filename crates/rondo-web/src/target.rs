@@ -1,13 +1,13 @@
-//! Addresses of pages: how they are read, and which hosts they may name.
+//! URLs of pages: how they are read, and which hosts they may name.
 
 use crate::WebError;
 use crate::reach::not_public;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// The bound on an address, in bytes.
+/// The bound on a URL, in bytes.
 const URL_BYTES_MAX: usize = 8 << 10;
-/// What of an address an error shows.
+/// What of a URL an error shows.
 const SHOWN_CHARS_MAX: usize = 200;
 /// The ends of names that only mean something on this machine or in its network.
 const LOCAL_NAMES: [&str; 8] = [
@@ -76,21 +76,21 @@ impl AllowedHost {
     }
 }
 
-/// An address whose host may be reached, as far as its name says.
+/// A URL whose host may be reached, as far as its name says.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) url: Url,
     /// Without brackets, and without a dot at its end.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The address, if the host is one.
+    /// The IP address, if the host is one.
     pub(crate) literal: Option<IpAddr>,
     /// Whether the user allows this host, wherever it leads.
     pub(crate) is_allowed: bool,
 }
 
 impl Target {
-    /// Reads an address by the rules of browsers (https://url.spec.whatwg.org), so that it names the same host for
+    /// Reads a URL by the rules of browsers (https://url.spec.whatwg.org), so that it names the same host for
     /// this check and for the request.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             let reason = "it holds a user name or a password".to_owned();
             return Err(WebError::Url {
-                // The address is left out: it holds a secret.
+                // The URL is left out: it holds a secret.
                 text: url.host_str().unwrap_or_default().to_owned(),
                 reason,
             });
@@ -176,13 +176,13 @@ impl Target {
         })
     }
 
-    /// Returns whether another address is of the same site: the same host, with or without `www.`.
+    /// Returns whether another URL is of the same site: the same host, with or without `www.`.
     pub(crate) fn is_same_site(&self, other: &Self) -> bool {
         let bare = |host: &str| host.strip_prefix("www.").unwrap_or(host).to_owned();
         bare(&self.host) == bare(&other.host)
     }
 
-    /// Returns whether an address that the host has may be connected to.
+    /// Returns whether an IP address that the host has may be connected to.
     ///
     /// # Errors
     /// When it is not public, and the user does not allow the host.

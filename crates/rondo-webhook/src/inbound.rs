@@ -49,8 +49,9 @@ pub(crate) fn read(
             text: Some(text),
             topic,
             answer: None,
-        }) => (topic, said(text)),
-        _ => (None, said(text.to_owned())),
+        }) => (topic, said(text, false)),
+        // What a program passes on may hold what anybody wrote.
+        _ => (None, said(text.to_owned(), true)),
     };
     let is_topic =
         |it: &String| (1..=TOPIC_BYTES_MAX).contains(&it.len()) && !it.contains(char::is_control);
@@ -77,12 +78,13 @@ pub(crate) fn read(
     })
 }
 
-fn said(text: String) -> InboundBody {
+fn said(text: String, by_others: bool) -> InboundBody {
     InboundBody::Message {
         text,
         images: Vec::new(),
         files: Vec::new(),
         notes: Vec::new(),
+        by_others,
     }
 }
 
@@ -93,7 +95,12 @@ mod tests {
     fn text(body: &str) -> Result<(Option<String>, String), &'static str> {
         let event = read("ci", "msg_1", 5, body.as_bytes())?;
         match event.body {
-            InboundBody::Message { text, .. } => Ok((event.chat.topic, text)),
+            InboundBody::Message {
+                text, by_others, ..
+            } => {
+                assert_eq!(by_others, text == body, "what is passed on is not its own");
+                Ok((event.chat.topic, text))
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,8 +1,11 @@
 //! Setting the gateway up, and seeing what a model reads.
 
 use crate::harness::{TestEnv, calls, says, serve};
+use rondo_testkit::telegram::{BotServer, Place};
 use serde_json::{Value, json};
 use std::fs;
+
+const TOKEN: &str = "123456:onboarding-SECRET-zyx57W2v1u123ew11";
 
 #[tokio::test]
 async fn onboarding_writes_a_workspace_once_and_says_what_is_missing() {
@@ -34,6 +37,43 @@ async fn onboarding_writes_a_workspace_once_and_says_what_is_missing() {
         .await;
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("`ann` is not NAME=ID"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn onboarding_ends_when_a_message_of_the_owner_was_received_and_answered() {
+    let model = serve(vec![says("Hello, Ann.")]).await;
+    let telegram = BotServer::start(TOKEN).await;
+    let env = TestEnv::new();
+    env.user_config(&format!(
+        "base_url = '{}'\n[hub.channels.telegram]\nbase_url = '{}'\n",
+        model.url("/v1"),
+        telegram.url()
+    ));
+    let token_file = env.home().join("token");
+    fs::write(&token_file, TOKEN).unwrap();
+    let token_file = token_file.to_str().unwrap();
+    let mut args = vec!["onboard", "--model", "local/any", "--channel", "telegram"];
+    args.extend(["--token-file", token_file, "--owner", "ann=7"]);
+    let mut onboarding = Box::pin(env.run(&args));
+    let people = async {
+        // A stranger is told their id, which is no answer.
+        telegram.say(Place::Private(5), 5, "Let me in.");
+        telegram.shown(5, 1).await;
+        telegram.say(Place::Private(7), 7, "Hello.");
+        telegram.shown(7, 1).await;
+    };
+    tokio::select! {
+        biased;
+        () = people => {}
+        shown = &mut onboarding => panic!("{shown:?}"),
+    }
+    let shown = onboarding.await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let done = "A message was received and answered.";
+    assert!(shown.stdout.contains(done), "{shown:?}");
+    assert!(!format!("{shown:?}").contains("onboarding-SECRET"));
+    assert_eq!(telegram.texts(7), ["Hello, Ann."]);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[tokio::test]

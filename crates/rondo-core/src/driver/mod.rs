@@ -251,6 +251,7 @@ impl Driver {
         )));
         let setup = &self.setup;
         self.batch.begin(self.at, setup, &history, &message);
+        self.note_message(&message);
         self.ready.push_front(Input::Begin { history, message });
         self.run().await
     }
@@ -360,6 +361,12 @@ impl Driver {
         None
     }
 
+    fn note_message(&self, message: &Message) {
+        if message.from_outside {
+            self.setup.outside_text.note();
+        }
+    }
+
     fn note_outside_text(&mut self, call_id: &CallId, outcome: &ToolOutcome) {
         let reaches_outside = self.reaching_outside.remove(call_id);
         if outside_text::is_from_outside(outcome, reaches_outside) {
@@ -378,6 +385,7 @@ impl Driver {
                 if matches!(body, EventBody::Steered { .. })
                     && let Some((message, row)) = self.control.next_said()
                 {
+                    self.note_message(&message);
                     self.batch.note_steered(self.at, message, row);
                 }
                 self.emit(body);

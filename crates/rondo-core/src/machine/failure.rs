@@ -20,23 +20,23 @@ impl TurnMachine {
         cx: &mut Cx<'_>,
         error: ModelError,
         partial: &str,
-        committed: bool,
+        was_shown: bool,
     ) {
         self.last_finish = None;
         self.last_response = ResponseName::default();
         if !self.cancelled
-            && let Some(until) = self.retry_at(cx.at, &error, committed)
+            && let Some(until) = self.retry_at(cx.at, &error, was_shown)
         {
             return self.schedule_retry(cx, &error, until);
         }
         if self.is_summarising() && !self.cancelled {
             return self.summary_request_failed(cx, &error);
         }
-        if !self.cancelled && !committed && self.retry_shorter(cx, error.class) {
+        if !self.cancelled && !was_shown && self.retry_shorter(cx, error.class) {
             return;
         }
         if !self.cancelled
-            && !committed
+            && !was_shown
             && let Some(next) = self.fallback_after(cx.at, error.class)
         {
             return self.fall_back(cx, next, error);
@@ -148,9 +148,9 @@ impl TurnMachine {
     /// Returns when to repeat the request. `None` where the failure is permanent, something was shown already,
     /// the retries are used up, the server asks for a longer wait than the profile's `retry.max`, or the wait
     /// would end after the turn's deadline.
-    fn retry_at(&self, at: TimeMs, error: &ModelError, committed: bool) -> Option<TimeMs> {
+    fn retry_at(&self, at: TimeMs, error: &ModelError, was_shown: bool) -> Option<TimeMs> {
         let policy = &self.config.profile.limits.retry;
-        if !error.retryable || committed || self.attempt >= policy.max_retries {
+        if !error.retryable || was_shown || self.attempt >= policy.max_retries {
             return None;
         }
         let asked = Duration::from_millis(error.retry_after_ms.unwrap_or(0));

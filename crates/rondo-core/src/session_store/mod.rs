@@ -77,7 +77,7 @@ pub fn check_id(session: &SessionId) -> Result<(), &'static str> {
     }
 }
 
-/// What is known of a session without reading its records, but for whether it waits.
+/// What is known of a session from its row alone; that it waits for an answer is read from its last records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
     /// Its id.

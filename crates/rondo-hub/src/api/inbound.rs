@@ -156,6 +156,7 @@ pub(super) async fn cancel(call: Call, caller: Caller) -> Result<Response, ApiEr
         images: Vec::new(),
         files: Vec::new(),
         notes: Vec::new(),
+        by_others: false,
     };
     submit(&call.shared, &caller, chat, name, body).await
 }
@@ -186,6 +187,7 @@ fn body(message: NewMessage) -> Result<InboundBody, ApiError> {
             .map(file)
             .collect::<Result<_, _>>()?,
         notes: Vec::new(),
+        by_others: false,
     })
 }
 

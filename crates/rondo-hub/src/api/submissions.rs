@@ -94,6 +94,7 @@ fn digest(body: &InboundBody) -> Result<String, MailboxError> {
             images,
             files,
             notes: _,
+            by_others: _,
         } => {
             add(b"message");
             add(text.as_bytes());
@@ -141,6 +142,7 @@ mod tests {
             images: Vec::new(),
             files: files.iter().map(file).collect(),
             notes: Vec::new(),
+            by_others: false,
         }
     }
 

@@ -16,7 +16,7 @@ pub const EVERY_MINUTES_MAX: u32 = 366 * 24 * 60;
 const LOOKED_AT: usize = 50;
 const MINUTE_MS: u64 = 60_000;
 
-/// When a job runs. The next time always follows from the schedule, never from when the job ran last.
+/// When a job runs. The next time is computed from the schedule alone, not from the last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum Schedule {
@@ -30,10 +30,11 @@ pub enum Schedule {
         /// The minutes in between: [`EVERY_MINUTES_MIN`] to [`EVERY_MINUTES_MAX`].
         minutes: u32,
     },
-    /// By a cron expression of five fields, in the wall time of a zone. A time that a change of the clock leaves out
+    /// By a cron expression of five fields, or a name such as `@daily`, in the wall time of a zone. A time that a change of the clock leaves out
     /// counts as the first one after it, and one that comes twice counts once.
     Cron {
-        /// The expression: minute, hour, day of the month, month, day of the week.
+        /// The expression: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`,
+        /// `@yearly`.
         expression: String,
         /// The zone's name in the IANA database, such as `Europe/Berlin`.
         zone: String,
@@ -193,7 +194,7 @@ fn parsed(expression: &str) -> Result<Cron, String> {
     let parser = parser.seconds(Seconds::Disallowed).year(Year::Disallowed);
     let parsed = parser.build().parse(expression);
     parsed
-        .map_err(|error| format!("`{expression}` is not a cron expression of five fields: {error}"))
+        .map_err(|error| format!("`{expression}` is not a cron expression of five fields (or `@hourly`, `@daily`, ...): {error}"))
 }
 
 fn next_of(cron: &Cron, zone: &str, after: TimeMs) -> Result<Option<TimeMs>, String> {
@@ -235,6 +236,17 @@ mod tests {
     fn cron(expression: &str) -> Schedule {
         let zone = Some("Europe/Berlin");
         Schedule::cron(expression, zone, at("2026-01-01T00:00:00Z")).unwrap()
+    }
+
+    #[test]
+    fn a_name_stands_for_its_expression() {
+        let after = "2026-03-27T12:00:00Z";
+        assert_eq!(
+            runs(&cron("@daily"), after, 2),
+            runs(&cron("0 0 * * *"), after, 2)
+        );
+        let often = Schedule::cron("@minutely", Some("Europe/Berlin"), at(after)).unwrap_err();
+        assert!(often.contains("`@hourly`, `@daily`"), "{often}");
     }
 
     #[test]

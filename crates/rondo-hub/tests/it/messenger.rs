@@ -519,6 +519,7 @@ fn inbound(event: Event) -> Inbound {
                 images: Vec::new(),
                 files: Vec::new(),
                 notes: Vec::new(),
+                by_others: false,
             },
         },
         at_ms: 1_764_039_600_000,

@@ -1,4 +1,4 @@
-//! What the kept sessions hold: every kind of record that today's engine knows, and every field.
+//! What the sessions in `fixtures/journal` hold: every kind of record that today's engine knows, and every field.
 
 use crate::support::id;
 use crate::versions::{VERSIONS, kept};

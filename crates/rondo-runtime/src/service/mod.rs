@@ -378,7 +378,8 @@ impl SessionService {
     }
 }
 
-/// Returns a time in this machine's zone as a person reads it, such as `Wed 2026-11-25 03:20 +01:00`.
+/// Returns a time in this machine's zone as a person reads it, such as `Wed 2026-11-25 03:20 +01:00`: for what stands above
+/// a chat's message and in lists. The date in a prompt is made in `system_prompt.rs`.
 #[must_use]
 pub fn local_time(at: TimeMs) -> String {
     let millis = i64::try_from(at.0).unwrap_or(i64::MAX);

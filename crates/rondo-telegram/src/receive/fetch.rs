@@ -105,6 +105,20 @@ pub(super) fn found(message: &Message) -> Found {
     found
 }
 
+/// Returns whether others than its sender and the bot wrote what a message passes on: what is forwarded, and what is
+/// quoted.
+pub(super) fn is_by_others(message: &Message, me: u64) -> bool {
+    let is_forwarded =
+        message.forward_origin.is_some() || message.is_automatic_forward.unwrap_or_default();
+    let sender = message.from.as_ref().map(|user| user.id);
+    let author = |replied: &Message| replied.from.as_ref().map(|user| user.id);
+    let quoted = message.reply_to_message.as_deref().map(author);
+    let is_known =
+        |author: Option<u64>| author.is_some() && (author == Some(me) || author == sender);
+    let quotes = message.quote.is_some() || quoted.is_some();
+    is_forwarded || quotes && !quoted.is_some_and(is_known)
+}
+
 /// Returns the message that another one answers, or the part of it that was chosen, as a quote. What the bot itself said
 /// is known, unless a part was chosen.
 pub(super) fn quoted(message: &Message, me: u64) -> Option<String> {

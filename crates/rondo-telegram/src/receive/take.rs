@@ -172,6 +172,7 @@ fn content(
         images: Vec::new(),
         files: Vec::new(),
         notes,
+        by_others: all.iter().any(|it| fetch::is_by_others(it, me.id)),
     };
     Some((body, attachments, is_meant))
 }

@@ -99,7 +99,10 @@ fn read_message(message: Value) -> Content {
     }
     let mut fields = message;
     if let Some(fields) = fields.as_object_mut() {
+        let is_forwarded = fields.contains_key("forward_origin");
         fields.retain(|name, _| PLAIN_FIELDS.contains(&name.as_str()));
+        // Whoever wrote it first is not understood, but it was not its sender.
+        fields.insert("is_automatic_forward".to_owned(), is_forwarded.into());
     }
     match serde_json::from_value(fields) {
         Ok(message) => Content::Message(message),

@@ -104,6 +104,7 @@ async fn an_album_is_one_message_and_says_what_it_lacks() {
         images,
         files,
         notes,
+        by_others: _,
     } = event.body
     else {
         panic!("{event:?}");

@@ -120,6 +120,7 @@ impl Rewriter<'_> {
             origin: message.origin.as_ref().map(|origin| self.below(origin)),
             synthetic: message.synthetic,
             paused: message.paused,
+            from_outside: message.from_outside,
         }
     }
 

@@ -318,6 +318,7 @@ fn images_and_files_are_parts_of_the_user() {
         origin: None,
         synthetic: false,
         paused: false,
+        from_outside: false,
     };
     assert_eq!(
         messages(&chat(), vec![user])[0]["content"],

@@ -214,6 +214,7 @@ pub(crate) fn assistant(parts: Vec<Part>, origin: Option<Origin>) -> Message {
         origin,
         synthetic: false,
         paused: false,
+        from_outside: false,
     }
 }
 

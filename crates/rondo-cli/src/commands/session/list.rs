@@ -22,11 +22,11 @@ const GAP: usize = 2;
 /// Returns one line for each session, none wider than the terminal. Without the width of one, nothing is
 /// shortened.
 pub(crate) fn table(store: &Store, sessions: &[SessionInfo], columns: Option<usize>) -> String {
-    lines(sessions, columns, |it| end(store, it))
+    lines(sessions, columns, |it| last_end(store, it))
 }
 
 /// How the last turn of a session ended. A session that is damaged is listed all the same.
-fn end(store: &Store, it: &SessionInfo) -> Option<StopReason> {
+fn last_end(store: &Store, it: &SessionInfo) -> Option<StopReason> {
     match it.state {
         SessionState::Done => store.last_end(&it.id).ok().flatten(),
         SessionState::Running | SessionState::CutOff | SessionState::Parked => None,
@@ -61,7 +61,7 @@ fn lines(
             pad(&mut line, cell, width);
         }
         if let Some(width) = directory {
-            pad(&mut line, &end_of(&row.directory, width), width);
+            pad(&mut line, &tail_of(&row.directory, width), width);
         }
         line.push_str(&row.title);
         let line = columns.map_or_else(|| line.clone(), |columns| cut(&line, columns));
@@ -99,7 +99,7 @@ pub(super) fn json(store: &Store, sessions: &[SessionInfo]) -> String {
             "created_ms": it.created,
             "updated_ms": it.updated,
             "state": state(it.state).replace(' ', "_"),
-            "stop_reason": end(store, it),
+            "stop_reason": last_end(store, it),
             "turns": it.turns,
             "records": it.head,
             "directory": it.directory,
@@ -180,7 +180,7 @@ fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Returns the end of a directory where the whole is wider than that.
-fn end_of(directory: &str, columns: usize) -> String {
+fn tail_of(directory: &str, columns: usize) -> String {
     if display_width(directory) <= columns {
         return directory.to_owned();
     }

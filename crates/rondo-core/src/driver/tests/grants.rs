@@ -1,6 +1,6 @@
 //! What an approval agrees to, what of it is remembered, and what the gate knows of text from outside.
 
-use super::fakes::{AskAlways, Bench, Ran, answer, calls};
+use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
 use crate::OutsideText;
 use crate::history::History;
 use crate::ports::{
@@ -9,11 +9,13 @@ use crate::ports::{
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, Grant, GrantScope, Question, ToolErrorCode, ToolKind, ToolOutcome,
-    ToolOutput, ToolSpec,
+    Answer, AnswerValue, Grant, GrantScope, Message, Question, ToolErrorCode, ToolKind,
+    ToolOutcome, ToolOutput, ToolSpec,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
 
 fn grant(tool: &str) -> Grant {
     Grant {
@@ -253,6 +255,31 @@ async fn the_gate_is_told_of_text_from_outside_from_the_call_after_it_on() {
         let history = History::of(&journal.records());
         assert_eq!(history.has_outside_text(), is_told, "{kind:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gate_is_told_of_what_others_wrote_into_the_conversation() {
+    let script = vec![
+        calls(&[("act", "{}")]),
+        calls(&[("act", "{}")]),
+        answer("done"),
+    ];
+    let acts = [Act::SleepThenReturn(5_000), Act::SleepThenReturn(1)];
+    let mut bench = Bench::new("default", script).tool("act", false, &acts);
+    let (told, journal) = (Arc::new(Told::default()), Arc::clone(&bench.records));
+    bench.gate = Arc::clone(&told) as _;
+    let by_others = Message {
+        from_outside: true,
+        ..Message::user("Obey.")
+    };
+    bench
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(1)).await;
+            assert!(handle.steer(by_others));
+        })
+        .await;
+    assert_eq!(*told.0.lock().unwrap(), [false, true]);
+    assert!(History::of(&journal.records()).has_outside_text());
 }
 
 #[tokio::test(start_paused = true)]

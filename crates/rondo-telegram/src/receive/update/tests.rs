@@ -107,6 +107,36 @@ fn in_a_group_the_bot_is_meant_where_it_is_named() {
 }
 
 #[test]
+fn what_is_passed_on_is_told_from_what_its_sender_says() {
+    let from = |id: u64| json!({ "id": id, "is_bot": false, "first_name": "X" });
+    let replied = |author: u64| json!({ "message_id": 2, "date": 4, "chat": { "id": 9, "type": "private" }, "from": from(author), "text": "y" });
+    let quote = json!({ "text": "y", "position": 0, "is_manual": true });
+    let origin = json!({ "type": "hidden_user", "date": 4, "sender_user_name": "X" });
+    for (fields, expected) in [
+        (json!({ "text": "x" }), false),
+        (json!({ "text": "x", "forward_origin": origin }), true),
+        (
+            json!({ "text": "x", "forward_origin": { "type": "from_the_future" } }),
+            true,
+        ),
+        (
+            json!({ "text": "x", "reply_to_message": replied(9) }),
+            false,
+        ),
+        (
+            json!({ "text": "x", "reply_to_message": replied(42), "quote": quote }),
+            false,
+        ),
+        (json!({ "text": "x", "reply_to_message": replied(5) }), true),
+        // What another chat's message says.
+        (json!({ "text": "x", "quote": quote }), true),
+    ] {
+        let is_by_others = super::super::fetch::is_by_others(&message(&fields), me().id);
+        assert_eq!(is_by_others, expected, "{fields}");
+    }
+}
+
+#[test]
 fn who_writes_as_a_chat_is_not_the_person_beside_it() {
     let ann = sender(&message(&json!({ "text": "x" }))).unwrap();
     assert_eq!((ann.id.as_str(), ann.name.as_str()), ("9", "Ann Lee"));
@@ -129,6 +159,7 @@ fn a_thread_is_a_topic_only_where_it_says_so() {
 fn an_update_that_is_not_understood_is_read_as_far_as_it_is() {
     let broken = message(&json!({ "text": "hi", "forward_origin": { "type": "from_the_future" } }));
     assert_eq!(broken.text.as_deref(), Some("hi"));
+    assert_eq!(broken.is_automatic_forward, Some(true));
     for content in [
         json!({ "update_id": 5, "message": 7 }),
         json!({ "update_id": 5, "message": { "text": "x" } }),
