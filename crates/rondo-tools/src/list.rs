@@ -2,7 +2,7 @@
 
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
-use crate::walk::{Found, VISITED_MAX, Walk};
+use crate::walk::{Found, Order, VISITED_MAX, Walk};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
@@ -106,6 +106,7 @@ fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         place: &place,
         glob: given(args.glob.as_deref()),
         depth,
+        order: Order::Depth,
         call,
     };
     let mut listing = Listing::default();

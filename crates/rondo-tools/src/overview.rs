@@ -4,6 +4,8 @@
 //! A small model chooses commands badly and reads well, so what a careful reader would look up first
 //! stands there already. All of it is bounded: in entries, files, bytes and time.
 
+mod counting;
+mod listing;
 mod looking;
 mod occurrences;
 mod rank;
@@ -13,16 +15,13 @@ mod tests;
 mod words;
 
 use crate::workspace::Workspace;
-use looking::{Listed, Seen, look};
+use counting::Counts;
+use looking::{Seen, look};
 pub use occurrences::Occurrences;
 use rank::{Ranking, TextFile, Together, rank};
 use std::fmt;
 use std::sync::Arc;
 
-/// Files of the directory itself that the listing names, directories below it, and files of each.
-const OWN_FILES_MAX: usize = 12;
-const DIRECTORIES_MAX: usize = 8;
-const FILES_OF_DIRECTORY_MAX: usize = 8;
 /// Bytes up to which the file that fits best is shown whole.
 const WHOLE_BYTES_MAX: usize = 700;
 /// Lines of all files that are shown, characters of one, and characters of all that was found.
@@ -35,7 +34,7 @@ const SHARE_MIN: f64 = 0.5;
 /// whole that are shown once more.
 const TOGETHER_MAX: usize = 2;
 const AGAIN_MAX: usize = 2;
-/// Words by which a question asks for a count.
+/// Phrases by which a question asks for a count.
 const COUNTING: [&str; 5] = ["how many", "how often", "count", "number of", "how much"];
 /// Words that no file has which are named.
 const ABSENT_MAX: usize = 6;
@@ -47,14 +46,17 @@ const ANSWER_NOW: &str = "(If <found> holds the answer, answer now.)";
 pub struct Overview {
     seen: Seen,
     ranking: Ranking,
+    /// Whether the question asks for a count.
     counts: bool,
+    counted: Counts,
     /// Files that may not be shown.
     hidden: Vec<usize>,
 }
 
 impl Overview {
     /// Looks at the working directory of a workspace. Hidden and ignored files are left out, and so are
-    /// links. Blocks for at most 150 milliseconds and one read.
+    /// links. Blocks for at most 150 milliseconds and one read, and about a second more where the question asks how many
+    /// files there are.
     #[must_use]
     pub fn of(workspace: &Arc<Workspace>, question: &str) -> Self {
         let seen = look(workspace);
@@ -62,6 +64,7 @@ impl Overview {
         Self {
             ranking: rank(&words::words(question), &seen.files),
             counts: COUNTING.iter().any(|it| lower.contains(it)),
+            counted: counting::count(question, workspace),
             hidden: Vec::new(),
             seen,
         }
@@ -82,7 +85,8 @@ impl Overview {
         files.sort_unstable();
         files.dedup();
         let path = |file: usize| Some(self.seen.files.get(file)?.path.as_str());
-        files.into_iter().filter_map(path).collect()
+        let counted = self.counted.files.iter().map(String::as_str);
+        files.into_iter().filter_map(path).chain(counted).collect()
     }
 
     /// Has nothing of a file be shown but its name.
@@ -90,6 +94,9 @@ impl Overview {
     pub fn without(mut self, path: &str) -> Self {
         let hidden = self.seen.files.iter().position(|file| file.path == path);
         self.hidden.extend(hidden);
+        if self.counted.files.iter().any(|file| file == path) {
+            self.counted = Counts::default();
+        }
         self
     }
 
@@ -97,17 +104,11 @@ impl Overview {
         !self.hidden.contains(&file)
     }
 
-    /// Returns the file with most lines, the first of several, where there is more than one file.
-    fn longest(&self) -> Option<&str> {
-        let mut files = self
-            .seen
-            .files
-            .iter()
-            .filter(|_| self.seen.files.len() > 1)
-            .rev();
-        let lines = |file: &&TextFile| file.text.lines().count();
-        let longest = files.by_ref().max_by_key(lines)?;
-        Some(&longest.path)
+    /// Whether a count is asked for that may need files which were not read.
+    fn may_miss_some(&self) -> bool {
+        let is_known =
+            self.seen.is_whole || self.ranking.is_named || !self.counted.facts.is_empty();
+        self.counts && !is_known
     }
 
     /// Returns the lines of what was found.
@@ -174,7 +175,7 @@ impl Overview {
                 found.push_hit(Some(file), *line);
             }
         }
-        if self.counts && lines.len() > 1 {
+        if self.counts && !self.may_miss_some() && lines.len() > 1 {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             let (count, words) = (lines.len(), words.join(" and "));
             found.push_whole(&format!("{count} lines of {} with {words}", file.path));
@@ -225,52 +226,17 @@ impl Lines {
 
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "<files>")?;
-        if let Some(branch) = &self.seen.branch {
-            writeln!(f, "(git repository, branch {branch})")?;
-        }
-        let own = self
-            .seen
-            .directories
-            .get("")
-            .map_or(&[] as &[_], Vec::as_slice);
-        for file in own.iter().take(OWN_FILES_MAX) {
-            writeln!(f, "{file}")?;
-        }
-        if own.len() > OWN_FILES_MAX {
-            writeln!(f, "... and {} more files", own.len() - OWN_FILES_MAX)?;
-        }
-        let below = || {
-            self.seen
-                .directories
-                .iter()
-                .filter(|(path, _)| !path.is_empty())
-        };
-        for (path, files) in below().take(DIRECTORIES_MAX) {
-            let named = files
-                .iter()
-                .take(FILES_OF_DIRECTORY_MAX)
-                .map(Listed::to_string);
-            let named = named.collect::<Vec<_>>().join(", ");
-            let rest = if files.len() > FILES_OF_DIRECTORY_MAX {
-                ", ..."
-            } else {
-                ""
-            };
-            writeln!(f, "{path}/ has {} files: {named}{rest}", files.len())?;
-        }
-        let more = below().count().saturating_sub(DIRECTORIES_MAX);
-        if more > 0 {
-            writeln!(f, "... and {more} more directories")?;
-        }
-        if let Some(path) = self.longest() {
-            writeln!(f, "(most lines: {path})")?;
-        }
-        write!(f, "</files>")?;
+        listing::write(f, &self.seen)?;
+        // Where it was counted, what was found says nothing more.
+        let counted = &self.counted.facts;
         let found = self.found();
+        let found = if counted.is_empty() { &found } else { counted };
         if !found.is_empty() {
-            write!(f, "\n<found>\n{}\n</found>\n{ANSWER_NOW}", found.join("\n"))?;
+            write!(f, "\n<found>\n{}\n</found>", found.join("\n"))?;
         }
-        Ok(())
+        if found.is_empty() || self.may_miss_some() {
+            return Ok(());
+        }
+        write!(f, "\n{ANSWER_NOW}")
     }
 }

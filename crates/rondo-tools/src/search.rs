@@ -2,7 +2,7 @@
 
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
-use crate::walk::{Found, Walk};
+use crate::walk::{Found, Order, Walk};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
@@ -189,6 +189,7 @@ impl Search<'_> {
             place,
             glob,
             depth: None,
+            order: Order::Depth,
             call: self.call,
         };
         let hit_bound = walk.each(|found: &Found| {

@@ -1,4 +1,4 @@
-//! Walks a directory tree in the order of names.
+//! Walks a directory tree, each directory in the order of names.
 
 use crate::blocking::Call;
 use crate::failure::Failure;
@@ -6,6 +6,7 @@ use crate::rules::Rules;
 use crate::workspace::WorkspacePath;
 use cap_std::fs::{DirEntry, Metadata};
 use ignore::overrides::{Override, OverrideBuilder};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,16 @@ const DEPTH_MAX: usize = 256;
 /// The bound on a glob, in bytes.
 const GLOB_BYTES_MAX: usize = 1_000;
 
-/// Walks a directory in the order of names, without hidden and ignored entries and without
-/// following links.
+/// Which entries of a tree come first. Those of one directory come in the order of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// What is in a directory follows it.
+    Depth,
+    /// What is in a directory follows all entries of its own level.
+    Levels,
+}
+
+/// Walks a directory, without hidden and ignored entries and without following links.
 ///
 /// Goes by the root's handle all the way: the walkers of the `ignore` crate go by path, and a
 /// directory that becomes a link under them leads them outside.
@@ -28,6 +37,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) place: &'a WorkspacePath<'a>,
     pub(crate) glob: Option<&'a str>,
     pub(crate) depth: Option<usize>,
+    pub(crate) order: Order,
     pub(crate) call: &'a Call,
 }
 
@@ -61,8 +71,9 @@ impl Walk<'_> {
         let filter = self.filter()?;
         let mut budget = VISITED_MAX;
         let rules = self.rules_above(&start);
-        let mut stack = self.entries(&start, 1, &rules, &mut budget)?;
-        while let Some(next) = stack.pop() {
+        // The next one is at the back.
+        let mut pending = VecDeque::from(self.entries(&start, 1, &rules, &mut budget)?);
+        while let Some(next) = pending.pop_back() {
             self.call.proceed()?;
             let passes = filter
                 .as_ref()
@@ -73,7 +84,14 @@ impl Walk<'_> {
             let goes_on = next.depth < self.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX);
             if goes_on && next.found.metadata.is_dir() {
                 let path = &next.found.relative;
-                stack.extend(self.entries(path, next.depth + 1, &next.rules, &mut budget)?);
+                let below = self.entries(path, next.depth + 1, &next.rules, &mut budget)?;
+                match self.order {
+                    Order::Depth => pending.extend(below),
+                    Order::Levels => below
+                        .into_iter()
+                        .rev()
+                        .for_each(|it| pending.push_front(it)),
+                }
             }
         }
         Ok(budget == 0)

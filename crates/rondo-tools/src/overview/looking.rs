@@ -3,12 +3,13 @@
 use super::rank::TextFile;
 use crate::blocking::Call;
 use crate::failure::Failure;
-use crate::walk::{Found, Walk};
+use crate::walk::{Found, Order, Walk};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read as _;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,25 +31,30 @@ const HEAD_BYTES_MAX: u64 = 512;
 pub(super) struct Seen {
     /// The branch that is checked out, where the directory is the top of a repository.
     pub(super) branch: Option<String>,
-    /// Files by their directories, of which the working directory has the empty path.
+    /// Entries by their directories, of which the working directory has the empty path.
     pub(super) directories: BTreeMap<String, Vec<Listed>>,
     /// Small text files.
     pub(super) files: Vec<TextFile>,
+    /// Whether `directories` has all there are.
+    pub(super) has_all_names: bool,
     /// Whether all files were read, so that what was not found is not there.
     pub(super) is_whole: bool,
 }
 
+/// An entry of a directory.
 #[derive(Debug)]
 pub(super) struct Listed {
     name: String,
     lines: Option<usize>,
+    pub(super) is_file: bool,
 }
 
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lines {
             Some(lines) => write!(f, "{} ({lines} lines)", self.name),
-            None => f.write_str(&self.name),
+            None if self.is_file => f.write_str(&self.name),
+            None => write!(f, "{}/", self.name),
         }
     }
 }
@@ -61,12 +67,15 @@ pub(super) fn look(workspace: &Arc<Workspace>) -> Seen {
         visited: 0,
         read_bytes: 0,
         seen: Seen {
+            has_all_names: true,
             is_whole: true,
             ..Seen::default()
         },
     };
     // What cannot be looked at is as good as empty: the model can still run commands.
     let _ = looking.look(&Call::looking(workspace));
+    let files = &mut looking.seen.files;
+    files.sort_by(|one, other| Path::new(&one.path).cmp(Path::new(&other.path)));
     looking.seen
 }
 
@@ -86,39 +95,53 @@ impl Looking {
             place: &place,
             glob: None,
             depth: Some(DEPTH_MAX),
+            // What is above says more of a directory, where there is no time for all of it.
+            order: Order::Levels,
             call,
         };
         walk.each(|found| {
             self.visited += 1;
-            if found.metadata.is_file() {
-                self.take(&place, found);
-            } else if found.relative.components().count() >= DEPTH_MAX {
-                self.seen.is_whole = false;
-            }
+            self.take(&place, found);
             let goes_on = self.visited < VISITED_MAX && self.started.elapsed() < TIME_MAX;
             if goes_on {
                 return Ok(ControlFlow::Continue(()));
             }
-            self.seen.is_whole = false;
+            self.leave_out();
             Ok(ControlFlow::Break(()))
         })?;
         Ok(())
     }
 
+    fn leave_out(&mut self) {
+        self.seen.has_all_names = false;
+        self.seen.is_whole = false;
+    }
+
     fn take(&mut self, place: &WorkspacePath<'_>, found: &Found) {
+        let (is_file, is_dir) = (found.metadata.is_file(), found.metadata.is_dir());
+        if is_dir && found.relative.components().count() >= DEPTH_MAX {
+            self.leave_out();
+        }
+        if !is_file && !is_dir {
+            return;
+        }
         let path = one_line(&place.show(&found.relative));
-        let text = self.read(place, found);
-        let lines = text.as_ref().map(|text| text.lines().count());
+        let text = is_file.then(|| self.read(place, found)).flatten();
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let listed = Listed {
             name: name.to_owned(),
-            lines,
+            lines: text.as_ref().map(|text| text.lines().count()),
+            is_file,
         };
         let directories = &mut self.seen.directories;
         directories
             .entry(directory.to_owned())
             .or_default()
             .push(listed);
+        if is_dir {
+            directories.entry(path).or_default();
+            return;
+        }
         let file = text.map(|text| TextFile { path, text });
         self.seen.files.extend(file);
     }
@@ -138,7 +161,7 @@ impl Looking {
     }
 }
 
-fn read_text(place: &WorkspacePath<'_>, path: &std::path::Path, bytes_max: u64) -> Option<String> {
+fn read_text(place: &WorkspacePath<'_>, path: &Path, bytes_max: u64) -> Option<String> {
     let (file, _) = open_regular(place.dir(), path, "").ok()?;
     let mut bytes = Vec::new();
     file.take(bytes_max).read_to_end(&mut bytes).ok()?;
@@ -148,14 +171,15 @@ fn read_text(place: &WorkspacePath<'_>, path: &std::path::Path, bytes_max: u64) 
 
 /// Returns the branch that is checked out, where the directory is the top of a repository.
 fn branch(place: &WorkspacePath<'_>) -> Option<String> {
-    let head = read_text(place, std::path::Path::new(".git/HEAD"), HEAD_BYTES_MAX)?;
+    let head = read_text(place, Path::new(".git/HEAD"), HEAD_BYTES_MAX)?;
     let head = head.trim();
     Some(one_line(
         head.strip_prefix("ref: refs/heads/").unwrap_or(head),
     ))
 }
 
-fn one_line(path: &str) -> String {
+/// Returns a path without control characters, within its bound.
+pub(super) fn one_line(path: &str) -> String {
     let clean = path
         .chars()
         .map(|it| if it.is_control() { '?' } else { it });

@@ -47,6 +47,8 @@ pub(super) struct Together {
 pub(super) struct Ranking {
     /// The file that fits best.
     pub(super) best: Option<usize>,
+    /// Whether the question names it.
+    pub(super) is_named: bool,
     /// Lines, the likeliest first.
     pub(super) hits: Vec<Hit>,
     /// One for each file that has such lines, that with the likeliest line first.
@@ -82,8 +84,11 @@ pub(super) fn rank(words: &[Word], files: &[TextFile]) -> Ranking {
     let together = best_hits
         .into_iter()
         .map(|best| together(best, &hits, words));
+    let best = best.map(|(file, _)| file);
+    let best_file = best.and_then(|file| files.get(file));
     Ranking {
-        best: best.map(|(file, _)| file),
+        best,
+        is_named: best_file.is_some_and(|file| named(words, &file.path) > 0.0),
         together: together.collect(),
         absent: absent(words, files),
         hits,
@@ -252,7 +257,9 @@ mod tests {
 
     #[test]
     fn a_file_that_the_question_names_is_the_best_and_nothing_is_nothing() {
-        assert_eq!(ranked("How long is readme.txt?", &LOGS).best, Some(2));
+        let found = ranked("How long is readme.txt?", &LOGS);
+        assert_eq!((found.best, found.is_named), (Some(2), true));
+        assert!(!ranked("Are these logs of the plant?", &LOGS).is_named);
         let nothing = |absent: &[&str]| Ranking {
             absent: absent.iter().map(|it| (*it).to_owned()).collect(),
             ..Ranking::default()
