@@ -75,7 +75,7 @@ impl ApprovalQuestion {
     /// Lets the call run with other arguments, if the request's `can_edit` is set. They must fit
     /// the tool's schema, and the gate may still deny them. The result tells the model of the change.
     pub fn edit(self, arguments: Value) {
-        self.answer(Approval::Edited { arguments });
+        self.answer(Approval::edited(arguments));
     }
 
     fn answer(self, approval: Approval) {

@@ -256,7 +256,7 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
         questions.next().await.unwrap().edit(arguments.clone());
     });
-    let edited = Approval::Edited { arguments };
+    let edited = Approval::edited(arguments);
     assert_eq!(approval, edited.into());
 }
 

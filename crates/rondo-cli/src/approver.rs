@@ -174,7 +174,7 @@ fn values(
         match form.answer(&line) {
             FormStep::Next(None) => {}
             FormStep::Next(Some(why)) => writeln!(terminal, "{why}")?,
-            FormStep::Done(value) => return Ok(AnswerValue::Value { value }),
+            FormStep::Done(value) => return Ok(AnswerValue::value(value)),
             FormStep::Declined(reason) => return Ok(no_value(reason)),
         }
     }

@@ -161,7 +161,7 @@ fn invocation(arguments: Value) -> ToolInvocation {
         asker: Asker::new(|question| {
             let answer = match question {
                 CallQuestion::Approval { .. } => AnswerValue::Approve,
-                CallQuestion::Input { .. } => AnswerValue::Value { value: json!({}) },
+                CallQuestion::Input { .. } => AnswerValue::value(json!({})),
             };
             Box::pin(std::future::ready(Ok(answer)))
         }),

@@ -130,5 +130,20 @@ pub enum AnswerValue {
     Value {
         /// The value.
         value: Value,
+        /// What the value leaves out of what a call proposed, in words for the model; at most 16 KiB of them are
+        /// read. `None` where the value is the user's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_out: Option<String>,
     },
+}
+
+impl AnswerValue {
+    /// Returns the user's own value.
+    #[must_use]
+    pub fn value(value: Value) -> Self {
+        Self::Value {
+            value,
+            left_out: None,
+        }
+    }
 }

@@ -176,7 +176,7 @@ fn takes_no_value(kind: &QuestionKind) -> Option<&'static str> {
 
 fn read_arguments(json: &str) -> Result<AnswerValue> {
     match serde_json::from_str(json) {
-        Ok(value @ Value::Object(_)) => Ok(AnswerValue::Value { value }),
+        Ok(value @ Value::Object(_)) => Ok(AnswerValue::value(value)),
         _ => {
             let message = format!("`{json}` is no answer");
             let hint = "answer with `y`, `n`, `edit`, `a` or `x` where the question offers it, or the arguments to run the call with, as a JSON object";

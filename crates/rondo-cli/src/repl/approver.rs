@@ -98,7 +98,10 @@ impl Approver for PromptApprover {
         match self.put(request.as_approval(), None, true, form).await.0 {
             Approval::Approved => AnswerValue::Approve,
             Approval::Denied { reason } => AnswerValue::Deny { reason },
-            Approval::Edited { arguments: value } => AnswerValue::Value { value },
+            Approval::Edited {
+                arguments: value,
+                left_out,
+            } => AnswerValue::Value { value, left_out },
         }
     }
 }

@@ -145,7 +145,7 @@ impl Asked {
                 Some(self)
             }
             FormStep::Done(arguments) => {
-                self.send(Approval::Edited { arguments }, None);
+                self.send(Approval::edited(arguments), None);
                 None
             }
             FormStep::Declined(reason) => {
@@ -212,8 +212,8 @@ impl Asked {
         output.stderr("\n");
         match self.draft.as_ref().map(Draft::arguments)? {
             Ok(changed) => {
-                let edited = |arguments| Approval::Edited { arguments };
-                self.send(changed.map_or(Approval::Approved, edited), None);
+                let edited = changed.map_or(Approval::Approved, Approval::edited);
+                self.send(edited, None);
                 None
             }
             Err(reason) => {

@@ -230,7 +230,7 @@ impl Fold {
             RecordBody::ApprovalResolved { approval, .. } => match approval {
                 Approval::Approved => "the user said yes".to_owned(),
                 Approval::Denied { reason } => format!("the user said no: {reason}"),
-                Approval::Edited { arguments } => {
+                Approval::Edited { arguments, .. } => {
                     format!("the user said yes, with other arguments: {arguments}")
                 }
             },

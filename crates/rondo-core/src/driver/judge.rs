@@ -76,7 +76,7 @@ impl Judge {
         spec: Option<Arc<ToolSpec>>,
         answer: Approval,
     ) -> Approval {
-        let (Approval::Edited { arguments }, Some(spec)) = (&answer, spec) else {
+        let (Approval::Edited { arguments, .. }, Some(spec)) = (&answer, spec) else {
             return answer;
         };
         let edited = GateRequest {

@@ -57,7 +57,7 @@ pub(super) struct TurnFold {
     begun: Option<HashSet<CallId>>,
     /// Those that a person changed the arguments of, with the new ones.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
-    edits: HashMap<CallId, String>,
+    edits: HashMap<CallId, (String, Option<String>)>,
     /// Those that interceptors changed the arguments of: who did, and the new ones.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     rewrites: HashMap<CallId, (Vec<String>, String)>,
@@ -153,12 +153,17 @@ impl TurnFold {
             }
             RecordBody::ApprovalResolved {
                 call_id,
-                approval: Approval::Edited { arguments },
+                approval:
+                    Approval::Edited {
+                        arguments,
+                        left_out,
+                    },
             } => {
                 // What runs again after a crash does so as it was.
                 let has_begun = self.begun.as_ref().is_some_and(|it| it.contains(call_id));
                 if !has_begun {
-                    self.edits.insert(call_id.clone(), arguments.to_string());
+                    let edit = (arguments.to_string(), left_out.clone());
+                    self.edits.insert(call_id.clone(), edit);
                 }
             }
             RecordBody::Intercepted(Interception::Rewritten {
@@ -292,8 +297,8 @@ impl TurnFold {
             let (outcome, synthetic) = settled?;
             let id = call.id.clone();
             let mut result = self.result(call, &outcome, synthetic);
-            if let Some(arguments) = edits.get(&id) {
-                render::note_edit(&mut result.content, arguments);
+            if let Some((arguments, left_out)) = edits.get(&id) {
+                render::note_edit(&mut result.content, arguments, left_out.as_deref());
             } else if let Some((by, arguments)) = rewrites.get(&id) {
                 render::note_rewrite(&mut result.content, by, arguments);
             }

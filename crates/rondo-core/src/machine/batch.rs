@@ -40,6 +40,9 @@ pub(super) struct BatchCall {
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) edited: bool,
+    /// What that leaves out of what the call proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) left_out: Option<String>,
     /// The tool's own bound on the time of a call.
     #[serde(default)]
     pub(super) timeout: Option<std::time::Duration>,
@@ -232,8 +235,12 @@ impl TurnMachine {
                 call.state = done(ToolErrorCode::Denied, reason.clone());
                 (false, Some(reason), None)
             }
-            Approval::Edited { arguments } => {
+            Approval::Edited {
+                arguments,
+                left_out,
+            } => {
                 call.edit(cx.arguments, &arguments);
+                call.left_out = left_out;
                 (true, None, Some(arguments))
             }
         };
@@ -390,7 +397,7 @@ impl TurnMachine {
                 synthetic,
             );
             if call.edited {
-                render::note_edit(&mut result.content, &call.raw);
+                render::note_edit(&mut result.content, &call.raw, call.left_out.as_deref());
             } else if !call.rewritten_by.is_empty() {
                 render::note_rewrite(&mut result.content, &call.rewritten_by, &call.raw);
             }

@@ -190,6 +190,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         state,
         reported: false,
         edited: false,
+        left_out: None,
         timeout: None,
         runs_turns: false,
         rewritten_by: Vec::new(),

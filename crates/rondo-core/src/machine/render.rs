@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 /// The bound on one result in the transcript, in bytes, for tools that do not bound their own output.
 pub(super) const RESULT_BYTES_MAX: usize = 256 << 10;
+/// The bound on the words about what the user left out of a call, in bytes.
+const LEFT_OUT_BYTES_MAX: usize = 16 << 10;
 
 /// Renders an outcome as the one result of its call.
 pub(crate) fn result(
@@ -37,14 +39,17 @@ pub(crate) fn result(
     }
 }
 
-/// Tells the model that the user changed the arguments of its call. The message with the call still has the
-/// original ones.
-pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str) {
-    let arguments = bounded_text(arguments);
-    note(
-        content,
-        format!("the user changed the arguments to {arguments}"),
-    );
+/// Tells the model that the user changed the arguments of its call, or what they left out of it. The message with
+/// the call still has the original ones.
+pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str, left_out: Option<&str>) {
+    let told = match left_out {
+        Some(left_out) => shorten_text(left_out, LEFT_OUT_BYTES_MAX),
+        None => {
+            let arguments = bounded_text(arguments);
+            format!("the user changed the arguments to {arguments}")
+        }
+    };
+    note(content, told);
 }
 
 /// The same for what interceptors changed.

@@ -207,7 +207,7 @@ impl Asker {
         let validator = validator.map_err(|err| NotAnswered::Schema(err.to_string()))?;
         let prompt = prompt.into();
         match self.answer(CallQuestion::Input { prompt, schema }).await? {
-            AnswerValue::Value { value } => match validator.check(&value) {
+            AnswerValue::Value { value, .. } => match validator.check(&value) {
                 Ok(()) => Ok(value),
                 Err(violations) => Err(NotAnswered::DoesNotFit(
                     violations

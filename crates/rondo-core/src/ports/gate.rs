@@ -220,6 +220,10 @@ pub enum Approval {
     Edited {
         /// All arguments, as the tool takes them.
         arguments: Value,
+        /// What they leave out of what the call proposed, in words for the model, which reads these in place of
+        /// the arguments. `None` where the arguments are the user's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_out: Option<String>,
     },
 }
 
@@ -227,6 +231,15 @@ pub enum Approval {
 const NOT_EDITABLE: &str = "a call that was cut off runs again as it was, or not at all";
 
 impl Approval {
+    /// Returns an approval with the user's own arguments.
+    #[must_use]
+    pub fn edited(arguments: Value) -> Self {
+        Self::Edited {
+            arguments,
+            left_out: None,
+        }
+    }
+
     /// Returns what an answer says about a call: a value is the arguments to run it with.
     #[must_use]
     pub fn of_answer(answer: &AnswerValue) -> Self {
@@ -235,8 +248,9 @@ impl Approval {
             AnswerValue::Deny { reason } => Self::Denied {
                 reason: reason.clone(),
             },
-            AnswerValue::Value { value } => Self::Edited {
+            AnswerValue::Value { value, left_out } => Self::Edited {
                 arguments: value.clone(),
+                left_out: left_out.clone(),
             },
         }
     }

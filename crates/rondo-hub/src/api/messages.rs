@@ -88,7 +88,7 @@ impl From<AnswerValue> for GivenAnswer {
         match value {
             AnswerValue::Approve => Self::Approve,
             AnswerValue::Deny { reason } => Self::Deny { reason },
-            AnswerValue::Value { value } => Self::Value { value },
+            AnswerValue::Value { value, .. } => Self::Value { value },
         }
     }
 }
@@ -98,7 +98,7 @@ impl From<GivenAnswer> for AnswerValue {
         match value {
             GivenAnswer::Approve => Self::Approve,
             GivenAnswer::Deny { reason } => Self::Deny { reason },
-            GivenAnswer::Value { value } => Self::Value { value },
+            GivenAnswer::Value { value } => Self::value(value),
         }
     }
 }

@@ -493,7 +493,10 @@ fn given(request: &ApprovalRequest, approval: Approval) -> Answer {
         value: match approval {
             Approval::Approved => AnswerValue::Approve,
             Approval::Denied { reason } => AnswerValue::Deny { reason },
-            Approval::Edited { arguments } => AnswerValue::Value { value: arguments },
+            Approval::Edited {
+                arguments: value,
+                left_out,
+            } => AnswerValue::Value { value, left_out },
         },
         remember: None,
     }
@@ -536,9 +539,7 @@ impl Approver for ByArguments {
             "deny" => Approval::Denied {
                 reason: "not today".to_owned(),
             },
-            "edit" => Approval::Edited {
-                arguments: json!({ "n": 70, "gate": "ask" }),
-            },
+            "edit" => Approval::edited(json!({ "n": 70, "gate": "ask" })),
             "hang" => {
                 self.0.hang().await;
                 Approval::Approved

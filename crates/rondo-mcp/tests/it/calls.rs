@@ -113,9 +113,7 @@ fn person(value: Value) -> (Asker, Arc<Mutex<Vec<CallQuestion>>>) {
     let heard = Arc::clone(&asked);
     let asker = Asker::new(move |question| {
         heard.lock().unwrap().push(question);
-        let answer: Result<AnswerValue, NotAnswered> = Ok(AnswerValue::Value {
-            value: value.clone(),
-        });
+        let answer: Result<AnswerValue, NotAnswered> = Ok(AnswerValue::value(value.clone()));
         Box::pin(std::future::ready(answer))
     });
     (asker, asked)

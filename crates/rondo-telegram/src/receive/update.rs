@@ -231,7 +231,7 @@ pub(crate) fn encoded(choice: &Choice) -> Option<String> {
             let reason = reason.get(..reason.floor_char_boundary(room))?;
             format!("n{token}{reason}")
         }
-        AnswerValue::Value { value } => format!("v{token}{value}"),
+        AnswerValue::Value { value, .. } => format!("v{token}{value}"),
     };
     (is_token(token) && data.len() <= DATA_BYTES_MAX).then_some(data)
 }
@@ -246,9 +246,7 @@ pub(super) fn decoded(data: &str) -> Option<(String, AnswerValue)> {
         "n" => AnswerValue::Deny {
             reason: rest.to_owned(),
         },
-        "v" => AnswerValue::Value {
-            value: serde_json::from_str(rest).ok()?,
-        },
+        "v" => AnswerValue::value(serde_json::from_str(rest).ok()?),
         _ => return None,
     };
     Some((token.to_owned(), value))

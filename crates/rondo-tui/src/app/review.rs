@@ -246,7 +246,7 @@ impl App {
             "Enter" if is_value => match serde_json::from_str::<Value>(editor.text()) {
                 Ok(value) if takes_any || value.is_object() => {
                     review.step = Step::Choose;
-                    return review.answer(AnswerValue::Value { value }, None, actor);
+                    return review.answer(AnswerValue::value(value), None, actor);
                 }
                 Ok(_) => self.flash("arguments are a JSON object"),
                 Err(err) => self.flash(format!("that is no JSON: {err}")),

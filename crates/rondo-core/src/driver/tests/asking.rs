@@ -76,8 +76,8 @@ impl Approver for Answers {
     async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
         self.0.lock().unwrap().push(request.clone());
         match request.question.prompt() {
-            "number?" => AnswerValue::Value { value: json!(7) },
-            "word?" => AnswerValue::Value { value: json!("x") },
+            "number?" => AnswerValue::value(json!(7)),
+            "word?" => AnswerValue::value(json!("x")),
             "yes?" => AnswerValue::Approve,
             "never?" => std::future::pending().await,
             "panic?" => panic!("the screen is gone"),

@@ -273,9 +273,7 @@ async fn the_answer_about_a_cut_off_call_is_recorded_and_carried_out() {
     let denied = Approval::Denied {
         reason: "leave it".into(),
     };
-    let edited = Approval::Edited {
-        arguments: serde_json::json!({}),
-    };
+    let edited = Approval::edited(serde_json::json!({}));
     for (approval, approved) in [(Approval::Approved, true), (denied, false), (edited, false)] {
         let records = cut_off(Recovery::Confirm).await;
         let mut bench = bench(Recovery::Confirm);

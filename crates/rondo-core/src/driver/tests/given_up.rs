@@ -21,9 +21,7 @@ impl Approver for ChangesTheOthers {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let approval = match request.arguments["n"].as_u64() {
             Some(1) => Approval::Approved,
-            _ => Approval::Edited {
-                arguments: json!({"n": 9}),
-            },
+            _ => Approval::edited(json!({"n": 9})),
         };
         approval.into()
     }

@@ -407,7 +407,7 @@ struct Edits(Value);
 impl Approver for Edits {
     async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
         let arguments = self.0.clone();
-        Approval::Edited { arguments }.into()
+        Approval::edited(arguments).into()
     }
 }
 

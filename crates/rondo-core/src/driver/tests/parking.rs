@@ -144,9 +144,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_turn_goes_on_with_what_was_answered() {
-    let edited = AnswerValue::Value {
-        value: json!({"n": 2}),
-    };
+    let edited = AnswerValue::value(json!({"n": 2}));
     let denied = AnswerValue::Deny {
         reason: "leave it".to_owned(),
     };

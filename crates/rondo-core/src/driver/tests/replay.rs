@@ -140,9 +140,7 @@ struct Rewrites(&'static str);
 impl Approver for Rewrites {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         assert!(request.can_edit);
-        let edited = Approval::Edited {
-            arguments: json!({ self.0: true }),
-        };
+        let edited = Approval::edited(json!({ self.0: true }));
         edited.into()
     }
 }

@@ -193,9 +193,7 @@ fn arguments_that_a_person_changed_are_run_and_told_to_the_model() {
         sim.gate = Box::new(|_| Verdict::Ask {
             prompt: "really?".into(),
         });
-        sim.approve = Box::new(|_| Approval::Edited {
-            arguments: json!({"n": 2, "changed": true}),
-        });
+        sim.approve = Box::new(|_| Approval::edited(json!({"n": 2, "changed": true})));
         let ran = sim.run();
         assert_eq!(ran.runs[0][0].arguments["n"], 2);
         let result = results(&ran)[0].clone();
@@ -216,14 +214,33 @@ fn arguments_that_a_person_changed_are_run_and_told_to_the_model() {
 }
 
 #[test]
+fn what_a_person_left_out_of_a_call_is_told_to_the_model_in_place_of_the_arguments() {
+    let mut sim = Sim::new(
+        "default",
+        vec![calls(&[("act", r#"{"n":1}"#)]), text("done")],
+    );
+    sim.gate = Box::new(|_| Verdict::Ask {
+        prompt: "really?".into(),
+    });
+    sim.approve = Box::new(|_| Approval::Edited {
+        arguments: json!({"n": 2}),
+        left_out: Some("the user left out the third line".to_owned()),
+    });
+    let ran = sim.run();
+    assert_eq!(ran.runs[0][0].arguments["n"], 2);
+    let ToolContent::Json(told) = &results(&ran)[0].content else {
+        panic!("the result is no object")
+    };
+    assert_eq!(told["note"], "the user left out the third line");
+}
+
+#[test]
 fn arguments_that_do_not_fit_once_a_person_changed_them_run_nothing() {
     let mut sim = Sim::new("default", vec![calls(&[("act", "{}")]), text("done")]);
     sim.gate = Box::new(|_| Verdict::Ask {
         prompt: "really?".into(),
     });
-    sim.approve = Box::new(|_| Approval::Edited {
-        arguments: json!("no object"),
-    });
+    sim.approve = Box::new(|_| Approval::edited(json!("no object")));
     let ran = sim.run();
     assert_eq!(codes(&ran), [Some(ToolErrorCode::InvalidArgs)]);
     assert!(ran.runs.is_empty());

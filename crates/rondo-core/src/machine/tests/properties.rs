@@ -344,9 +344,7 @@ impl<'a> Play<'a> {
                     1 => Approval::Denied {
                         reason: "no".into(),
                     },
-                    _ => Approval::Edited {
-                        arguments: serde_json::json!({"edited": self.fed}),
-                    },
+                    _ => Approval::edited(serde_json::json!({"edited": self.fed})),
                 };
                 self.inputs.push_back(Input::Approval {
                     call_id: call.call_id,

@@ -186,9 +186,7 @@ fn a_button_carries_its_answer() {
         AnswerValue::Approve,
         deny(""),
         deny("not now"),
-        AnswerValue::Value {
-            value: json!({ "a": 1 }),
-        },
+        AnswerValue::value(json!({ "a": 1 })),
     ] {
         let data = encoded(&choice(value.clone())).unwrap();
         assert!(data.len() <= DATA_BYTES_MAX);
@@ -196,9 +194,7 @@ fn a_button_carries_its_answer() {
     }
     let long = encoded(&choice(deny(&"é".repeat(50)))).unwrap();
     assert!((DATA_BYTES_MAX - 1..=DATA_BYTES_MAX).contains(&long.len()));
-    let value = AnswerValue::Value {
-        value: json!("x".repeat(50)),
-    };
+    let value = AnswerValue::value(json!("x".repeat(50)));
     assert_eq!(encoded(&choice(value)), None);
 }
 
