@@ -22,6 +22,7 @@ use rondo_policy::{Variables, Workdir};
 use rondo_python::{CellEnd, SessionError};
 use rondo_types::{Part, SessionId};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -96,6 +97,8 @@ impl Presence {
 pub struct KeptShell {
     /// The shell.
     pub shell: Shell,
+    /// Where it is; none where the host started it by itself.
+    workdir: Option<Workdir>,
     state_dir: Option<PathBuf>,
     /// Keys that were typed into it, or that it exports.
     secrets: Mutex<Secrets>,
@@ -119,9 +122,11 @@ impl KeptShell {
         let state_dir = settings.paths.state.join(name);
         private_dir(&state_dir)?;
         let supervisor = SupervisorCommand::CurrentExe;
+        let place = workdir.clone();
         let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
         Ok(Self {
             shell: Shell::start(settings),
+            workdir: Some(place),
             state_dir: Some(state_dir),
             secrets: Mutex::default(),
             watcher: Mutex::default(),
@@ -133,6 +138,7 @@ impl KeptShell {
     pub fn new(shell: Shell) -> Self {
         Self {
             shell,
+            workdir: None,
             state_dir: None,
             secrets: Mutex::default(),
             watcher: Mutex::default(),
@@ -143,6 +149,12 @@ impl KeptShell {
     #[must_use]
     pub fn secrets(&self) -> Secrets {
         self.hidden().clone()
+    }
+
+    /// Returns the directory that it is in, and its environment, for those that it is shared with.
+    #[must_use]
+    pub fn workdir(&self) -> Option<&Workdir> {
+        self.workdir.as_ref()
     }
 
     /// Keeps the keys in a command out of everything from now on, and returns the command without them.
@@ -161,13 +173,20 @@ impl KeptShell {
         self.hide(keys.map(|(_, value)| value.to_owned()));
     }
 
-    fn hide(&self, keys: impl IntoIterator<Item = String>) {
+    /// Keeps keys out of everything from now on.
+    pub fn hide(&self, keys: impl IntoIterator<Item = String>) {
         let mut hidden = self.hidden();
         *hidden = hidden.with(keys);
     }
 
     fn hidden(&self) -> MutexGuard<'_, Secrets> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for KeptShell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeptShell")
     }
 }
 

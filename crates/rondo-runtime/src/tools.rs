@@ -148,10 +148,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         true => skills::places(settings),
         false => Vec::new(),
     };
-    let mut workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
-    if confined::mode(settings)?.is_some() {
-        workspace = workspace.without_links();
-    }
+    let workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
@@ -269,6 +266,14 @@ fn chosen(
     (tools, missing)
 }
 
+/// Returns the directories in which calls of a session may write files.
+///
+/// # Errors
+/// When one of them cannot be opened.
+pub(crate) fn writable(settings: &Settings) -> Result<Workspace> {
+    workspace(settings, None, &[])
+}
+
 fn workspace(
     settings: &Settings,
     spill_dir: Option<&Path>,
@@ -289,7 +294,10 @@ fn workspace(
     for place in skills.iter().take(SKILL_DIRECTORIES_MAX) {
         workspace = workspace.with_read_only_dir(place.path()).map_err(failed)?;
     }
-    Ok(workspace)
+    Ok(match confined::mode(settings)? {
+        Some(_) => workspace.without_links(),
+        None => workspace,
+    })
 }
 
 fn exec_options(

@@ -122,6 +122,33 @@ impl FileChange {
     }
 }
 
+/// The file that a call of `write_file` would replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The target of the path's links; `None` if it has none.
+    pub leads_to: Option<String>,
+    /// What it is.
+    pub before: FileBefore,
+    /// Its text, where it is one; empty where there is no file.
+    pub text: Option<String>,
+}
+
+impl Replaced {
+    pub(crate) fn new(leads_to: Option<String>, before: Old) -> Self {
+        let (before, text) = match before {
+            Old::Absent => (FileBefore::Absent, Some(String::new())),
+            Old::Text(text) => (FileBefore::Text, Some(text)),
+            Old::Other { bytes, .. } => (FileBefore::Other { bytes }, None),
+            Old::Unreadable => (FileBefore::Unreadable, None),
+        };
+        Self {
+            leads_to,
+            before,
+            text,
+        }
+    }
+}
+
 /// What stood at a path, read within the bounds.
 pub(crate) enum Old {
     Absent,
@@ -154,6 +181,16 @@ pub fn preview(
         Ok(seen) => seen.map_err(|failure| failure.to_string()),
         Err(err) => Err(err.to_string()),
     })
+}
+
+/// Returns the file that a call of `write_file` would replace as it is now, read as the call does. Changes nothing. It
+/// blocks.
+///
+/// # Errors
+/// The error with which the call would fail.
+pub fn replaced(workspace: &Workspace, arguments: &Value) -> Result<Replaced, String> {
+    let args = write::Args::deserialize(arguments).map_err(|err| err.to_string())?;
+    write::replaced(&args, workspace).map_err(|failure| failure.to_string())
 }
 
 /// A log of the changes that calls made to files. Cheap to clone; clones share the log.

@@ -45,7 +45,9 @@ mod walk;
 mod workspace;
 mod write;
 
-pub use change::{ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, preview};
+pub use change::{
+    ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, Replaced, preview, replaced,
+};
 pub use documents::{DocumentReader, DocumentText};
 pub use edit::EditFile;
 pub use instruction_files::{

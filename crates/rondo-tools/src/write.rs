@@ -1,7 +1,7 @@
 //! The tool `write_file`.
 
 use crate::blocking::{self, Call};
-use crate::change::{ChangeLog, FileChange, Old};
+use crate::change::{ChangeLog, FileChange, Old, Replaced};
 use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
@@ -138,17 +138,31 @@ fn state_before(target: &Target) -> FileState {
 
 /// Looks at what a call would do.
 pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
-    let place = workspace.locate(&args.path, Access::Write)?;
-    let before = match args.create_parents.unwrap_or(true) {
-        true => Target::find(&place)?.map_or(Old::Absent, |target| old(&target)),
-        false => old(&Target::open(&place, false)?),
-    };
+    let (place, before) = found(args, workspace)?;
     Ok(FileChange::new(
         place.shown(),
         leads_to(&place),
         before,
         &args.content,
     ))
+}
+
+/// Looks at the file that a call would replace.
+pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
+    let (place, before) = found(args, workspace)?;
+    Ok(Replaced::new(leads_to(&place), before))
+}
+
+fn found<'a>(
+    args: &'a Args,
+    workspace: &'a Workspace,
+) -> Result<(WorkspacePath<'a>, Old), Failure> {
+    let place = workspace.locate(&args.path, Access::Write)?;
+    let before = match args.create_parents.unwrap_or(true) {
+        true => Target::find(&place)?.map_or(Old::Absent, |target| old(&target)),
+        false => old(&Target::open(&place, false)?),
+    };
+    Ok((place, before))
 }
 
 /// Reads what a write replaces. What cannot be read is replaced all the same.

@@ -1,12 +1,11 @@
 //! How a running turn is cancelled and steered from outside.
 
-use crate::machine::Input;
+use crate::machine::{Action, Arguments, Input, TurnMachine};
 use crate::ports::{MailId, ProcessEnd};
-use rondo_types::{Message, Outcome};
+use rondo_types::{Message, Outcome, TimeMs};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Steering messages that may wait for the turn to take them.
@@ -26,7 +25,7 @@ pub fn control() -> (TurnHandle, TurnControl) {
         TurnControl {
             cancel: Some(cancel),
             steering,
-            taken: VecDeque::new(),
+            said: VecDeque::new(),
             end_note: None,
         },
     )
@@ -37,12 +36,13 @@ pub fn control() -> (TurnHandle, TurnControl) {
 #[derive(Debug, Default)]
 struct Steering {
     queue: Mutex<SteeringQueue>,
-    came: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SteeringQueue {
     messages: VecDeque<(Message, Option<MailId>)>,
+    /// Rows that were taken back, until the caller was told of it.
+    taken_back: Vec<MailId>,
     /// Whether the turn is over.
     is_closed: bool,
 }
@@ -50,17 +50,6 @@ struct SteeringQueue {
 impl Steering {
     fn queue(&self) -> MutexGuard<'_, SteeringQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// # Cancel safety
-    /// Cancel safe: a message is taken only when it is returned.
-    async fn next(&self) -> (Message, Option<MailId>) {
-        loop {
-            if let Some(next) = self.queue().messages.pop_front() {
-                return next;
-            }
-            self.came.notified().await;
-        }
     }
 }
 
@@ -96,10 +85,29 @@ impl TurnHandle {
         let takes = !queue.is_closed && queue.messages.len() < STEERING_QUEUE;
         if takes {
             queue.messages.push_back((message, mail));
-            drop(queue);
-            self.steering.came.notify_one();
         }
         takes
+    }
+
+    /// Takes back what a row of the mailbox says, and returns whether the turn did not say it yet and never will.
+    #[must_use]
+    pub fn take_back(&self, mail: MailId) -> bool {
+        let mut queue = self.steering.queue();
+        let at = queue.messages.iter().position(|it| it.1 == Some(mail));
+        let Some(at) = at else {
+            return false;
+        };
+        queue.messages.remove(at);
+        queue.taken_back.push(mail);
+        true
+    }
+
+    /// Returns whether a row was taken back, and forgets that.
+    #[must_use]
+    pub fn was_taken_back(&self, mail: MailId) -> bool {
+        let mut queue = self.steering.queue();
+        let at = queue.taken_back.iter().position(|it| *it == mail);
+        at.map(|at| queue.taken_back.swap_remove(at)).is_some()
     }
 }
 
@@ -107,8 +115,8 @@ impl TurnHandle {
 pub struct TurnControl {
     cancel: Option<CancellationToken>,
     steering: Arc<Steering>,
-    /// What the turn has taken and not yet said, which it does in order.
-    taken: VecDeque<(Message, Option<MailId>)>,
+    /// What enters the transcript by the machine's latest input, in order.
+    said: VecDeque<(Message, Option<MailId>)>,
     end_note: Option<EndNote>,
 }
 
@@ -159,36 +167,52 @@ impl TurnControl {
             .collect()
     }
 
-    /// Returns the steering message that is said next, and its row.
-    pub(super) fn next_said(&mut self) -> Option<(Message, Option<MailId>)> {
-        self.taken.pop_front()
+    /// Gives the machine an input, and before it what the user said meanwhile. What it does not say at once waits on,
+    /// so that it can be taken back until it is said.
+    pub(super) fn handle(
+        &mut self,
+        machine: &mut TurnMachine,
+        at: TimeMs,
+        input: Input,
+        arguments: &dyn Arguments,
+    ) -> Vec<Action> {
+        let mut queue = self.steering.queue();
+        if queue.messages.is_empty() || machine.is_done() {
+            return machine.handle(at, input, arguments);
+        }
+        let mut given = VecDeque::new();
+        while machine.takes_steering()
+            && let Some((message, mail)) = queue.messages.pop_front()
+        {
+            let steer = Input::Steer {
+                message: message.clone(),
+            };
+            machine.handle(at, steer, arguments);
+            given.push_back((message, mail));
+        }
+        let actions = machine.handle(at, input, arguments);
+        for message in machine.release_steering().into_iter().rev() {
+            let mail = given.pop_back().and_then(|it| it.1);
+            queue.messages.push_front((message, mail));
+        }
+        self.said.extend(given);
+        actions
     }
 
-    /// Waits for a request to stop the turn, or to steer it where the turn takes steering; for ever, once
-    /// neither can happen.
-    pub(super) async fn next(&mut self, takes_steering: bool) -> Input {
-        let cancelled = async {
-            match &self.cancel {
-                Some(token) => token.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        let steered = async {
-            match takes_steering {
-                true => self.steering.next().await,
-                false => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = cancelled => {
-                self.cancel = None;
-                Input::Cancel
-            }
-            (message, mail) = steered => {
-                self.taken.push_back((message.clone(), mail));
-                Input::Steer { message }
-            }
+    /// Returns the steering message that is said next, and its row.
+    pub(super) fn next_said(&mut self) -> Option<(Message, Option<MailId>)> {
+        self.said.pop_front()
+    }
+
+    /// Waits for a request to stop the turn; for ever, once it came.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn cancelled(&mut self) {
+        match &self.cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
         }
+        self.cancel = None;
     }
 }

@@ -345,7 +345,8 @@ impl Driver {
             self.note_outside_text(call_id, outcome);
         }
         let is_end = matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. });
-        let actions = self.machine.handle(self.at, input, &self.catalog);
+        let (machine, catalog) = (&mut self.machine, &self.catalog);
+        let actions = self.control.handle(machine, self.at, input, catalog);
         if is_end {
             self.settle_request();
         }
@@ -579,7 +580,6 @@ impl Driver {
             return TaskEnd::Input(input);
         }
         let wait = self.wait.map(|until| self.clock.instant(until));
-        let takes_steering = self.machine.takes_steering();
         let Self {
             control,
             model,
@@ -591,7 +591,7 @@ impl Driver {
         } = self;
         let (end, is_model, is_wait) = tokio::select! {
             biased;
-            input = control.next(takes_steering) => (TaskEnd::Input(input), false, false),
+            () = control.cancelled() => (TaskEnd::Input(Input::Cancel), false, false),
             input = model_work::next(model.as_mut(), alarm, events, clock) => (TaskEnd::Input(input), true, false),
             Some(ended) = tasks.join_next() => {
                 (ended.unwrap_or_else(|_| TaskEnd::Input(lost_task())), false, false)

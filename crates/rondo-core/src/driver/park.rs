@@ -63,8 +63,7 @@ impl Driver {
             self.deny_questions("the question could not be recorded");
             return Box::pin(self.run()).await;
         }
-        let mut undelivered_steering = self.machine.pending_steering().to_vec();
-        undelivered_steering.extend(self.control.undelivered());
+        let undelivered_steering = self.control.undelivered();
         tracing::info!(
             session = %self.setup.session,
             questions = questions.len(),

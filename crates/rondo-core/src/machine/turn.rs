@@ -533,6 +533,12 @@ impl TurnMachine {
         &self.steering
     }
 
+    /// Takes back the steering messages that were not taken into the transcript yet.
+    #[must_use]
+    pub fn release_steering(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.steering)
+    }
+
     /// Returns whether one more steering message would be kept.
     #[must_use]
     pub fn takes_steering(&self) -> bool {

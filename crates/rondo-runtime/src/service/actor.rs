@@ -2,10 +2,11 @@
 
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
-use super::entry::Entry;
+use super::entry::{Entry, Steers};
 use super::host::{AskedTurn, HostTurn};
 use super::known::KnownRow;
 use super::running::{Connected, RunProgress, Running, Step};
+use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -13,24 +14,20 @@ use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python;
 use crate::secrets;
-use crate::session::{FoundSession, Session};
-use crate::sessions;
-use crate::settings::Settings;
+use crate::session::Session;
 use crate::tools::standard_gate;
 use crate::turn::{TurnHost, TurnStart};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
+use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, Seq};
 use rondo_core::session::{
-    Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, Standing,
-    TicketId,
+    Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };
 use rondo_core::{EventSender, Journal as _, TurnEnd};
-use rondo_journal::StoreError;
 use rondo_policy::GateOptions;
 use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 pub(super) struct Actor {
@@ -42,7 +39,9 @@ pub(super) struct Actor {
     /// The rows of the mailbox that the machine knows, by their keys.
     known: HashMap<String, KnownRow>,
     /// Messages that were handed to the turn that runs, in order.
-    handed: VecDeque<TicketId>,
+    handed: VecDeque<(TicketId, MailId)>,
+    /// The latest record before the turn that runs.
+    before: Seq,
     /// Inputs that the machine takes next.
     pub(super) inputs: VecDeque<Input>,
     /// How often it was tried to take the session.
@@ -66,6 +65,7 @@ impl Actor {
             running: None,
             known: HashMap::new(),
             handed: VecDeque::new(),
+            before: Seq::default(),
             inputs: VecDeque::new(),
             takes: 0,
             cells: VecDeque::new(),
@@ -159,7 +159,7 @@ impl Actor {
         let begun = Arc::clone(&self.entry);
         for key in gone {
             let known = self.known.remove(&key);
-            let has_begun = begun.begun.lock().await.remove(&key);
+            let has_begun = begun.begun.lock().await.remove(&key).is_some();
             self.entry.attached().forget(&key);
             if known.is_some_and(|it| it.is_message()) && !has_begun {
                 let ticket = TicketId(key);
@@ -176,7 +176,7 @@ impl Actor {
         if is_known && !is_edited {
             return;
         }
-        if is_edited && self.entry.begun.lock().await.contains(&row.key) {
+        if is_edited && self.entry.begun.lock().await.contains_key(&row.key) {
             return;
         }
         self.note(&row);
@@ -314,7 +314,7 @@ impl Actor {
             self.known.remove(&key);
             return self.inputs.push_back(Input::TurnEnded { run });
         };
-        begun.insert(key.clone());
+        begun.insert(key.clone(), None);
         drop(begun);
         let planned = match &self.session {
             Some(session) if delivery == Delivery::Compact => {
@@ -511,6 +511,7 @@ impl Actor {
         let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);
         let beginning = Place::beginning(number.0, number.1, TimeMs(0));
+        self.before = conversation.journal.at();
         self.entry.ring().begin(beginning);
         Ok((turn, RunProgress::new(number, asked)))
     }
@@ -525,7 +526,7 @@ impl Actor {
             self.entry.tell(place, UpdateBody::Asked { turn, message });
         }
         if matches!(event.body, EventBody::Steered { .. })
-            && let Some(ticket) = self.handed.pop_front()
+            && let Some(ticket) = self.next_handed()
         {
             self.inputs.push_back(Input::Steered { run, ticket });
         }
@@ -533,17 +534,32 @@ impl Actor {
         self.entry.tell(place, UpdateBody::Turn { event });
     }
 
+    /// Returns the message that the turn said next of those that it was handed.
+    fn next_handed(&mut self) -> Option<TicketId> {
+        let turn = self.running.as_ref().and_then(Running::handle)?.clone();
+        while let Some((ticket, mail)) = self.handed.pop_front() {
+            if !turn.was_taken_back(mail) {
+                return Some(ticket);
+            }
+        }
+        None
+    }
+
     async fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
         let running = self.running.take();
         let turn = running.as_ref().and_then(Running::id).cloned();
         let mut begun = self.entry.begun.lock().await;
-        for ticket in self.handed.drain(..) {
+        for (ticket, _) in self.handed.drain(..) {
             begun.remove(&ticket.0);
         }
         drop(begun);
         // A loss that the turn was told of is no news to a cell.
         if let Some(lent) = self.entry.python() {
             lent.sync();
+            let conversation = self.session.as_ref().and_then(Session::conversation);
+            if let Some(last) = conversation.map(|it| it.journal.at()) {
+                lent.ran(&self.entry.id, Seq(self.before.0 + 1), last);
+            }
         }
         match end {
             Ok(TurnEnd::Done(outcome)) if self.is_end_unrecorded() => {
@@ -585,11 +601,15 @@ impl Actor {
             return;
         };
         let said = message.message.clone();
-        // From here on it cannot be changed, until the turn is over and has not taken it.
+        // From here on it cannot be changed, until it is taken back or the turn is over and has not said it.
         let mut begun = self.entry.begun.lock().await;
         if handle.steer_from(row.id, said) {
-            begun.insert(key.clone());
-            self.handed.push_back(message.ticket.clone());
+            let steers = Steers {
+                turn: handle.clone(),
+                mail: row.id,
+            };
+            begun.insert(key.clone(), Some(steers));
+            self.handed.push_back((message.ticket.clone(), row.id));
         }
     }
 
@@ -702,79 +722,6 @@ async fn next(running: &mut Option<Running>) -> Step {
 
 fn let_go() -> SetupError {
     SetupError::new(SetupErrorKind::Other, "the session was let go of")
-}
-
-/// Returns how many processes worked on a turn, by its records.
-fn runs_of(records: &[rondo_core::ports::Record]) -> u32 {
-    let began = |it: &&rondo_core::ports::Record| {
-        matches!(
-            it.body,
-            RecordBody::TurnStarted { .. } | RecordBody::Resumed { .. }
-        )
-    };
-    u32::try_from(records.iter().filter(began).count()).unwrap_or(u32::MAX)
-}
-
-fn standing(session: &Session) -> Standing {
-    let cut_off = session.conversation().and_then(|it| it.cut_off.clone());
-    match cut_off {
-        None => Standing::Idle,
-        Some(cut_off) if cut_off.questions.is_empty() => Standing::CutOff {
-            turn: cut_off.turn(),
-        },
-        Some(cut_off) => Standing::Parked {
-            turn: cut_off.turn(),
-            questions: cut_off.questions.clone(),
-        },
-    }
-}
-
-/// Has the settings say whether the session is kept.
-///
-/// # Errors
-/// When they say that nothing is kept, and the session is.
-fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
-    let is_in_memory = entry.store().is_in_memory();
-    if settings.values.ephemeral == Some(true) && !is_in_memory {
-        let message =
-            "the settings of its directory keep nothing (`ephemeral`), and the session is kept";
-        let hint =
-            "take the setting `ephemeral` away, or have the host begin the session in memory";
-        return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
-    }
-    settings.values.ephemeral = Some(is_in_memory);
-    Ok(())
-}
-
-/// Takes a session, be it there or not.
-fn take(entry: &Entry) -> Result<Session> {
-    let (runtime, store) = (&entry.service.runtime, entry.store());
-    let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
-    let model = named.clone();
-    drop(named);
-    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-    let chosen = chosen.clone();
-    match store.session(&entry.id) {
-        Ok(info) => {
-            let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
-            chosen.over(&mut found.settings.values);
-            keeps(entry, &mut found.settings)?;
-            match model {
-                Some(model) => found.settings.values.model = Some(model),
-                None => found.keep_model()?,
-            }
-            found.open(String::new())
-        }
-        Err(StoreError::Unknown { .. }) => {
-            let mut settings = runtime.settings(entry.options.directory.clone())?;
-            chosen.over(&mut settings.values);
-            settings.values.model = model.or(settings.values.model);
-            keeps(entry, &mut settings)?;
-            let (id, store) = (entry.id.clone(), store.clone());
-            Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))
-        }
-        Err(error) => Err(sessions::failed(error)),
-    }
 }
 
 #[cfg(test)]

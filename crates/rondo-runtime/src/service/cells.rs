@@ -4,25 +4,21 @@
 use super::actor::Actor;
 use super::entry::Entry;
 use super::handle::SessionHandle;
-use super::python_terminal::PythonTerminal;
+use super::lent::LentPython;
 use super::update::UpdateBody;
-use crate::cells::{CODE_BYTES_MAX, KeptShell, Presence, cell_finished, shell_part};
+use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_part};
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::python;
 use crate::sanitize::{Keep, Sanitizer};
 use crate::secrets::{self, KeyNames};
-use crate::settings::Settings;
 use futures_util::future::BoxFuture;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{CellEnding, RecordBody, Seq};
 use rondo_core::redact::{Redactor, Secrets};
 use rondo_core::session::Input;
 use rondo_exec::shell::{CommandEnd, ShellEvent};
-use rondo_python::{LiveOutput, Session as PythonSession, SessionError, Until};
-use rondo_types::{SessionId, TimeMs};
+use rondo_python::{LiveOutput, Until};
+use rondo_types::TimeMs;
 use serde::Serialize;
-use std::collections::HashMap;
-use std::fmt;
 use std::future::pending;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,113 +111,6 @@ impl CellEvent {
                 CellEnd::Python { stdout, stderr, .. } => stdout.len() + stderr.len(),
             },
         }
-    }
-}
-
-/// A live Python session that a host lends to sessions, one at a time.
-pub struct LentPython {
-    python: Arc<PythonSession>,
-    presence: Mutex<Presence>,
-    terminal: Option<Arc<PythonTerminal>>,
-}
-
-impl fmt::Debug for LentPython {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LentPython")
-    }
-}
-
-impl LentPython {
-    /// Takes a live session.
-    #[must_use]
-    pub fn new(python: Arc<PythonSession>) -> Self {
-        Self {
-            python,
-            presence: Mutex::default(),
-            terminal: None,
-        }
-    }
-
-    /// A live session in the directory of these settings, whose interpreter is started by its first cell.
-    #[must_use]
-    pub fn of(settings: &Settings) -> Self {
-        let settings = python::session_settings(settings, &[], &settings.directory);
-        Self::new(Arc::new(PythonSession::new(settings)))
-    }
-
-    /// The same, with cells that read what is typed at a terminal.
-    #[must_use]
-    pub fn at_terminal(settings: &Settings, terminal: Arc<PythonTerminal>) -> Self {
-        let mut settings = python::session_settings(settings, &[], &settings.directory);
-        settings.has_terminal = true;
-        Self {
-            terminal: Some(terminal),
-            ..Self::new(Arc::new(PythonSession::new(settings)))
-        }
-    }
-
-    /// Runs a cell, at the terminal where there is one.
-    async fn run(
-        &self,
-        code: &str,
-        output: LiveOutput,
-        until: Until,
-    ) -> std::result::Result<rondo_python::CellEnd, SessionError> {
-        let Some(terminal) = &self.terminal else {
-            return self.python.run_cell(code, output, until).await;
-        };
-        let (terminal, _taken) = terminal.of_cell();
-        let cell = self
-            .python
-            .run_cell_at_terminal(code, output, until, terminal);
-        cell.await
-    }
-
-    /// Returns the live session.
-    #[must_use]
-    pub fn session(&self) -> &Arc<PythonSession> {
-        &self.python
-    }
-
-    /// Returns whether an interpreter was lost since the last time.
-    pub(super) fn sync(&self) -> bool {
-        let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        presence.sync(self.python.interpreters_started())
-    }
-}
-
-/// What is lent to each session.
-#[derive(Default)]
-pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
-
-#[derive(Default)]
-struct Lent {
-    python: Option<Arc<LentPython>>,
-    shell: Option<Arc<KeptShell>>,
-}
-
-impl Loans {
-    /// Changes what is lent to a session. What is lent to none of it any more is forgotten.
-    fn change<T>(
-        &self,
-        session: &SessionId,
-        change: impl FnOnce(&mut HashMap<SessionId, Lent>) -> T,
-    ) -> T {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(session.clone()).or_default();
-        let changed = change(&mut all);
-        all.retain(|_, lent| lent.python.is_some() || lent.shell.is_some());
-        changed
-    }
-
-    fn python(&self, session: &SessionId) -> Option<Arc<LentPython>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(session)?.python.clone()
-    }
-
-    fn shell(&self, session: &SessionId) -> Option<Arc<KeptShell>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(session)?.shell.clone()
     }
 }
 
@@ -338,46 +227,6 @@ impl SessionHandle {
         };
         self.entry.ask_cell(asked)?;
         end.await.unwrap_or_else(|_| Err(not_run()))
-    }
-
-    /// Lends a live Python session, which is taken from the session that it is lent to until now: a host moves it
-    /// so. Agents that work with tools may look into it, and cells run there. The host keeps it, and it outlives the
-    /// session's handles. A turn or cell that runs elsewhere finishes where it began.
-    pub fn lend_python(&self, python: &Arc<LentPython>) {
-        self.loans().change(self.id(), |all| {
-            for lent in all.values_mut() {
-                lent.python.take_if(|it| Arc::ptr_eq(it, python));
-            }
-            let lent = all.entry(self.id().clone()).or_default();
-            lent.python = Some(Arc::clone(python));
-        });
-    }
-
-    /// Takes back the live Python session.
-    pub fn take_python(&self) -> Option<Arc<LentPython>> {
-        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.python.take();
-        self.loans().change(self.id(), take)
-    }
-
-    /// Lends a shell, as [`lend_python`](Self::lend_python) does a live Python session.
-    pub fn lend_shell(&self, shell: &Arc<KeptShell>) {
-        self.loans().change(self.id(), |all| {
-            for lent in all.values_mut() {
-                lent.shell.take_if(|it| Arc::ptr_eq(it, shell));
-            }
-            let lent = all.entry(self.id().clone()).or_default();
-            lent.shell = Some(Arc::clone(shell));
-        });
-    }
-
-    /// Takes back the shell.
-    pub fn take_shell(&self) -> Option<Arc<KeptShell>> {
-        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.shell.take();
-        self.loans().change(self.id(), take)
-    }
-
-    fn loans(&self) -> &Loans {
-        &self.entry.service.loans
     }
 }
 
@@ -558,13 +407,25 @@ impl Actor {
 
     async fn python_is_over(&mut self, body: RecordBody, started: Option<Seq>) -> Result<CellEnd> {
         let end = of_python(&body);
-        if started.is_some() {
+        if let Some(started) = started {
             let conversation = self.session.as_ref().and_then(|it| it.conversation());
             let conversation = conversation.ok_or_else(lost_meanwhile)?;
-            conversation.record(body).await?;
+            let has_run = !is_gone(&body);
+            let last = conversation.record(body).await?;
+            if let Some(lent) = self.entry.python().filter(|_| has_run) {
+                lent.ran(&self.entry.id, started, last);
+            }
         }
         end.ok_or_else(not_run)
     }
+}
+
+/// Returns whether nothing is left in the interpreter of what a cell did.
+fn is_gone(body: &RecordBody) -> bool {
+    let RecordBody::CellFinished { ending, .. } = body else {
+        return true;
+    };
+    matches!(ending, CellEnding::Lost { .. } | CellEnding::NotRun { .. })
 }
 
 async fn python_cell(
@@ -585,7 +446,7 @@ async fn python_cell(
     let interrupting = async {
         loop {
             stop.interrupted.notified().await;
-            lent.python.interrupt();
+            lent.session().interrupt();
         }
     };
     let ended = tokio::select! {

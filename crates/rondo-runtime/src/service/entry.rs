@@ -9,13 +9,20 @@ use super::ring::Ring;
 use super::update::UpdateBody;
 use crate::session::SessionOptions;
 use crate::table::Layer;
+use rondo_core::TurnHandle;
 use rondo_core::ports::{MailId, Seq};
 use rondo_journal::Store;
 use rondo_types::{SessionId, TimeMs};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
+
+/// A message that was handed to the turn that runs, which may not have said it yet.
+pub(super) struct Steers {
+    pub(super) turn: TurnHandle,
+    pub(super) mail: MailId,
+}
 
 /// One session of a service.
 pub(super) struct Entry {
@@ -28,8 +35,9 @@ pub(super) struct Entry {
     pub(super) model: Mutex<Option<String>>,
     /// Other settings that a host chose for it.
     pub(super) chosen: Mutex<Layer>,
-    /// Messages that began a turn and are in the mailbox still. Held while one is edited or taken back.
-    pub(super) begun: tokio::sync::Mutex<HashSet<String>>,
+    /// Messages that began a turn and are in the mailbox still, and those that steer one. Held while one is edited or
+    /// taken back.
+    pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<Steers>>>,
     work: Mutex<Work>,
     pub(super) wake: Notify,
     ring: Mutex<Ring>,

@@ -54,7 +54,8 @@ impl Ticket {
         self.session.edit(&self.id, message).await
     }
 
-    /// Takes the message back, as long as it waits. Returns `false` where it does not wait any more.
+    /// Takes the message back, as long as it waits: one that steers a turn, until the model is told of it. Returns
+    /// `false` where it does not wait any more.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -143,7 +144,7 @@ impl SessionHandle {
     /// As [`Ticket::edit`].
     pub async fn edit(&self, ticket: &TicketId, message: Message) -> Result<bool> {
         let begun = self.entry.begun.lock().await;
-        if begun.contains(&ticket.0) {
+        if begun.contains_key(&ticket.0) {
             return Ok(false);
         }
         let mut message = message;
@@ -162,9 +163,13 @@ impl SessionHandle {
     /// # Cancel safety
     /// As [`Ticket::withdraw`].
     pub async fn withdraw(&self, ticket: &TicketId) -> Result<bool> {
-        let begun = self.entry.begun.lock().await;
-        if begun.contains(&ticket.0) {
-            return Ok(false);
+        let mut begun = self.entry.begun.lock().await;
+        match begun.get(&ticket.0) {
+            Some(Some(steers)) if steers.turn.take_back(steers.mail) => {
+                drop(begun.remove(&ticket.0))
+            }
+            Some(_) => return Ok(false),
+            None => {}
         }
         let withdrawn = self.entry.store().withdraw(self.id(), &ticket.0).await;
         drop(begun);

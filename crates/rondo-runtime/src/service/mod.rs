@@ -7,11 +7,12 @@
 //! # Layout
 //! - [`handle`]: what can be done in a session.
 //! - [`host`]: what a host brings to turns.
-//! - [`cells`]: a person's own cells, in what the host lends; `attached`: what they printed.
+//! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
-//! - `actor`: does what the session machine says; `known`: the rows of its mailbox; `running`: the turn that runs.
+//! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
 //! - [`kept`]: listing, naming, copying and removing sessions.
+//! - `replaced`: the file that a call would replace which waits for an answer.
 //! - `watcher`: sees what other processes do; `unix`: news of changed files.
 
 mod actor;
@@ -24,22 +25,27 @@ pub mod handle;
 pub mod host;
 pub mod kept;
 mod known;
+mod lent;
 mod python_terminal;
 mod records;
+mod replaced;
 mod ring;
 mod running;
 pub mod subscription;
+mod taking;
 mod unix;
 pub mod update;
 mod watcher;
 
-pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent, LentPython};
+pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent};
 pub use cursor::{BadCursor, Cursor};
 pub use handle::{SessionHandle, Ticket};
 pub use host::{Answers, AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
 pub use kept::KeptSession;
+pub use lent::LentPython;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
+pub use rondo_tools::{FileBefore, Replaced};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
 
@@ -50,9 +56,9 @@ use crate::runtime::Runtime;
 use crate::session::{SessionOptions, SessionSource};
 use crate::sessions;
 use crate::usage::{self, UsageBy, UsageSum};
-use cells::Loans;
 use checkpoints::Checkpoints;
 use entry::Entry;
+use lent::Loans;
 use ring::Held;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{HostStore, Mailbox as _, Outbox};

@@ -1,6 +1,7 @@
 //! Tests: cancelling and steering a running turn.
 
 use super::fakes::{Act, Beat, Bench, answer, calls, text};
+use crate::ports::MailId;
 use rondo_types::{
     EventBody, Media, MediaKind, MediaSource, Message, Part, StopReason, ToolErrorCode,
 };
@@ -96,6 +97,39 @@ async fn steering_reaches_the_next_request() {
         requests[1].messages.last().unwrap().text(),
         "look elsewhere"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn steering_is_taken_back_until_the_next_request() {
+    let script = vec![
+        calls(&[("act", "{}")]),
+        calls(&[("act", "{}")]),
+        answer("changed course"),
+    ];
+    let (first, second) = (MailId(1), MailId(2));
+    let (ran, model) = Bench::new("default", script)
+        .tool("act", false, &[Act::SleepThenReturn(5_000)])
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(1)).await;
+            assert!(handle.steer_from(first, Message::user("left")));
+            assert!(handle.steer_from(second, Message::user("right")));
+            sleep(Duration::from_secs(1)).await;
+            assert!(handle.take_back(first));
+            assert!(!handle.take_back(first));
+            assert!(handle.was_taken_back(first));
+            assert!(!handle.was_taken_back(first));
+            // By then the second request was made.
+            sleep(Duration::from_secs(5)).await;
+            assert!(!handle.take_back(second));
+            assert!(!handle.was_taken_back(second));
+        })
+        .await;
+    assert_eq!(ran.outcome.text, "changed course");
+    let requests = model.requests.lock().unwrap();
+    let said = |at: usize| requests[at].messages.last().unwrap().text();
+    assert_eq!(said(1), "right");
+    let all: Vec<String> = requests[2].messages.iter().map(|it| it.text()).collect();
+    assert!(!all.contains(&"left".to_owned()), "{all:?}");
 }
 
 #[tokio::test(start_paused = true)]

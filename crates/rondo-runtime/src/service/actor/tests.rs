@@ -30,7 +30,7 @@ async fn who_edits_a_message_while_the_session_is_let_go_of_leaves_none_that_can
     let session = service.new_session(SessionOptions::in_directory(home.path()));
     let mut actor = Actor::new(Arc::clone(&session.entry));
     let mut begun = session.entry.begun.lock().await;
-    begun.insert("message".to_owned());
+    begun.insert("message".to_owned(), None);
     let edit = async move {
         tokio::task::yield_now().await;
         drop(begun);

@@ -1,0 +1,191 @@
+//! What a host lends to sessions: a shell that is kept, and a live Python session.
+
+use super::handle::SessionHandle;
+use super::python_terminal::PythonTerminal;
+use crate::cells::{KeptShell, Presence};
+use crate::python;
+use crate::settings::Settings;
+use rondo_core::ports::Seq;
+use rondo_python::{LiveOutput, Session as PythonSession, SessionError, Until};
+use rondo_types::SessionId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A live Python session that a host lends to sessions, one at a time.
+pub struct LentPython {
+    python: Arc<PythonSession>,
+    presence: Mutex<Presence>,
+    terminal: Option<Arc<PythonTerminal>>,
+}
+
+impl fmt::Debug for LentPython {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LentPython")
+    }
+}
+
+impl LentPython {
+    /// Takes a live session.
+    #[must_use]
+    pub fn new(python: Arc<PythonSession>) -> Self {
+        Self {
+            python,
+            presence: Mutex::default(),
+            terminal: None,
+        }
+    }
+
+    /// A live session in the directory of these settings, whose interpreter is started by its first cell.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        let settings = python::session_settings(settings, &[], &settings.directory);
+        Self::new(Arc::new(PythonSession::new(settings)))
+    }
+
+    /// The same, with cells that read what is typed at a terminal.
+    #[must_use]
+    pub fn at_terminal(settings: &Settings, terminal: Arc<PythonTerminal>) -> Self {
+        let mut settings = python::session_settings(settings, &[], &settings.directory);
+        settings.has_terminal = true;
+        Self::new(Arc::new(PythonSession::new(settings))).with_terminal(terminal)
+    }
+
+    /// Has cells read what is typed at a terminal. The live session's settings have to say that it has one.
+    #[must_use]
+    pub fn with_terminal(self, terminal: Arc<PythonTerminal>) -> Self {
+        Self {
+            terminal: Some(terminal),
+            ..self
+        }
+    }
+
+    /// Says what ran in it until now.
+    #[must_use]
+    pub fn with_presence(self, presence: Presence) -> Self {
+        Self {
+            presence: Mutex::new(presence),
+            ..self
+        }
+    }
+
+    /// Takes what ran in it, for a host that notes it by itself from now on.
+    #[must_use]
+    pub fn take_presence(&self) -> Presence {
+        std::mem::take(&mut *self.presence())
+    }
+
+    /// Runs a cell, at the terminal where there is one.
+    pub(super) async fn run(
+        &self,
+        code: &str,
+        output: LiveOutput,
+        until: Until,
+    ) -> std::result::Result<rondo_python::CellEnd, SessionError> {
+        let Some(terminal) = &self.terminal else {
+            return self.python.run_cell(code, output, until).await;
+        };
+        let (terminal, _taken) = terminal.of_cell();
+        let cell = self
+            .python
+            .run_cell_at_terminal(code, output, until, terminal);
+        cell.await
+    }
+
+    /// Returns the live session.
+    #[must_use]
+    pub fn session(&self) -> &Arc<PythonSession> {
+        &self.python
+    }
+
+    /// Returns whether an interpreter was lost since the last time.
+    pub(super) fn sync(&self) -> bool {
+        self.presence().sync(self.python.interpreters_started())
+    }
+
+    /// Notes that what the records of a session tell of from one place to another ran in it.
+    pub(super) fn ran(&self, session: &SessionId, first: Seq, last: Seq) {
+        self.presence().add(session, first, last);
+    }
+
+    fn presence(&self) -> MutexGuard<'_, Presence> {
+        self.presence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is lent to each session.
+#[derive(Default)]
+pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
+
+#[derive(Default)]
+struct Lent {
+    python: Option<Arc<LentPython>>,
+    shell: Option<Arc<KeptShell>>,
+}
+
+impl Loans {
+    /// Changes what is lent to a session. What is lent to none of it any more is forgotten.
+    fn change<T>(
+        &self,
+        session: &SessionId,
+        change: impl FnOnce(&mut HashMap<SessionId, Lent>) -> T,
+    ) -> T {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(session.clone()).or_default();
+        let changed = change(&mut all);
+        all.retain(|_, lent| lent.python.is_some() || lent.shell.is_some());
+        changed
+    }
+
+    pub(super) fn python(&self, session: &SessionId) -> Option<Arc<LentPython>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(session)?.python.clone()
+    }
+
+    pub(super) fn shell(&self, session: &SessionId) -> Option<Arc<KeptShell>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(session)?.shell.clone()
+    }
+}
+
+impl SessionHandle {
+    /// Lends a live Python session, which is taken from the session that it is lent to until now: a host moves it
+    /// so. Agents that work with tools may look into it, and cells run there. The host keeps it, and it outlives the
+    /// session's handles. A turn or cell that runs elsewhere finishes where it began.
+    pub fn lend_python(&self, python: &Arc<LentPython>) {
+        self.loans().change(self.id(), |all| {
+            for lent in all.values_mut() {
+                lent.python.take_if(|it| Arc::ptr_eq(it, python));
+            }
+            let lent = all.entry(self.id().clone()).or_default();
+            lent.python = Some(Arc::clone(python));
+        });
+    }
+
+    /// Takes back the live Python session.
+    pub fn take_python(&self) -> Option<Arc<LentPython>> {
+        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.python.take();
+        self.loans().change(self.id(), take)
+    }
+
+    /// Lends a shell, as [`lend_python`](Self::lend_python) does a live Python session.
+    pub fn lend_shell(&self, shell: &Arc<KeptShell>) {
+        self.loans().change(self.id(), |all| {
+            for lent in all.values_mut() {
+                lent.shell.take_if(|it| Arc::ptr_eq(it, shell));
+            }
+            let lent = all.entry(self.id().clone()).or_default();
+            lent.shell = Some(Arc::clone(shell));
+        });
+    }
+
+    /// Takes back the shell.
+    pub fn take_shell(&self) -> Option<Arc<KeptShell>> {
+        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.shell.take();
+        self.loans().change(self.id(), take)
+    }
+
+    fn loans(&self) -> &Loans {
+        &self.entry.service.loans
+    }
+}

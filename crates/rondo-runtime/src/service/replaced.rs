@@ -1,0 +1,28 @@
+//! What a call that waits for an answer would replace.
+
+use super::handle::SessionHandle;
+use super::{off_thread, taking};
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::tools;
+use rondo_tools::Replaced;
+use serde_json::Value;
+
+impl SessionHandle {
+    /// Returns the file that a call of `write_file` with these arguments would replace if it ran now: in the directories
+    /// of the session's next turn, and read as the call does. Changes nothing.
+    ///
+    /// # Errors
+    /// When the session or its directories cannot be read, or the call would fail.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn replaced(&self, arguments: &Value) -> Result<Replaced> {
+        let (entry, arguments) = (self.entry.clone(), arguments.clone());
+        off_thread(move || {
+            let workspace = tools::writable(&taking::settings(&entry)?)?;
+            let found = rondo_tools::replaced(&workspace, &arguments);
+            found.map_err(|why| SetupError::new(SetupErrorKind::Input, why))
+        })
+        .await
+    }
+}

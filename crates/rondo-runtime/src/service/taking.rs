@@ -1,0 +1,100 @@
+//! Takes a session for its next turn: its settings, and where it stands.
+
+use super::entry::Entry;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::session::{FoundSession, Session};
+use crate::sessions;
+use crate::settings::Settings;
+use rondo_core::ports::{Record, RecordBody};
+use rondo_core::session::Standing;
+use rondo_journal::StoreError;
+use std::sync::PoisonError;
+
+/// Returns how many processes worked on a turn, by its records.
+pub(super) fn runs_of(records: &[Record]) -> u32 {
+    let began = |it: &&Record| {
+        matches!(
+            it.body,
+            RecordBody::TurnStarted { .. } | RecordBody::Resumed { .. }
+        )
+    };
+    u32::try_from(records.iter().filter(began).count()).unwrap_or(u32::MAX)
+}
+
+pub(super) fn standing(session: &Session) -> Standing {
+    let cut_off = session.conversation().and_then(|it| it.cut_off.clone());
+    match cut_off {
+        None => Standing::Idle,
+        Some(cut_off) if cut_off.questions.is_empty() => Standing::CutOff {
+            turn: cut_off.turn(),
+        },
+        Some(cut_off) => Standing::Parked {
+            turn: cut_off.turn(),
+            questions: cut_off.questions.clone(),
+        },
+    }
+}
+
+/// Has the settings say whether the session is kept.
+///
+/// # Errors
+/// When they say that nothing is kept, and the session is.
+fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
+    let is_in_memory = entry.store().is_in_memory();
+    if settings.values.ephemeral == Some(true) && !is_in_memory {
+        let message =
+            "the settings of its directory keep nothing (`ephemeral`), and the session is kept";
+        let hint =
+            "take the setting `ephemeral` away, or have the host begin the session in memory";
+        return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
+    }
+    settings.values.ephemeral = Some(is_in_memory);
+    Ok(())
+}
+
+/// Returns what is in force in a session for its next turn.
+///
+/// # Errors
+/// When its settings make no sense, or the session cannot be read.
+pub(super) fn settings(entry: &Entry) -> Result<Settings> {
+    let (runtime, store) = (&entry.service.runtime, entry.store());
+    let mut settings = match store.session(&entry.id) {
+        Ok(info) => FoundSession::stored(runtime, &entry.options, store.clone(), info)?.settings,
+        Err(StoreError::Unknown { .. }) => runtime.settings(entry.options.directory.clone())?,
+        Err(error) => return Err(sessions::failed(error)),
+    };
+    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+    chosen.clone().over(&mut settings.values);
+    Ok(settings)
+}
+
+/// Takes a session, be it there or not.
+pub(super) fn take(entry: &Entry) -> Result<Session> {
+    let (runtime, store) = (&entry.service.runtime, entry.store());
+    let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
+    let model = named.clone();
+    drop(named);
+    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+    let chosen = chosen.clone();
+    match store.session(&entry.id) {
+        Ok(info) => {
+            let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
+            chosen.over(&mut found.settings.values);
+            keeps(entry, &mut found.settings)?;
+            match model {
+                Some(model) => found.settings.values.model = Some(model),
+                None => found.keep_model()?,
+            }
+            found.open(String::new())
+        }
+        Err(StoreError::Unknown { .. }) => {
+            let mut settings = runtime.settings(entry.options.directory.clone())?;
+            chosen.over(&mut settings.values);
+            settings.values.model = model.or(settings.values.model);
+            keeps(entry, &mut settings)?;
+            let (id, store) = (entry.id.clone(), store.clone());
+            Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))
+        }
+        Err(error) => Err(sessions::failed(error)),
+    }
+}
