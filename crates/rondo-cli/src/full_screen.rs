@@ -4,7 +4,6 @@ use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::{AskMode, source, working_directory};
 use crate::commands::{clipboard, editor, report::output_of};
 use crate::error::{CliError, Result};
-use crate::executor;
 use crate::exit::Exit;
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
@@ -20,7 +19,7 @@ use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::{
-    Added, AtExit, BoxFuture, Colours, Ended, Mouse, Notes, Opening, Options, Program,
+    Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Opening, Options, Program,
     TerminalContext, Told,
 };
 use rondo_types::Message;
@@ -63,28 +62,25 @@ fn asked(args: &ReplArgs) -> AskArgs {
     }
 }
 
-/// Opens the screen, and returns when it was left. Where it `is_continued`, what was said before in the session stands in
-/// the terminal's scrollback already.
+/// Opens the screen, and returns when it was left. Where it follows the line prompt, it goes on in what was kept from
+/// there, and what was said before in the session stands in the terminal's scrollback already.
 ///
 /// # Errors
 /// When the settings make no sense, the session that is named cannot be had, or the terminal cannot be set.
 pub(crate) fn run(
+    runtime: &tokio::runtime::Runtime,
     args: ReplArgs,
-    is_continued: bool,
+    before: Option<Kept>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
 ) -> Result<Left> {
-    let runtime = executor::of_this_thread()?;
-    let left = runtime.block_on(open(args, is_continued, env, color, early));
-    // What still waits for the disk or the terminal must not keep the process.
-    runtime.shutdown_background();
-    left
+    runtime.block_on(open(args, before, env, color, early))
 }
 
 async fn open(
     args: ReplArgs,
-    is_continued: bool,
+    before: Option<Kept>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
@@ -117,7 +113,7 @@ async fn open(
     let began_as = RunMode::of(&settings.values);
     let opening = Opening {
         options: Options {
-            is_continued,
+            is_continued: before.is_some(),
             ..screen_options(&settings, &output)
         },
         service,
@@ -126,12 +122,14 @@ async fn open(
         program: Arc::new(program),
         notes,
         first: Some(first).filter(|it| !it.trim().is_empty()),
+        kept: before.unwrap_or_default(),
     };
     let kept = opening.service.clone();
     let rondo_tui::Left {
         ended,
         session,
         run_mode,
+        kept: own,
     } = rondo_tui::open(opening).await?;
     Ok(match ended {
         Ended::Quit => Left::For(Exit::Answer),
@@ -142,6 +140,7 @@ async fn open(
             Left::Other(GoesOn {
                 session: is_kept.then(|| session.to_string()),
                 run_mode: Some(run_mode).filter(|it| *it != began_as),
+                kept: own,
             })
         }
     })

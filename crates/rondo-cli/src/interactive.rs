@@ -4,10 +4,12 @@ use crate::cli::{ColorChoice, ReplArgs, TurnArgs};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::{full_screen, repl};
+use crate::{executor, full_screen, repl};
 use rondo_runtime::env::Env;
 use rondo_runtime::values::ApprovalMode;
+use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
+use tokio::runtime::Runtime;
 
 /// How the screen or the prompt was left.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct GoesOn {
     pub(crate) session: Option<String>,
     /// What runs without asking, where that was changed.
     pub(crate) run_mode: Option<RunMode>,
+    /// What the user's own commands and cells ran in.
+    pub(crate) kept: Kept,
 }
 
 /// Runs `rondo` without a command, or `rondo repl`.
@@ -38,21 +42,36 @@ pub(crate) fn run(
     verbose: u8,
     early: &Output,
 ) -> Result<Exit> {
+    // The shell and the live Python session live on it, and go from one to the other.
+    let runtime = executor::of_this_thread()?;
+    let left = on(&runtime, args, env, (color, verbose), early);
+    // What still waits for the disk, the terminal or a key must not keep the process.
+    runtime.shutdown_background();
+    left
+}
+
+fn on(
+    runtime: &Runtime,
+    args: ReplArgs,
+    env: &Env,
+    (color, verbose): (Option<ColorChoice>, u8),
+    early: &Output,
+) -> Result<Exit> {
     let mut is_screen = full_screen::opens(&args, env, verbose);
     let mut turn = args.turn.clone();
     let mut args = args;
-    let mut is_continued = false;
+    let mut before = None;
     loop {
+        let env = env.clone();
         let left = match is_screen {
-            true => full_screen::run(args, is_continued, env.clone(), color, early)?,
-            false => repl::run(args, env.clone(), color, early)?,
+            true => full_screen::run(runtime, args, before, env, color, early)?,
+            false => repl::run(runtime, args, before, env, color, early)?,
         };
         match left {
             Left::For(exit) => return Ok(exit),
-            Left::Other(goes_on) => go_on(&mut turn, goes_on),
+            Left::Other(goes_on) => before = Some(go_on(&mut turn, goes_on)),
         }
         is_screen = !is_screen;
-        is_continued = true;
         args = ReplArgs {
             turn: turn.clone(),
             ..ReplArgs::default()
@@ -60,7 +79,8 @@ pub(crate) fn run(
     }
 }
 
-fn go_on(turn: &mut TurnArgs, goes_on: GoesOn) {
+/// Has the other one go on with what is chosen, and returns what goes along beside.
+fn go_on(turn: &mut TurnArgs, goes_on: GoesOn) -> Kept {
     turn.continue_latest = false;
     turn.session = goes_on.session;
     if let Some(mode) = goes_on.run_mode {
@@ -70,6 +90,7 @@ fn go_on(turn: &mut TurnArgs, goes_on: GoesOn) {
             RunMode::Ask | RunMode::Plan => ApprovalMode::Ask,
         });
     }
+    goes_on.kept
 }
 
 #[cfg(test)]
@@ -86,6 +107,7 @@ mod tests {
         let goes_on = |run_mode| GoesOn {
             session: Some("s".to_owned()),
             run_mode,
+            kept: Kept::default(),
         };
         go_on(&mut turn, goes_on(None));
         assert_eq!(

@@ -25,4 +25,4 @@ mod transcript;
 pub use futures_util::future::BoxFuture;
 pub use options::{AtExit, Colours, Mouse, Options};
 pub use rondo_designs::react::TerminalContext;
-pub use run::{Added, Ended, Left, Notes, Opening, Program, Told, open};
+pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};

@@ -61,7 +61,8 @@ impl AgentChat {
         is_any
     }
 
-    fn hide(&mut self, keys: impl IntoIterator<Item = String>) {
+    /// Keeps keys out of everything from now on.
+    pub(super) fn hide(&mut self, keys: impl IntoIterator<Item = String>) {
         let all = self.secrets.with(keys);
         if all != self.secrets {
             self.shared.set_secrets(all.clone());

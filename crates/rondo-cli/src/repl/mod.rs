@@ -40,7 +40,6 @@ use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::working_directory;
 use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
-use crate::executor;
 use crate::exit::{Exit, Stop};
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
@@ -54,12 +53,14 @@ use rondo_journal::SessionInfo;
 use rondo_runtime::env::Env;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::secrets::KeyNames;
+use rondo_runtime::service::LentPython;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
 use rondo_runtime::{Runtime, Session, SessionOptions};
 use rondo_runtime::{models, profiles, providers, secrets};
 use rondo_script::Init;
+use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
@@ -128,11 +129,15 @@ struct Repl {
 /// # Errors
 /// When there is no terminal, the settings make no sense, or the session that is named cannot be had.
 pub(crate) fn run(
+    runtime: &tokio::runtime::Runtime,
     args: ReplArgs,
+    before: Option<Kept>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
 ) -> Result<Left> {
+    // What was kept from the full screen is taken over before anything runs.
+    let _on = runtime.enter();
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
     let restores = args.restore_python;
     let first = args.prompt.join(" ");
@@ -146,8 +151,8 @@ pub(crate) fn run(
         is_directory_named: args.turn.directory.is_some(),
     };
     let notices = SharedOutput::new(*early);
-    let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
-    let chosen = Chosen::find(&runtime, &args, &options)?;
+    let parts = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
+    let chosen = Chosen::find(&parts, &args, &options)?;
     let settings = chosen.settings();
     let output = output_of(&settings.values, &settings.env, color);
     notices.set(output);
@@ -160,9 +165,9 @@ pub(crate) fn run(
         output.note(WHERE_YOU_ARE);
     }
     let own = chosen.own_directory(&options);
-    let init = Init::load(&runtime, settings, &(Arc::clone(&notices) as _))?.map(Arc::new);
+    let init = Init::load(&parts, settings, &(Arc::clone(&notices) as _))?.map(Arc::new);
     if let Some(init) = &init {
-        runtime.extend(init.extensions());
+        parts.extend(init.extensions());
     }
     let mut repl = Repl::new(chosen.open()?, output, terminal, mode, init);
     repl.names_directory = options.is_directory_named;
@@ -170,12 +175,9 @@ pub(crate) fn run(
     if let Some(own) = own {
         repl.tell_directory(&own, args.turn.session.is_some());
     }
+    repl.go_on_in(before.unwrap_or_default());
     repl.tell_session(restores)?;
-    let runtime = executor::of_this_thread()?;
-    let exit = runtime.block_on(repl.until_the_end());
-    // A thread that still waits for a key must not keep the process.
-    runtime.shutdown_background();
-    let exit = exit?;
+    let exit = runtime.block_on(repl.until_the_end())?;
     Ok(match repl.goes_on.take() {
         Some(goes_on) => Left::Other(goes_on),
         None => Left::For(exit),
@@ -251,6 +253,34 @@ impl Repl {
             began_as,
             goes_on: None,
         }
+    }
+
+    /// Goes on in what the user's own commands and cells ran in before, and where that is.
+    fn go_on_in(&mut self, kept: Kept) {
+        if let Some(python) = kept.python {
+            self.talk.presence = python.take_presence();
+            self.talk.use_python(Arc::clone(python.session()));
+        }
+        if let Some(shell) = kept.shell {
+            if let Some(workdir) = shell.workdir().cloned() {
+                self.talk.workdir = workdir.clone();
+                self.set_directory(workdir.directory());
+            }
+            self.talk.hide(shell.secrets().reveal().iter().cloned());
+            self.shell = Some(RunningShell::of(shell, &self.talk.output));
+        }
+    }
+
+    /// Returns what the user's own commands and cells run in, for the full screen.
+    pub(super) fn take_kept(&mut self) -> Kept {
+        let shell = self.shell.take().map(RunningShell::kept);
+        if let Some(shell) = &shell {
+            shell.hide(self.talk.all_secrets().reveal().iter().cloned());
+        }
+        let presence = std::mem::take(&mut self.talk.presence);
+        let python = self.talk.python.take();
+        let python = python.map(|it| Arc::new(LentPython::new(it).with_presence(presence)));
+        Kept { shell, python }
     }
 
     /// Says that the prompt begins in the directory of the session that it goes on with.

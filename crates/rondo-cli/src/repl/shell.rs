@@ -5,6 +5,7 @@ use super::{After, Repl, failed};
 use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
 use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part};
@@ -12,6 +13,7 @@ use rondo_types::Part;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -33,12 +35,25 @@ pub(super) const AS_BEFORE: &str = concat!(
 
 /// The shell, and what its jobs print.
 pub(super) struct RunningShell {
-    kept: KeptShell,
+    kept: Arc<KeptShell>,
     late: Late,
     color: bool,
 }
 
 impl RunningShell {
+    pub(super) fn of(kept: Arc<KeptShell>, output: &Output) -> Self {
+        Self {
+            kept,
+            late: Late::default(),
+            color: output.stdout_color,
+        }
+    }
+
+    /// Returns the shell, for another place to go on in it.
+    pub(super) fn kept(self) -> Arc<KeptShell> {
+        self.kept
+    }
+
     /// Shows what jobs print above the line that is edited, until there is no shell.
     pub(super) async fn tell_of_jobs(&mut self, above: &SyncSender<String>) {
         let next = async || self.kept.shell.between_commands().await;
@@ -61,11 +76,7 @@ impl Repl {
 
     fn start_shell(&self) -> Result<RunningShell> {
         let kept = KeptShell::start(&self.talk.session.settings, self.talk.workdir.clone())?;
-        Ok(RunningShell {
-            kept,
-            late: Late::default(),
-            color: self.talk.output.stdout_color,
-        })
+        Ok(RunningShell::of(Arc::new(kept), &self.talk.output))
     }
 
     /// Runs a command, with the terminal lent to it. `sharing` says whether the agent reads what it

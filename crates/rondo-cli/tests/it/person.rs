@@ -53,8 +53,8 @@ struct Answers {
     told: Vec<String>,
     /// The colour of its ground, where it tells that.
     ground: Option<String>,
-    /// Whether it was asked for that colour.
-    was_asked_ground: bool,
+    /// How often it was asked for that colour.
+    asked_ground: usize,
     /// How often kitty's keyboard protocol was switched on and not off again.
     keyboards: usize,
     /// How often it was saved what keys with Alt send, and not restored again.
@@ -95,9 +95,10 @@ impl vt100::Callbacks for Answers {
     }
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
-        // The screen asks this once, at its start.
-        if matches!(params, [b"11", b"?"]) && !self.was_asked_ground {
-            self.was_asked_ground = true;
+        // The screen asks this at its start, and again where it was answered.
+        let is_asked = matches!(params, [b"11", b"?"]);
+        if is_asked && (self.asked_ground == 0 || self.ground.is_some()) {
+            self.asked_ground += 1;
             let ground = self.ground.iter();
             let answer = ground.map(|it| format!("\x1b]11;rgb:{it}\x1b\\"));
             return self.due.extend(answer.flat_map(String::into_bytes));
@@ -337,6 +338,11 @@ impl Person {
         let column = before.chars().count() + text.chars().count() - 1;
         let cell = screen.cell(row, u16::try_from(column).unwrap());
         cell.unwrap().fgcolor()
+    }
+
+    /// Waits until the last character of a text has a colour.
+    pub(crate) async fn colors(&mut self, text: &str, colour: vt100::Color) {
+        self.until(text, |it| it.color_of(text) == colour).await;
     }
 
     /// Returns the lines of the screen that the terminal broke because they were wider than it.

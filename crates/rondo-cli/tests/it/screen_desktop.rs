@@ -144,6 +144,26 @@ async fn a_terminal_that_tells_its_ground_gets_colours_for_it() {
 }
 
 #[tokio::test]
+async fn colours_follow_the_ground_when_the_terminal_is_looked_at_again() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("COLORTERM", "truecolor");
+    let mut person = on_a_ground(&env, &server, Some("00/00/00")).await;
+    person.press("some words").await;
+    person.shows("some words").await;
+    let dark = person.color_of("╭");
+    person.set_ground("ff/ff/ff");
+    person.press("\x1b[O\x1b[I").await;
+    let light = vt100::Color::Rgb(0x5a, 0x5f, 0x6e);
+    person.colors("╭", light).await;
+    assert_ne!(dark, light);
+    // Nothing of the answer was taken for keys.
+    person.press("!").await;
+    person.shows("│ some words! ").await;
+    person.press("\x03").await;
+    leave(person).await;
+}
+
+#[tokio::test]
 async fn without_true_colours_those_are_used_that_can_be_read_on_the_ground() {
     let server = serve(vec![]).await;
     let env = TestEnv::new();
@@ -168,6 +188,83 @@ async fn what_is_typed_before_the_terminal_answers_is_in_the_input() {
     person.press("early words").await;
     person.shows("│ early words").await;
     person.press("\x03").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_hunk_is_left_out_of_what_is_approved_and_the_model_reads_which() {
+    let (old, new) = ("one\ntwo\nthree\n", "ONE\ntwo\nTHREE\n");
+    let edit = json!({"path": "notes.txt", "old_string": old, "new_string": new});
+    let server = serve(vec![calls("edit_file", &edit), says("Done.")]).await;
+    let env = TestEnv::new();
+    env.write("notes.txt", old);
+    let mut person = open(&env, &server, &[]).await;
+    person.press("mend it\r").await;
+    person.shows("1 approval waits").await;
+    person.press(REVIEW).await;
+    person.shows("▸ hunk 1 of 2").await;
+    person.press("\x1b[C").await;
+    person.shows("▸ hunk 2 of 2").await;
+    person.press("x").await;
+    person
+        .shows("▸ hunk 2 of 2 · left out, the lines stay as they are")
+        .await;
+    person.shows("y allow 1 of 2 hunks").await;
+    person.press("y").await;
+    person.shows("Done.").await;
+    let notes = std::fs::read_to_string(env.project().join("notes.txt")).unwrap();
+    assert_eq!(notes, "ONE\ntwo\nthree\n");
+    let sent = server.requests()[1].json()["messages"].to_string();
+    for part in ["applied 1 of the 2 hunks", "-three", "+THREE"] {
+        assert!(sent.contains(part), "{part}: {sent}");
+    }
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_there() {
+    let old = "one\ntwo\nthree\n";
+    let write = |content: &str| calls("write_file", &json!({"path": "f.txt", "content": content}));
+    let server = serve(vec![
+        write("ONE\ntwo\nTHREE\n"),
+        says("First."),
+        calls("write_file", &json!({"path": "new.txt", "content": "a\n"})),
+        says("Second."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.write("f.txt", old);
+    let mut person = open(&env, &server, &[]).await;
+    person.press("go\r").await;
+    person.shows("1 approval waits").await;
+    person.press(REVIEW).await;
+    person.shows("changes the file").await;
+    for row in ["1 - one", "1 + ONE", "2   two", "3 - three", "3 + THREE"] {
+        person.shows(row).await;
+    }
+    person.shows("y allow").await;
+    // What was shown is not what would be changed any more.
+    env.write("f.txt", "one\ntwo\nthree and a half\n");
+    person.press("y").await;
+    person.shows("it is asked again").await;
+    person.shows("1 approval waits").await;
+    person.press(REVIEW).await;
+    person.shows("3 - three and a half").await;
+    person.press("x").await;
+    person.shows("y allow 1 of 2 hunks").await;
+    person.press("y").await;
+    person.shows("First.").await;
+    let read = |name: &str| std::fs::read_to_string(env.project().join(name)).unwrap();
+    assert_eq!(read("f.txt"), "one\ntwo\nTHREE\n");
+    person.press("on\r").await;
+    person.shows("1 approval waits").await;
+    person.press(REVIEW).await;
+    person.shows("a new file").await;
+    person.shows("1 + a").await;
+    person.shows("y allow").await;
+    person.press("y").await;
+    person.shows("Second.").await;
+    assert_eq!(read("new.txt"), "a\n");
     leave(person).await;
 }
 

@@ -1,7 +1,7 @@
 //! The shell beside the conversation, as somebody at a terminal meets it.
 
 use crate::harness::{TestEnv, says, serve};
-use crate::person::{CTRL_C, ENTER, ESC, Person};
+use crate::person::{CTRL_C, ENTER, ESC, F2, Person};
 use crate::screen::{leave, open};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 
@@ -86,7 +86,7 @@ async fn the_last_command_is_previewed_and_goes_along_with_the_next_message() {
     person.press(HAND_OVER).await;
     person.shows("for the agent").await;
     person.press(ENTER).await;
-    person.shows("go along").await;
+    person.shows("along · Backspace").await;
     person.press("why?\r").await;
     person.shows("It is missing.").await;
     let body = server.requests()[0].json().to_string();
@@ -97,7 +97,87 @@ async fn the_last_command_is_previewed_and_goes_along_with_the_next_message() {
     ] {
         assert!(body.contains(part), "{part} in {body}");
     }
-    assert!(!person.screen().contains("go along"), "{}", person.screen());
+    assert!(!person.screen().contains("along ·"), "{}", person.screen());
+    // On the screen it is a card, also when the session is opened anew.
+    for _ in 0..2 {
+        person.shows("› why?").await;
+        person.shows("+ $ echo @secret.txt; ls not-there").await;
+        let screen = person.screen().replace('\n', "");
+        assert!(!screen.contains("<shell"), "{screen}");
+        leave(person).await;
+        person = open(&env, &server, &["-c"]).await;
+        person.shows("It is missing.").await;
+    }
+    person.press("\x1b[1;3A\x1b[1;3A").await;
+    person.shows("Alt-E in full").await;
+    person.press("\x1be").await;
+    person.shows("│ ls: cannot access 'not-there'").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_shell_and_the_live_python_session_go_along_to_the_line_prompt_and_back() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open(&env, &server, &[]).await;
+    person
+        .press("!mkdir -p sub && cd sub && made=shell-$((40+2))\r")
+        .await;
+    person.shows("✓ $ mkdir").await;
+    person.press(F2).await;
+    person.press(F2).await;
+    person.press("there = 6 * 7\r").await;
+    person.shows("✓ >>> there").await;
+    person.press(F2).await;
+    person.press("/screen\r").await;
+    person.prompt("agent").await;
+    person.enter("!!echo $made in ${PWD##*/}").await;
+    person.sees("shell-42 in sub").await;
+    person.prompt("agent").await;
+    person.press(F2).await;
+    person.prompt("shell").await;
+    person.press(F2).await;
+    person.enter("print('python', there + 1)").await;
+    person.sees("python 43").await;
+    person.prompt("python").await;
+    person.enter("there = there + 100").await;
+    person.prompt("python").await;
+    person.enter("print('python', there)").await;
+    person.sees("python 142").await;
+    person.prompt("python").await;
+    person.press(F2).await;
+    person.prompt("agent").await;
+    person.enter("!!made=again-$made").await;
+    person.prompt("agent").await;
+    person.press("/screen\r").await;
+    person.is_alternate().await;
+    person.shows("? help").await;
+    person.press("!!echo $made in ${PWD##*/}\r").await;
+    person.shows("│ again-shell-42 in sub").await;
+    person.press(F2).await;
+    person.press(F2).await;
+    person.press("print('python', there)\r").await;
+    person.shows("│ python 142").await;
+    person.press(F2).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_command_that_runs_has_to_end_before_the_line_prompt_goes_on() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open(&env, &server, &[]).await;
+    person
+        .press("!echo be''gun; read line; echo got-$line\r")
+        .await;
+    person.shows("│ begun").await;
+    person.shows("Esc stops what runs").await;
+    person.press("/screen\r").await;
+    person
+        .shows("a command or a cell still runs: it has to end first")
+        .await;
+    person.press(ESC).await;
+    person.shows("✗ $ echo").await;
     leave(person).await;
 }
 
@@ -241,7 +321,7 @@ async fn the_live_session_is_one_key_away_in_the_pane_reads_keys_and_its_last_ce
     person.shows("for the agent").await;
     assert!(server.requests().is_empty());
     person.press(ENTER).await;
-    person.shows("go along").await;
+    person.shows("along · Backspace").await;
     person.press("what is it?\r").await;
     person.shows("Forty-two.").await;
     let body = server.requests()[0].json().to_string();
@@ -305,7 +385,7 @@ async fn the_state_of_the_terminal_is_shown_before_it_goes_along_with_a_message(
     person.shows("Git branch: topic").await;
     assert!(server.requests().is_empty());
     person.press(ENTER).await;
-    person.shows("go along").await;
+    person.shows("along · Backspace").await;
     person.press("where am I?\r").await;
     person.shows("You are on topic.").await;
     let body = server.requests()[0].json().to_string();

@@ -205,7 +205,7 @@ async fn in_tmux_what_stands_in_the_pane_beside_is_shown_before_it_goes_along() 
     tmux.shows("beside42").await;
     assert!(server.requests().is_empty());
     tmux.presses("Enter").await;
-    tmux.shows("+ - Current directory").await;
+    tmux.shows("+ terminal · ").await;
     tmux.types("what is beside?").await;
     tmux.presses("Enter").await;
     tmux.shows("Seen.").await;

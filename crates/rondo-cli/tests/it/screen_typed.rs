@@ -165,7 +165,7 @@ async fn each_message_that_waits_is_edited_before_it_is_taken_and_their_order_st
 }
 
 #[tokio::test]
-async fn a_message_that_is_on_its_way_to_the_agent_is_not_sent_twice() {
+async fn a_message_that_steers_is_changed_until_the_agent_reads_it() {
     let gate = Gate::new();
     let server = held(&gate, &["Second."]).await;
     let env = TestEnv::new();
@@ -175,15 +175,20 @@ async fn a_message_that_is_on_its_way_to_the_agent_is_not_sent_twice() {
     gate.reached().await;
     person.press("left\r").await;
     person.shows("steers: left").await;
-    person.press(UP).await;
     person
-        .shows("too late: the agent reads it before its next step")
+        .shows("Up edits it, until the agent reads it before its next step")
         .await;
-    person.shows("steers: left").await;
-    assert!(!person.screen().contains("│ left"), "{}", person.screen());
+    person.press(UP).await;
+    person.shows("│ left ").await;
+    person.shows_no_more("steers: left").await;
+    person.press(" and right\r").await;
+    person.shows("steers: left and right").await;
     gate.open();
-    person.shows("» left").await;
+    person.shows("» left and right").await;
+    person.shows_no_more("Up edits it").await;
     person.shows("Second.").await;
+    let sent = asked(&server, 1);
+    assert_eq!(sent.matches("left").count(), 1, "{sent}");
     leave(person).await;
 }
 

@@ -259,13 +259,13 @@ impl App {
         self.attached.clone_from(&waiting.attached);
     }
 
-    /// A message could not be taken back: it is on its way, and leaves the input, lest it is sent twice.
+    /// A message could not be taken back: the agent has it, and it leaves the input, lest it is sent twice.
     pub(crate) fn not_taken_back(&mut self, ticket: &TicketId) {
         if self.queue.stays(ticket, &self.editor.whole()) {
             self.editor.take();
             self.attached.clear();
         }
-        self.flash("too late: the agent reads it before its next step");
+        self.flash("too late: the agent has read it");
     }
 
     fn next(&mut self) -> Vec<Effect> {

@@ -144,6 +144,8 @@ impl App {
         let mut rows = Vec::new();
         if let Some(line) = self.activity_line() {
             rows.push(Row::of(line, theme.dim));
+        } else if self.story.runs_cell() {
+            rows.push(Row::of("  Esc stops what runs", theme.dim));
         }
         if self.reads_earlier() {
             rows.push(Row::of("  ↑ earlier turns are read …", theme.dim));
@@ -195,7 +197,12 @@ impl App {
             rows.push(Row::of(format!("⧗ and {hidden} more wait"), self.theme.dim));
         }
         if self.queue.may_take() && self.editor.is_empty() {
-            let text = format!("  {} edits it", keys::key_of(keys::Action::Previous));
+            let key = keys::key_of(keys::Action::Previous);
+            let text = match self.queue.takes_queued() {
+                true => format!("  {key} edits it"),
+                // It is in the conversation from then on.
+                false => format!("  {key} edits it, until the agent reads it before its next step"),
+            };
             rows.push(Row::of(text, self.theme.dim));
         }
     }

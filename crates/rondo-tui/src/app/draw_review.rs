@@ -1,31 +1,23 @@
 //! Draws the panel of questions that wait.
 
 use super::draw::panel;
+use super::proposal::Proposal;
 use super::{App, Layer};
 use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::theme::Theme;
-use crate::transcript::Diff;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
-use rondo_core::shown;
-use serde_json::Value;
-
-/// Arguments of a call that puts one text in another's place.
-const BEFORE: &str = "old_string";
-const AFTER: &str = "new_string";
 
 impl App {
     pub(super) fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+        self.propose();
         let theme = self.theme;
         let now = self.now;
         let Layer::Review(review) = &mut self.layer else {
             return None;
         };
         let inner = usize::from(area.width).saturating_sub(4);
-        let question = review.question().cloned();
-        let arguments = question.as_ref().and_then(|it| self.story.asked_about(it));
-        let prompt = question.map_or_else(String::new, |it| it.prompt);
-        let rows = asked_rows(&prompt, arguments.as_ref(), inner, &theme);
+        let rows = review.rows(inner, &theme).to_vec();
         let words = review.words().cloned();
         let hint_rows = review.hints(now).len() + usize::from(words.is_some());
         let room = usize::from(area.height)
@@ -71,46 +63,46 @@ impl App {
     }
 }
 
-/// Lays out what is asked, with a difference in place of the two texts that make it.
-fn asked_rows(prompt: &str, arguments: Option<&Value>, width: usize, theme: &Theme) -> Vec<Row> {
+/// Lays out what is asked, with a difference in place of the texts that make it, and returns where its hunks begin.
+pub(super) fn asked_rows(
+    prompt: &str,
+    proposal: Option<&Proposal>,
+    told: Option<&str>,
+    width: usize,
+    theme: &Theme,
+) -> (Vec<Row>, Vec<usize>) {
     let wrap = Wrap {
         keeps_blanks: true,
         ..Wrap::at(width)
     };
     let lines = |text: &str| wrap.lines(&clean::exact(text), theme.text);
-    match arguments.and_then(|it| difference(prompt, it)) {
-        None => lines(prompt),
-        Some((head, diff, foot)) => {
-            let mut rows = lines(&head);
-            rows.extend(diff.rows(width, theme));
-            if !foot.is_empty() {
-                rows.extend(lines(&foot));
-            }
-            rows
-        }
+    let around = proposal.and_then(|it| Some((it, it.around(prompt)?)));
+    let Some((proposal, (head, foot))) = around else {
+        let mut rows = lines(prompt);
+        rows.extend(told.into_iter().flat_map(lines));
+        return (rows, Vec::new());
+    };
+    let mut rows = lines(&head);
+    let (of_change, hunks) = proposal.diff().rows_of(width, theme, proposal.choice());
+    let hunks = hunks.iter().map(|it| it + rows.len()).collect();
+    rows.extend(of_change);
+    if !foot.is_empty() {
+        rows.extend(lines(&foot));
     }
-}
-
-/// Returns the whole difference that a call makes, and what is asked before and behind it.
-fn difference(prompt: &str, arguments: &Value) -> Option<(String, Diff, String)> {
-    let text = |name: &str| arguments.get(name)?.as_str().map(clean::exact);
-    let diff = Diff::between(&text(BEFORE)?, &text(AFTER)?)?;
-    let (head, foot) = prompt.split_once(&shown::call(arguments))?;
-    let mut rest = arguments.clone();
-    rest.as_object_mut()?
-        .retain(|name, _| name != BEFORE && name != AFTER);
-    let head = format!("{head}{}", shown::call(&rest));
-    Some((head, diff, foot.trim_start_matches('\n').to_owned()))
+    (rows, hunks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::Colours;
-    use serde_json::json;
+    use rondo_core::shown;
+    use serde_json::{Value, json};
 
     fn shown_of(prompt: &str, arguments: &Value) -> Vec<String> {
-        let rows = asked_rows(prompt, Some(arguments), 60, &Theme::of(Colours::None));
+        let proposal = Proposal::of_edit(arguments);
+        let theme = Theme::of(Colours::None);
+        let rows = asked_rows(prompt, proposal.as_ref(), None, 60, &theme).0;
         rows.iter()
             .map(|it| it.whole().trim_end().to_owned())
             .collect()

@@ -36,6 +36,11 @@ impl App {
         }
     }
 
+    /// Says what is chosen, and how to choose something else.
+    fn tell_choice(&mut self, what: &str, name: &str) {
+        self.note(&format!("{what} {name}; `/{what} NAME` changes it"));
+    }
+
     fn slash(&mut self, name: &str, rest: &str) -> Vec<Effect> {
         let Some(command) = slash::find_on_screen(name) else {
             if self.added.commands.iter().any(|it| it.0 == name) {
@@ -48,6 +53,9 @@ impl App {
         match command {
             Command::Help => self.show_commands(),
             Command::Quit => return vec![Effect::Quit],
+            Command::Screen if self.runs_own() => {
+                self.flash("a command or a cell still runs: it has to end first");
+            }
             Command::Screen => return vec![Effect::Inline],
             Command::Copy => return self.copy_part(rest),
             Command::Terminal => return vec![Effect::Terminal(self.terminal_seen())],
@@ -72,8 +80,8 @@ impl App {
             Command::Include if !rest.is_empty() => {
                 self.editor.set(&format!("@{rest} "));
             }
-            Command::Model => self.note(&self.model_name()),
-            Command::Profile => self.note(&self.profile_name()),
+            Command::Model => self.tell_choice("model", &self.model_name()),
+            Command::Profile => self.tell_choice("profile", &self.profile_name()),
             Command::Todo => self.layer = Layer::Todo,
             Command::Cost => {
                 let meter = &self.story.meter;

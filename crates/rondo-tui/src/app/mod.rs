@@ -4,7 +4,7 @@
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
 //! - `keys`: the table of keys; `act`: what they do; `edit_keys`: those that edit a text; `effect`: what the screen wants done.
 //! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
-//! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
+//! - `review`: questions that wait for an answer; `proposal`: the change that one is about; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
 //! - `pane`: the shell beside the conversation; `python_pane`: the live Python session there; `pane_prompt`: their input;
 //!   `pane_complete`: Tab there; `pasted`: images by their path.
@@ -29,6 +29,7 @@ mod pane_complete;
 mod pane_prompt;
 mod panels;
 mod pasted;
+mod proposal;
 mod python_pane;
 mod queue;
 mod review;
@@ -243,6 +244,13 @@ impl App {
             wheel: (TimeMs(0), 0),
             drawn: Drawn::default(),
         }
+    }
+
+    /// Takes other colours. Returns whether they are others.
+    pub(crate) fn set_colours(&mut self, colours: crate::options::Colours) -> bool {
+        let before = std::mem::replace(&mut self.options.colours, colours);
+        self.theme = Theme::of(colours);
+        before != colours
     }
 
     /// Shows another session from its beginning on.

@@ -10,7 +10,7 @@ use crate::pane::Emulator;
 use crate::prompt::editor::Editor;
 use crate::prompt::mode::Mode;
 use crate::text::{Row, Wrap, clean, columns};
-use crate::transcript::cut;
+use crate::transcript::{Card, Quote, cut};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
@@ -448,6 +448,11 @@ impl App {
         }
     }
 
+    /// Returns whether a person's own command or cell runs.
+    pub(super) fn runs_own(&self) -> bool {
+        self.pane.runs || self.python.runs || self.story.runs_cell()
+    }
+
     /// Returns what the agent may be told of the terminal, as far as it is seen here.
     pub(super) fn terminal_seen(&mut self) -> TerminalContext {
         let commands = self.pane.prompt.latest(RECENT_COMMANDS);
@@ -521,12 +526,16 @@ impl App {
     /// Says what goes along with the next message.
     pub(super) fn attached_rows(&self, rows: &mut Vec<Row>) {
         for text in &self.attached {
-            let command = text.lines().nth(1).unwrap_or_default();
-            let lines = text.lines().count().saturating_sub(3);
-            let row = format!(
-                "+ {} · {lines} lines go along · Backspace takes it away",
-                clean::line(command)
-            );
+            let Some(quote) = Quote::read(text) else {
+                continue;
+            };
+            let card = Card::quoted(&quote);
+            let lines = card.output().trim_end().lines().count();
+            let lines = match lines {
+                1 => "1 line goes along".to_owned(),
+                lines => format!("{lines} lines go along"),
+            };
+            let row = format!("+ {} · {lines} · Backspace takes it away", card.line());
             rows.push(Row::of(row, self.theme.accent));
         }
     }

@@ -4,6 +4,7 @@ use super::keys::spelled;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
 use crate::text::clean;
+use crate::transcript::Quote;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rondo_runtime::service::KeptSession;
 use rondo_types::{Message, Role, SessionId};
@@ -82,10 +83,17 @@ impl App {
         if let Layer::Sessions(panel) = &mut self.layer {
             let line = |it: &Message| {
                 let mark = if it.role == Role::User { "› " } else { "  " };
-                let text: String = it.text().chars().take(PREVIEW_CHARS_MAX).collect();
+                // What went along is of no help to tell sessions apart.
+                let text = match it.role {
+                    Role::User => Quote::split(it).0,
+                    _ => it.text(),
+                };
+                let text: String = text.chars().take(PREVIEW_CHARS_MAX).collect();
                 format!("{mark}{}", clean::line(&text))
             };
-            panel.preview = Some((session, messages.iter().map(line).collect()));
+            let lines = messages.iter().map(line);
+            let lines = lines.filter(|it| !it.trim_end_matches([' ', '›']).is_empty());
+            panel.preview = Some((session, lines.collect()));
         }
     }
 

@@ -65,6 +65,11 @@ impl Queue {
         !self.waiting.is_empty()
     }
 
+    /// Returns whether the next one to take back is queued for the next turn.
+    pub(crate) fn takes_queued(&self) -> bool {
+        self.waiting.iter().any(|it| it.delivery == Delivery::Queue)
+    }
+
     /// Returns whether a draft is the one that was taken back, as it was.
     pub(crate) fn is_taken(&self, draft: &str) -> bool {
         self.taken.as_ref().is_some_and(|it| it.text == draft)
@@ -82,7 +87,7 @@ impl Queue {
         is_draft
     }
 
-    /// Takes the last one back, to be edited: one that steers only where none is queued, since it may be on its way. One
+    /// Takes the last one back, to be edited: one that steers only where none is queued, since it may be read any moment. One
     /// that is in the input as it was makes room for it.
     pub(crate) fn take_last(&mut self, draft: &str) -> Option<Waiting> {
         let is_queued = |it: &Waiting| it.delivery == Delivery::Queue;

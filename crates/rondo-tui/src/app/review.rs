@@ -4,11 +4,14 @@
 //! question is on the screen, a moment has passed in which nothing was pressed, and the question's end was in view.
 //! Enter allows nothing, and "from now on" takes a second key under the rule itself.
 
+use super::draw_review::asked_rows;
 use super::edit_keys::edit;
 use super::keys::spelled;
+use super::proposal::Proposal;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
-use crate::text::clean;
+use crate::text::{Row, clean};
+use crate::theme::Theme;
 use crossterm::event::KeyEvent;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
 use serde_json::Value;
@@ -30,6 +33,25 @@ pub(crate) struct Review {
     /// When the question was shown, or a key came since.
     quiet_since: Option<TimeMs>,
     step: Step,
+    /// The change that it is about, and whether that was looked for.
+    proposal: Option<Proposal>,
+    was_proposed: bool,
+    /// The arguments of a call whose file is to be read.
+    look: Option<Value>,
+    /// What is known of the change in place of a difference.
+    told: Option<String>,
+    /// Whether the selected hunk has to come into view.
+    goes_to_hunk: bool,
+    laid: Option<Laid>,
+}
+
+/// The question as it was laid out: what for, its rows, and where its hunks begin.
+#[derive(Debug)]
+struct Laid {
+    width: usize,
+    theme: Theme,
+    rows: Vec<Row>,
+    hunks: Vec<usize>,
 }
 
 /// What is being answered.
@@ -54,6 +76,12 @@ impl Review {
             was_end_seen: false,
             quiet_since: None,
             step: Step::Choose,
+            proposal: None,
+            was_proposed: false,
+            look: None,
+            told: None,
+            goes_to_hunk: false,
+            laid: None,
         }
     }
 
@@ -74,9 +102,83 @@ impl Review {
 
     fn go(&mut self, at: usize) {
         self.at = at.min(self.questions.len().saturating_sub(1));
+        self.step = Step::Choose;
+        (self.proposal, self.look, self.told) = (None, None, None);
+        self.was_proposed = false;
+        self.show_anew();
+    }
+
+    /// The question is another one, or is shown otherwise: it has to be read before it is answered.
+    fn show_anew(&mut self) {
         (self.from, self.was_end_seen) = (0, false);
         self.quiet_since = None;
-        self.step = Step::Choose;
+        self.laid = None;
+    }
+
+    /// Returns the question once, where it may be about a change of a file.
+    pub(super) fn wants_proposal(&mut self) -> Option<&Question> {
+        if std::mem::replace(&mut self.was_proposed, true) {
+            return None;
+        }
+        let is_about_call =
+            |it: &&Question| matches!(it.kind, QuestionKind::Approval | QuestionKind::Repeat);
+        self.questions.get(self.at).filter(is_about_call)
+    }
+
+    /// Has the file of the call read.
+    pub(super) fn look(&mut self, arguments: Value) {
+        self.look = Some(arguments);
+    }
+
+    /// Returns the call whose file is to be read, once.
+    pub(super) fn wants_look(&mut self) -> Option<(String, Value)> {
+        let arguments = self.look.take()?;
+        Some((self.question()?.hash.clone(), arguments))
+    }
+
+    /// Shows the change that the question is about.
+    pub(super) fn propose(&mut self, proposal: Option<Proposal>) {
+        let is_repeat = self.question().map(|it| &it.kind) == Some(&QuestionKind::Repeat);
+        self.proposal = match is_repeat {
+            true => proposal.map(Proposal::undivided),
+            false => proposal,
+        };
+        self.told = None;
+        self.show_anew();
+    }
+
+    /// Says what is known of the change in place of a difference.
+    pub(super) fn tell(&mut self, told: String) {
+        (self.proposal, self.told) = (None, Some(told));
+        self.show_anew();
+    }
+
+    pub(super) fn proposal(&self) -> Option<&Proposal> {
+        self.proposal.as_ref()
+    }
+
+    /// Returns the rows of the question.
+    pub(super) fn rows(&mut self, width: usize, theme: &Theme) -> &[Row] {
+        let is_laid = |it: &Laid| it.width == width && it.theme == *theme;
+        if !self.laid.as_ref().is_some_and(is_laid) {
+            let prompt = self.question().map_or("", |it| &it.prompt);
+            let told = self.told.as_deref();
+            let (rows, hunks) = asked_rows(prompt, self.proposal(), told, width, theme);
+            self.laid = Some(Laid {
+                width,
+                theme: *theme,
+                rows,
+                hunks,
+            });
+        }
+        let laid = self.laid.as_ref();
+        if std::mem::take(&mut self.goes_to_hunk)
+            && let Some(selected) = self.proposal.as_ref().and_then(|it| it.choice())
+            && let Some(at) = laid.and_then(|it| it.hunks.get(selected.selected))
+        {
+            self.from = at.saturating_sub(1);
+        }
+        laid.map_or(&[], |it| &it.rows)
     }
 
     pub(super) fn question(&self) -> Option<&Question> {
@@ -141,20 +243,70 @@ impl Review {
                     .map(|(it, number)| format!("{number}  {}", clean::exact(&it.to_string())));
                 lines.chain(["Esc back".to_owned()]).collect()
             }
-            Step::Choose if !self.was_end_seen => {
-                vec!["y allows once you have seen the end: PageDown · n no · Esc later".to_owned()]
+            Step::Choose => self
+                .hunk_hint()
+                .into_iter()
+                .chain([self.choice_hint(now)])
+                .collect(),
+        }
+    }
+
+    fn choice_hint(&self, now: TimeMs) -> String {
+        if !self.was_end_seen {
+            return "y allows once you have seen the end: PageDown · n no · Esc later".to_owned();
+        }
+        if !self.is_armed(now) {
+            return "…".to_owned();
+        }
+        let allows = match self.proposal().and_then(Proposal::kept) {
+            Some((0, _)) => "nothing is left of it".to_owned(),
+            Some((kept, count)) => format!("y allow {kept} of {count} hunks"),
+            None if self.offers().is_empty() => "y allow".to_owned(),
+            None => "y allow · a from now on".to_owned(),
+        };
+        format!("{allows} · n no · b no, because… · e edit · Esc later")
+    }
+
+    /// Returns what can be done with the hunks, where there are several.
+    fn hunk_hint(&self) -> Option<String> {
+        let choice = self.proposal()?.choice()?;
+        let does = match choice.is_kept.get(choice.selected) {
+            Some(false) => "takes it in again",
+            _ => "leaves it out",
+        };
+        Some(format!("← → selects a hunk · x {does}"))
+    }
+
+    /// Selects a hunk, or leaves it out. Returns whether the key did that.
+    fn hunk_key(&mut self, spelled: &str) -> bool {
+        let Some(proposal) = &mut self.proposal else {
+            return false;
+        };
+        let did = match spelled {
+            "Left" => proposal.select(true),
+            "Right" => proposal.select(false),
+            // What is left out is what was seen, and has to be on the screen before it is answered.
+            "x" if self.quiet_since.is_some() && proposal.toggle() => {
+                self.quiet_since = None;
+                true
             }
-            Step::Choose if !self.is_armed(now) => vec!["…".to_owned()],
-            Step::Choose => {
-                let more = if self.offers().is_empty() {
-                    ""
-                } else {
-                    " · a from now on"
-                };
-                vec![format!(
-                    "y allow{more} · n no · b no, because… · e edit · Esc later"
-                )]
-            }
+            _ => false,
+        };
+        if did {
+            self.goes_to_hunk = true;
+            self.laid = None;
+        }
+        did
+    }
+
+    /// Says yes to what is shown and not left out.
+    fn approve(&self, actor: &str) -> Vec<Effect> {
+        let Some(proposal) = self.proposal() else {
+            return self.answer(AnswerValue::Approve, None, actor);
+        };
+        match proposal.approved() {
+            Some(value) => self.answer(value, None, actor),
+            None => Vec::new(),
         }
     }
 
@@ -165,6 +317,12 @@ impl Review {
             Effect::Answer(answer)
         });
         effect.into_iter().collect()
+    }
+
+    /// Returns whether it can be allowed from now on: all of it, once it was read.
+    fn may_offer(&self) -> bool {
+        let is_whole = self.proposal().and_then(Proposal::kept).is_none();
+        self.was_end_seen && is_whole && !self.offers().is_empty()
     }
 
     fn takes_value(&self) -> bool {
@@ -185,11 +343,14 @@ impl App {
         };
         let is_armed = review.is_armed(now);
         let arguments = review.question().and_then(|it| self.story.asked_about(it));
-        // A held key keeps it from answering.
-        review.quiet_since = Some(now);
+        // A held key keeps it from answering, once it is on the screen at all.
+        review.quiet_since = review.quiet_since.map(|_| now);
         let spelled = spelled(key).unwrap_or_default();
         if review.words().is_some() {
             return self.words_key(key, &spelled, &actor);
+        }
+        if matches!(review.step, Step::Choose) && review.hunk_key(&spelled) {
+            return Vec::new();
         }
         match (spelled.as_str(), &review.step) {
             ("Esc", Step::Offers) => review.step = Step::Choose,
@@ -214,13 +375,9 @@ impl App {
                 review.step = Step::Value(editable(None));
             }
             ("y", Step::Choose) if is_armed && review.was_end_seen => {
-                return review.answer(AnswerValue::Approve, None, &actor);
+                return review.approve(&actor);
             }
-            ("a", Step::Choose)
-                if is_armed && review.was_end_seen && !review.offers().is_empty() =>
-            {
-                review.step = Step::Offers;
-            }
+            ("a", Step::Choose) if is_armed && review.may_offer() => review.step = Step::Offers,
             (digit, Step::Offers) if is_armed => {
                 let number = digit.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
                 if let Some(grant) = number.and_then(|it| review.offers().get(it)).cloned() {

@@ -2,7 +2,7 @@
 
 use crate::app::activity::Activity;
 use crate::text::clean;
-use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Tone, Transcript, seconds};
+use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transcript, seconds};
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_types::{
@@ -14,6 +14,9 @@ use std::collections::HashMap;
 
 /// The profile whose turns are told by the events of its design.
 const REACT: &str = "react";
+/// Said of a question that is put again since its answer was to something else.
+const ASKED_AGAIN: &str =
+    "it is asked again: its directory, variables or files changed before the answer";
 /// Cards of calls whose end is not known that are kept track of.
 const OPEN_CALLS_MAX: usize = 1_024;
 
@@ -62,6 +65,8 @@ pub(crate) struct Story {
     pub(crate) transcript: Transcript,
     pub(crate) activity: Activity,
     pub(crate) questions: Vec<Question>,
+    /// Those that were answered last.
+    answered: Vec<Question>,
     pub(crate) todo: Vec<TodoItem>,
     pub(crate) meter: Meter,
     /// `provider/model` of the latest turn.
@@ -98,8 +103,9 @@ impl Story {
     pub(crate) fn update(&mut self, body: UpdateBody) {
         match body {
             UpdateBody::Asked { message, .. } => {
-                let text = clean::text(&message.text());
-                self.transcript.push(Entry::Asked(text));
+                let (words, quotes) = Quote::split(&message);
+                self.transcript.push(Entry::Asked(clean::text(&words)));
+                self.quote(&quotes);
                 self.begin();
             }
             UpdateBody::Turn { event } => self.event(*event),
@@ -138,6 +144,14 @@ impl Story {
             .total_tokens
             .saturating_add(earlier.meter.total_tokens);
         meter.total_cost += earlier.meter.total_cost;
+    }
+
+    /// Shows what went along with a person's words.
+    fn quote(&mut self, quotes: &[Quote]) {
+        for quote in quotes {
+            let card = Box::new(Card::quoted(quote));
+            self.transcript.push(Entry::Card(card));
+        }
     }
 
     fn begin(&mut self) {
@@ -263,11 +277,19 @@ impl Story {
                 self.card(&id, |card| card.take_child(&event));
             }
             EventBody::Parked { questions } => {
+                let before = std::mem::take(&mut self.answered);
+                let is_again = |it: &Question| {
+                    let mut same = before.iter().filter(|before| before.id == it.id);
+                    same.any(|before| before.hash != it.hash)
+                };
+                if questions.iter().any(is_again) {
+                    self.note(Tone::Warn, ASKED_AGAIN);
+                }
                 self.questions = questions;
                 self.activity = Activity::Waiting;
             }
             EventBody::Resumed { .. } => {
-                self.questions.clear();
+                self.answered = std::mem::take(&mut self.questions);
                 self.is_in_turn = true;
             }
             EventBody::Usage {
@@ -310,7 +332,9 @@ impl Story {
             }
             EventBody::Steered { text, .. } => {
                 self.close_texts();
-                self.transcript.push(Entry::Steered(clean::text(&text)));
+                let (words, quotes) = Quote::split_words(&text);
+                self.transcript.push(Entry::Steered(clean::text(&words)));
+                self.quote(&quotes);
             }
             EventBody::ToolCallInDoubt { name, decision, .. } => {
                 self.note(Tone::Warn, &format!("`{name}` was cut off: {decision:?}"));
@@ -409,10 +433,21 @@ impl Story {
         self.arguments(call?)
     }
 
+    /// Returns the call that a question is about: its tool's name and its arguments.
+    pub(crate) fn call_asked_about(&self, question: &Question) -> Option<(String, Value)> {
+        let call = question.call.as_ref().filter(|_| question.child.is_none());
+        let card = self.open_call(call?)?;
+        Some((card.name().to_owned(), card.arguments().clone()))
+    }
+
     /// Returns the arguments of a call that is not over.
     pub(crate) fn arguments(&self, call: &CallId) -> Option<Value> {
+        Some(self.open_call(call)?.arguments().clone())
+    }
+
+    fn open_call(&self, call: &CallId) -> Option<&Card> {
         match self.transcript.get(*self.calls.get(call)?)? {
-            Entry::Card(card) => Some(card.arguments().clone()),
+            Entry::Card(card) => Some(card),
             _ => None,
         }
     }

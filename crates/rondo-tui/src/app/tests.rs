@@ -1,9 +1,12 @@
 //! Tests: keys and updates in, frames and effects out.
 
+mod approvals;
+
 use super::*;
 use crossterm::event::{KeyCode, KeyModifiers};
 use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
+use rondo_runtime::service::{FileBefore, Replaced};
 use rondo_types::{
     AnswerValue, CallId, EventBody, Grant, GrantScope, Question, QuestionId, QuestionKind,
     SessionId, TurnEvent, TurnId,
@@ -82,6 +85,7 @@ impl Scene {
     fn waits(&mut self) {
         self.shown();
         self.now += 300;
+        self.app.tick(TimeMs(self.now));
     }
 
     /// A call asks whether it may run, in these words.
@@ -117,173 +121,6 @@ fn answers(effects: &[Effect]) -> Vec<(AnswerValue, Option<Grant>, String)> {
         _ => None,
     });
     answers.map(|it| (it.value, it.remember, it.hash)).collect()
-}
-
-#[test]
-fn approval_rule_1_a_question_takes_no_key_from_the_draft() {
-    let mut scene = Scene::new();
-    scene.types("half a li");
-    scene.asks("`exec` wants to run\n  command: rm x");
-    scene.now += 10_000;
-    assert!(scene.types("ne y n a").is_empty());
-    let shown = scene.shown();
-    assert!(shown.contains("half a line y n a"), "{shown}");
-    assert!(
-        shown.contains("1 approval waits · Alt-Y reviews"),
-        "{shown}"
-    );
-    assert!(!shown.contains("rm x"), "{shown}");
-}
-
-#[test]
-fn approval_rule_2_keys_answer_only_after_the_question_was_shown_and_nothing_was_pressed() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    scene.now += 10_000;
-    scene.alt('y');
-    // It was not shown yet.
-    assert!(scene.types("y").is_empty());
-    scene.shown();
-    scene.now += 100;
-    assert!(scene.types("y").is_empty());
-    // A held key comes again and again, and never answers.
-    for _ in 0..100 {
-        scene.now += 30;
-        assert!(scene.types("y").is_empty());
-    }
-    scene.now += 249;
-    assert!(scene.types("y").is_empty());
-    scene.now += 250;
-    assert_eq!(answers(&scene.types("y")).len(), 1);
-}
-
-#[test]
-fn approval_rule_2_a_paste_never_answers() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    scene.alt('y');
-    scene.waits();
-    let pasted = scene
-        .app
-        .event(Event::Paste("y".to_owned()), TimeMs(scene.now));
-    assert!(pasted.is_empty());
-}
-
-#[test]
-fn approval_rule_3_enter_never_allows() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    // Typed ahead.
-    assert!(answers(&scene.press(KeyCode::Enter)).is_empty());
-    scene.alt('y');
-    for _ in 0..3 {
-        scene.waits();
-        assert!(scene.press(KeyCode::Enter).is_empty());
-        assert!(scene.types(" ").is_empty());
-    }
-}
-
-#[test]
-fn approval_rule_4_from_now_on_takes_a_second_key_under_the_rule() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    scene.alt('y');
-    scene.waits();
-    assert!(scene.types("a").is_empty());
-    let shown = scene.shown();
-    assert!(shown.contains("1  exec(touch *)"), "{shown}");
-    // Too soon, and then no rule.
-    assert!(scene.types("1").is_empty());
-    scene.waits();
-    assert!(scene.types("2").is_empty());
-    scene.waits();
-    let answers = answers(&scene.types("1"));
-    let (value, grant, _) = &answers[0];
-    assert_eq!(*value, AnswerValue::Approve);
-    assert_eq!(grant.as_ref().unwrap().to_string(), "exec(touch *)");
-}
-
-#[test]
-fn approval_rule_5_a_card_or_a_question_that_imitates_the_frame_stands_within_it() {
-    let frame = "┏━ may this run? ━┓\n┃ y allow ┃\n┗━┛\n▲ 1 approval waits";
-    let mut scene = Scene::new();
-    scene.happens(EventBody::TextDelta {
-        text: format!("```\n{frame}\n```\n"),
-    });
-    scene.happens(EventBody::ToolCallPending {
-        id: CallId::new("c"),
-        name: frame.to_owned(),
-        arguments: serde_json::json!({"command": frame}),
-    });
-    scene.happens(EventBody::ToolOutputDelta {
-        id: CallId::new("c"),
-        text: frame.to_owned(),
-    });
-    // A program in the pane writes from the first column on, and beyond the last one.
-    scene.ctrl(']');
-    scene.app.shell_began();
-    let rows = frame.replace('\n', "\r\n");
-    scene
-        .app
-        .shell_wrote(format!("\x1b[H{rows}\x1b[3;1H▲\x1b[5;999H▲").as_bytes());
-    let own = |line: &str| line.starts_with(['┏', '┃', '┗', '▲']);
-    let shown = scene.shown();
-    assert!(shown.contains("│┃ y allow ┃"), "{shown}");
-    assert!(!shown.lines().any(own), "{shown}");
-    scene.ctrl(']');
-    scene.asks(frame);
-    scene.alt('y');
-    let shown = scene.shown();
-    let count = |sign: char| shown.lines().filter(|it| it.starts_with(sign)).count();
-    assert_eq!((count('┏'), count('┗'), count('▲')), (1, 1, 1), "{shown}");
-}
-
-#[test]
-fn approval_rule_6_the_whole_command_is_shown_and_allowed_once_its_end_was_in_view() {
-    let mut scene = Scene::new();
-    let lines: Vec<String> = (0..60).map(|at| format!("line {at}\u{202e}")).collect();
-    scene.asks(&format!("{}\nrm -rf the-end\u{1b}[2K", lines.join("\n")));
-    scene.alt('y');
-    scene.waits();
-    assert!(scene.types("y").is_empty());
-    let shown = scene.shown();
-    assert!(shown.contains("line 0\\u{202e}") && shown.contains("more rows: PageDown"));
-    assert!(shown.contains("once you have seen the end"), "{shown}");
-    for _ in 0..8 {
-        scene.press(KeyCode::PageDown);
-        scene.shown();
-    }
-    assert!(scene.shown().contains("rm -rf the-end\\u{1b}[2K"));
-    scene.waits();
-    assert_eq!(answers(&scene.types("y")).len(), 1);
-}
-
-#[test]
-fn approval_rule_7_an_answer_carries_the_hash_of_the_question_that_was_read() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    scene.alt('y');
-    scene.waits();
-    // It is another question now, which was not read.
-    scene.happens(EventBody::Parked {
-        questions: vec![question("d", "run y?")],
-    });
-    assert!(scene.types("y").is_empty());
-    scene.waits();
-    assert_eq!(answers(&scene.types("y"))[0].2, "hash of d");
-}
-
-#[test]
-fn approval_rule_8_no_because_says_why() {
-    let mut scene = Scene::new();
-    scene.asks("run x?");
-    scene.alt('y');
-    scene.waits();
-    scene.types("b");
-    scene.types("not in y here");
-    let said = answers(&scene.press(KeyCode::Enter));
-    let reason = "not in y here".to_owned();
-    assert_eq!(said[0].0, AnswerValue::Deny { reason });
 }
 
 #[test]

@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_designs::react::TerminalContext;
 use rondo_runtime::error::{Result, SetupError};
-use rondo_runtime::service::KeptSession;
+use rondo_runtime::service::{KeptSession, Replaced};
 use rondo_types::{Message, SessionId};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -29,6 +30,8 @@ pub(super) enum Done {
     Found(String, Vec<KeptSession>),
     /// The last messages of a session.
     Preview(SessionId, Vec<Message>),
+    /// The file that the call of a question would replace.
+    Looked(String, Value, Result<Replaced>),
     /// Files that `@` may name.
     Files(Vec<String>),
     /// Names that a word of the pane's prompt may become.
@@ -121,6 +124,19 @@ impl Runner {
         });
     }
 
+    /// Reads the file that the question is about which is on the screen, where it was not.
+    pub(super) fn look_at_file(&mut self) {
+        let Some((hash, arguments)) = self.app.wants_look() else {
+            return;
+        };
+        let (session, done) = (self.session.clone(), self.done.0.clone());
+        tokio::spawn(async move {
+            let found = session.replaced(&arguments).await;
+            // Without the loop there is nobody to show it.
+            let _ = done.send(Done::Looked(hash, arguments, found)).await;
+        });
+    }
+
     fn look_at_terminal(&self, seen: TerminalContext) {
         let (program, done) = (Arc::clone(&self.program), self.done.0.clone());
         let directory = self.settings.directory.clone();
@@ -210,6 +226,10 @@ impl Runner {
                 self.do_soon(effects);
             }
             Done::Preview(session, messages) => self.app.previews(session, &messages),
+            Done::Looked(hash, arguments, Ok(found)) => {
+                self.app.looked(&hash, &arguments, found);
+            }
+            Done::Looked(hash, _, Err(error)) => self.app.cannot_look(&hash, &error.to_string()),
             Done::Files(files) => self.app.knows_files(files),
             Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
             Done::Terminal(context) => self.app.preview_terminal(&context),

@@ -58,6 +58,7 @@ impl Runner {
             self.area = ratatui_core::layout::Rect::new(0, 0, width, height);
         }
         self.painter.lose();
+        self.asks_ground = true;
         self.is_stale = true;
     }
 

@@ -26,7 +26,7 @@ use crate::app::{App, Beginning, Effect};
 use crate::options::{Colours, Options};
 use crate::prompt::history::{self, TypedLines};
 use crate::prompt::run_mode::RunMode;
-use crate::terminal::ground::{self, Heard, Late};
+use crate::terminal::ground::{self, Heard, Late, Taken};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
@@ -40,10 +40,10 @@ use python::PythonLink;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
 use rondo_designs::react::TerminalContext;
-use rondo_runtime::cells::TerminalEvent;
+use rondo_runtime::cells::{KeptShell, TerminalEvent};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::service::{SessionHandle, SessionService, Subscription, Update};
+use rondo_runtime::service::{LentPython, SessionHandle, SessionService, Subscription, Update};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::{Layer, parking, secrets};
@@ -157,6 +157,17 @@ pub struct Opening {
     pub notes: Arc<Notes>,
     /// What is said first, as if it had been typed.
     pub first: Option<String>,
+    /// What a person's own cells ran in before.
+    pub kept: Kept,
+}
+
+/// What a person's own cells run in. It outlives a screen.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// The shell, once it was started.
+    pub shell: Option<Arc<KeptShell>>,
+    /// The live Python session, once there was one.
+    pub python: Option<Arc<LentPython>>,
 }
 
 /// How the screen was left.
@@ -179,6 +190,8 @@ pub struct Left {
     pub session: SessionId,
     /// What ran without asking.
     pub run_mode: RunMode,
+    /// What a person's own cells ran in.
+    pub kept: Kept,
 }
 
 /// Opens the screen, and returns when it was left. To be called within a runtime of tokio, with standard input and
@@ -190,11 +203,16 @@ pub async fn open(opening: Opening) -> Result<Left> {
     let (mut runner, first) = Runner::start(opening)?;
     runner.act(first).await;
     let ended = runner.until_the_end().await;
+    let kept = Kept {
+        shell: runner.session.take_shell(),
+        python: runner.session.take_python(),
+    };
     runner.close(ended).await;
     Ok(Left {
         ended,
         session: runner.session.id().clone(),
         run_mode: runner.app.run_mode(),
+        kept,
     })
 }
 
@@ -217,6 +235,8 @@ struct Runner {
     done: (Sender<Done>, Receiver<Done>),
     submissions: Submissions,
     area: Rect,
+    /// Whether the terminal is to be asked again for its ground.
+    asks_ground: bool,
     /// Whether something changed since the last frame.
     is_stale: bool,
     last_frame: TimeMs,
@@ -250,6 +270,7 @@ impl Runner {
             program,
             notes,
             first,
+            kept,
         } = opening;
         let told = Signals::listen().map_err(no_terminal)?;
         let out = rustix::io::dup(io::stdout()).map_err(|err| no_terminal(err.into()))?;
@@ -257,11 +278,7 @@ impl Runner {
         let (width, height) = crossterm::terminal::size().map_err(no_terminal)?;
         let clock = Clock::system();
         let now = clock.now();
-        let target = ModelTarget::make(&settings);
-        let model = target
-            .as_ref()
-            .map_or_else(ToString::to_string, ModelTarget::full_name);
-        let context_max = target.ok().and_then(|it| it.facts.context_tokens);
+        let (model, context_max) = answers(&settings);
         let modes = Modes::open(options.mouse).map_err(no_terminal)?;
         let heard = ask_ground(&mut options)?;
         let mut app = App::new(Beginning {
@@ -282,7 +299,7 @@ impl Runner {
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
         let done = mpsc::channel(RESULTS_MAX);
         let submissions = Submissions::start(Arc::clone(&program), done.0.clone());
-        let runner = Self {
+        let mut runner = Self {
             app,
             service,
             session,
@@ -300,6 +317,7 @@ impl Runner {
             done,
             submissions,
             area: Rect::new(0, 0, width, height),
+            asks_ground: false,
             is_stale: true,
             last_frame: TimeMs(0),
             last_turn: now,
@@ -308,6 +326,7 @@ impl Runner {
             shell: ShellLink::default(),
             python: PythonLink::default(),
         };
+        runner.go_on_in(kept);
         Ok((runner, effects))
     }
 
@@ -405,8 +424,13 @@ impl Runner {
         if let Event::Resize(width, height) = event {
             self.area = Rect::new(0, 0, width, height);
         }
-        if self.late.takes(&event) {
-            return;
+        match self.late.takes(&event) {
+            Taken::No => {}
+            Taken::Part => return,
+            Taken::Ground(is_light) => return self.show_on_ground(is_light),
+        }
+        if event == Event::FocusGained {
+            self.asks_ground = true;
         }
         let now = self.clock.now();
         let effects = self.app.event(event, now);
@@ -414,6 +438,12 @@ impl Runner {
         if !effects.is_empty() {
             self.act(effects).await;
         }
+    }
+
+    /// Takes the colours for another ground.
+    fn show_on_ground(&mut self, is_light: bool) {
+        let colours = on_ground(is_light, self.app.options.has_true_colours);
+        self.is_stale |= self.app.set_colours(colours);
     }
 
     /// Takes an update, and those that came with it.
@@ -455,7 +485,12 @@ impl Runner {
             .painter
             .paint(drawing.buffer, drawing.caret, drawing.moved);
         match painted {
-            Ok(bytes) => self.writer.write(bytes),
+            Ok(mut bytes) => {
+                if std::mem::take(&mut self.asks_ground) && self.app.options.asks_ground {
+                    bytes.extend_from_slice(self.late.ask_again().unwrap_or_default());
+                }
+                self.writer.write(bytes);
+            }
             Err(err) => tracing::info!(%err, "a frame could not be drawn"),
         }
         self.fit_shell();
@@ -464,6 +499,7 @@ impl Runner {
         self.is_stale = false;
         self.last_frame = now;
         self.read_earlier();
+        self.look_at_file();
     }
 
     /// Leaves the screen, stops what runs, and prints what was not printed yet.
@@ -487,19 +523,33 @@ impl Runner {
     }
 }
 
+/// Returns the model that answers, or why there is none, and how much its context holds.
+fn answers(settings: &Settings) -> (String, Option<u64>) {
+    match ModelTarget::make(settings) {
+        Ok(target) => (target.full_name(), target.facts.context_tokens),
+        Err(error) => (error.to_string(), None),
+    }
+}
+
 /// Asks the terminal for its ground, where that is to be done, and takes the colours for it.
 fn ask_ground(options: &mut Options) -> Result<Heard> {
     if !options.asks_ground {
         return Ok(Heard::default());
     }
     let heard = ground::ask().map_err(no_terminal)?;
-    match (heard.is_light, options.has_true_colours) {
-        (Some(true), true) => options.colours = Colours::Light,
-        (Some(false), true) => options.colours = Colours::Dark,
-        (Some(true), false) => options.colours = Colours::SixteenOnLight,
-        (Some(false), false) | (None, _) => {}
+    if let Some(is_light) = heard.is_light {
+        options.colours = on_ground(is_light, options.has_true_colours);
     }
     Ok(heard)
+}
+
+fn on_ground(is_light: bool, has_true_colours: bool) -> Colours {
+    match (is_light, has_true_colours) {
+        (true, true) => Colours::Light,
+        (false, true) => Colours::Dark,
+        (true, false) => Colours::SixteenOnLight,
+        (false, false) => Colours::Sixteen,
+    }
 }
 
 fn typed_before(settings: &Settings) -> TypedLines {

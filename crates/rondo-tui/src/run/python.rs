@@ -20,6 +20,16 @@ impl Runner {
         self.python = PythonLink(Some(terminal));
     }
 
+    /// Goes on in a live session that there was before.
+    pub(super) fn link_python(&mut self, before: &LentPython) {
+        let terminal = Arc::<PythonTerminal>::default();
+        let python = LentPython::new(Arc::clone(before.session()))
+            .with_terminal(Arc::clone(&terminal))
+            .with_presence(before.take_presence());
+        self.session.lend_python(&Arc::new(python));
+        self.python = PythonLink(Some(terminal));
+    }
+
     /// Types what a person pressed for the cell that runs.
     pub(super) fn type_into_python(&mut self, bytes: Vec<u8>) {
         let is_typed = self.python.0.as_ref().is_some_and(|it| it.input(bytes));

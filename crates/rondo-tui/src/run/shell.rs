@@ -1,6 +1,6 @@
 //! The shell of the screen, and the way between its terminal and the pane.
 
-use super::{FRAME, Runner};
+use super::{FRAME, Kept, Runner};
 use rondo_policy::Workdir;
 use rondo_runtime::cells::{KeptShell, Keyboard, PtySize, TerminalEvent};
 use rondo_runtime::error::Result;
@@ -71,6 +71,21 @@ impl Runner {
         }
         let workdir = Workdir::new(self.settings.directory.clone());
         let shell = Arc::new(KeptShell::start(&self.settings, workdir)?);
+        self.link_shell(shell);
+        Ok(())
+    }
+
+    /// Goes on in what a person's own cells ran in before.
+    pub(super) fn go_on_in(&mut self, kept: Kept) {
+        if let Some(shell) = kept.shell {
+            self.link_shell(shell);
+        }
+        if let Some(python) = kept.python {
+            self.link_python(&python);
+        }
+    }
+
+    fn link_shell(&mut self, shell: Arc<KeptShell>) {
         self.session.lend_shell(&shell);
         let (typing, mut typed) = mpsc::channel::<(Keyboard, Vec<u8>)>(INPUTS_MAX);
         tokio::spawn(async move {
@@ -85,7 +100,6 @@ impl Runner {
             typing,
             size: None,
         }));
-        Ok(())
     }
 
     /// Takes what happened in the shell's terminal, and what came with it.

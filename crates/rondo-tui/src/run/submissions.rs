@@ -89,9 +89,9 @@ async fn say(program: &Arc<dyn Program>, submission: Submission) -> Result<Waiti
     })
 }
 
-/// Puts what goes along before the words. Nothing in it is read as the name of a file.
+/// Puts what goes along behind the words, which name the session. Nothing in it is read as the name of a file.
 fn with_attached(mut message: Message, attached: &[String]) -> Message {
-    let parts = attached.iter().map(|it| Part::text(format!("{it}\n\n")));
-    message.parts.splice(0..0, parts);
+    let parts = attached.iter().map(|it| Part::text(format!("\n\n{it}")));
+    message.parts.extend(parts);
     message
 }

@@ -1,7 +1,9 @@
-//! Asks the terminal which colour its ground has, before anything else reads what it sends.
+//! Asks the terminal which colour its ground has: before anything else reads what it sends, and once it is looked at
+//! again.
 //!
-//! It is asked once. Terminals can report each change by themselves (mode 2031), but the library that reads keys takes
-//! the report, `CSI ? 997 ; 1 n`, for the beginning of another sequence, and would hold what is typed behind it.
+//! Terminals can report each change by themselves (mode 2031), but the library that reads keys takes the report,
+//! `CSI ? 997 ; 1 n`, for the beginning of another sequence, and would hold what is typed behind it. An answer to a question
+//! it takes for keys, out of which it is read.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use rondo_core::clock::Clock;
@@ -9,8 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// The question, and one that every terminal answers: after its answer there is none to the other.
-const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
+/// The question.
+const GROUND: &[u8] = b"\x1b]11;?\x1b\\";
+/// One that every terminal answers: after its answer there is none to the other.
+const FENCE: &[u8] = b"\x1b[c";
 /// How long the answers may take.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Bytes that are read at most: more is no answer.
@@ -35,7 +39,8 @@ pub(crate) struct Heard {
 /// When it cannot be written to or read from.
 pub(crate) fn ask() -> io::Result<Heard> {
     let mut out = io::stdout().lock();
-    out.write_all(QUESTION)?;
+    out.write_all(GROUND)?;
+    out.write_all(FENCE)?;
     out.flush()?;
     let clock = Clock::system();
     let until = clock.now().after(WAIT_MAX);
@@ -118,44 +123,79 @@ fn is_light(answer: &str) -> Option<bool> {
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5)
 }
 
-/// Keeps an answer that comes too late from being taken for keys.
+/// Takes answers that come while something else reads what the terminal sends, and would take them for keys.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// Keys that may still be part of it.
+    /// Keys that may still be part of one.
     left: usize,
     is_within: bool,
+    answer: String,
+    /// Whether the terminal answers.
+    is_known: bool,
+}
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// No part of an answer.
+    No,
+    /// A part of one.
+    Part,
+    /// The end of one: whether the ground is light.
+    Ground(bool),
 }
 
 impl Late {
     pub(crate) fn after(heard: &Heard) -> Self {
         Self {
             left: if heard.is_due { LATE_KEYS_MAX } else { 0 },
-            is_within: false,
+            is_known: heard.is_light.is_some(),
+            ..Self::default()
         }
     }
 
+    /// Returns the question again, where the terminal answered it before: its ground may be another one by now. The answer
+    /// comes at once, so a person hardly types the two keys that begin it meanwhile.
+    pub(crate) fn ask_again(&mut self) -> Option<&'static [u8]> {
+        if !self.is_known || self.left > 0 {
+            return None;
+        }
+        self.left = LATE_KEYS_MAX;
+        Some(GROUND)
+    }
+
     /// Returns whether an event is part of an answer.
-    pub(crate) fn takes(&mut self, event: &Event) -> bool {
+    pub(crate) fn takes(&mut self, event: &Event) -> Taken {
         let Event::Key(KeyEvent {
             code, modifiers, ..
         }) = event
         else {
-            return false;
+            return Taken::No;
         };
         let (is_alt, is_ctrl) = (
             modifiers.contains(KeyModifiers::ALT),
             modifiers.contains(KeyModifiers::CONTROL),
         );
         match code {
-            _ if self.left == 0 => return false,
-            KeyCode::Char(']') if is_alt => self.is_within = true,
-            _ if !self.is_within => return false,
-            KeyCode::Char('\\') if is_alt => self.left = 0,
-            KeyCode::Char('g') if is_ctrl => self.left = 0,
+            _ if self.left == 0 => return Taken::No,
+            KeyCode::Char(']') if is_alt => {
+                self.is_within = true;
+                self.answer.clear();
+            }
+            _ if !self.is_within => return Taken::No,
+            KeyCode::Char('\\') if is_alt => return self.end(),
+            KeyCode::Char('g') if is_ctrl => return self.end(),
+            KeyCode::Char(c) => self.answer.push(*c),
             _ => {}
         }
         self.left = self.left.saturating_sub(1);
-        true
+        self.is_within &= self.left > 0;
+        Taken::Part
+    }
+
+    fn end(&mut self) -> Taken {
+        (self.left, self.is_within) = (0, false);
+        is_light(&self.answer).map_or(Taken::Part, Taken::Ground)
     }
 }
 
@@ -193,17 +233,51 @@ mod tests {
         assert_eq!(read(b"typed").typed, "typed");
     }
 
+    fn key(c: char, modifiers: KeyModifiers) -> Event {
+        Event::Key(KeyEvent::new(KeyCode::Char(c), modifiers))
+    }
+
+    fn plain(c: char) -> Event {
+        key(c, KeyModifiers::NONE)
+    }
+
+    /// Sends an answer as it is read, and returns what came of its end.
+    fn answered(late: &mut Late, answer: &str) -> Taken {
+        assert_eq!(late.takes(&key(']', KeyModifiers::ALT)), Taken::Part);
+        for c in answer.chars() {
+            assert_eq!(late.takes(&plain(c)), Taken::Part, "{c}");
+        }
+        late.takes(&key('\\', KeyModifiers::ALT))
+    }
+
     #[test]
     fn an_answer_that_comes_too_late_is_no_keys() {
-        let key = |c, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(c), modifiers));
-        let plain = |c| key(c, KeyModifiers::NONE);
         let mut late = Late::after(&read(b""));
-        assert!(!late.takes(&plain('a')));
-        assert!(late.takes(&key(']', KeyModifiers::ALT)));
-        assert!("11;rgb:ff/ff/ff".chars().all(|c| late.takes(&plain(c))));
-        assert!(late.takes(&key('\\', KeyModifiers::ALT)));
-        assert!(!late.takes(&plain('a')) && !late.takes(&key(']', KeyModifiers::ALT)));
+        assert_eq!(late.takes(&plain('a')), Taken::No);
+        assert_eq!(answered(&mut late, "11;rgb:ff/ff/ff"), Taken::Ground(true));
+        assert_eq!(late.takes(&plain('a')), Taken::No);
+        assert_eq!(late.takes(&key(']', KeyModifiers::ALT)), Taken::No);
         let mut never = Late::after(&read(b"\x1b[?1c"));
-        assert!(!never.takes(&key(']', KeyModifiers::ALT)));
+        assert_eq!(never.takes(&key(']', KeyModifiers::ALT)), Taken::No);
+    }
+
+    #[test]
+    fn a_terminal_that_answered_is_asked_again_and_one_that_did_not_is_not() {
+        let mut late = Late::after(&read(b"\x1b]11;rgb:ff/ff/ff\x1b\\\x1b[?1c"));
+        assert_eq!(late.ask_again(), Some(GROUND));
+        // One answer at a time is awaited.
+        assert_eq!(late.ask_again(), None);
+        assert_eq!(late.takes(&plain('a')), Taken::No);
+        assert_eq!(answered(&mut late, "11;rgb:0/0/0"), Taken::Ground(false));
+        assert_eq!(late.ask_again(), Some(GROUND));
+        assert_eq!(Late::after(&read(b"\x1b[?1c")).ask_again(), None);
+    }
+
+    #[test]
+    fn what_never_ends_holds_no_more_keys_than_an_answer_has() {
+        let mut late = Late::after(&read(b""));
+        late.takes(&key(']', KeyModifiers::ALT));
+        let held = (0..1_000).filter(|_| late.takes(&plain('x')) == Taken::Part);
+        assert_eq!(held.count(), LATE_KEYS_MAX - 1);
     }
 }

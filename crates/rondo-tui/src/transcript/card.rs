@@ -3,6 +3,7 @@
 use super::child::Child;
 use super::diff::Diff;
 use super::entry::{MARGIN, cut};
+use super::quote::Quote;
 use crate::text::clean::{self, LiveText};
 use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
@@ -56,6 +57,8 @@ pub(crate) struct Card {
     diff: Option<Diff>,
     /// The subagent that it started.
     child: Option<Child>,
+    /// Whether it is what went along with a person's words, and is folded until it is wanted.
+    is_quote: bool,
 }
 
 impl Card {
@@ -80,6 +83,33 @@ impl Card {
         }
     }
 
+    /// Of what went along with a person's words.
+    pub(crate) fn quoted(quote: &Quote) -> Self {
+        let lines = match quote.text.trim_end().lines().count() {
+            0 => None,
+            1 => Some("1 line".to_owned()),
+            lines => Some(format!("{lines} lines")),
+        };
+        let facts = quote.facts.iter().map(|it| clean::line(it)).chain(lines);
+        let mut card = Self {
+            name: quote.name.clone(),
+            told: clean::line(&quote.told),
+            arguments: match quote.name.as_str() {
+                "$" | ">>>" => Value::String(quote.told.clone()),
+                _ => Value::Null,
+            },
+            is_quote: true,
+            ..Self::default()
+        };
+        let end = CardEnd {
+            is_ok: true,
+            said: facts.collect::<Vec<_>>().join(" · "),
+            took_ms: None,
+        };
+        card.finish(end, &Value::String(quote.text.clone()));
+        card
+    }
+
     /// Returns it as one line.
     pub(crate) fn line(&self) -> String {
         format!("{} {}", self.name, self.told).trim_end().to_owned()
@@ -91,6 +121,11 @@ impl Card {
             Value::String(code) => Some(code),
             other => other.get("command").and_then(Value::as_str),
         }
+    }
+
+    /// Returns the name of its tool.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns what it wrote, as far as it is kept.
@@ -129,6 +164,14 @@ impl Card {
     /// Takes the result, which is shown where nothing was written while it ran.
     pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
         self.is_running = false;
+        let told = Told::of(result).filter(|_| end.is_ok);
+        if let Some(Told { is_ok, said, text }) = told {
+            self.end = Some(CardEnd { is_ok, said, ..end });
+            if self.output.is_empty() {
+                self.push(&text);
+            }
+            return;
+        }
         self.end = Some(end);
         if self.output.is_empty() {
             let diff = result.get("diff").and_then(Value::as_str);
@@ -139,7 +182,7 @@ impl Card {
                 _ if self.child.is_some() && answer.is_some() => {
                     answer.unwrap_or_default().to_owned()
                 }
-                (Value::String(text), _) => text.clone(),
+                (Value::String(text), _) => without_code(text).to_owned(),
                 (Value::Null, _) => String::new(),
                 (other, _) => serde_json::to_string_pretty(other).unwrap_or_default(),
             };
@@ -176,6 +219,7 @@ impl Card {
         };
         if is_open {
             let arguments = match &self.arguments {
+                Value::Null => String::new(),
                 Value::String(code) => clean::exact(code),
                 other => clean::exact(&shown::call(other)),
             };
@@ -191,7 +235,7 @@ impl Card {
             return rows;
         }
         let output = self.output.trim_end();
-        if output.is_empty() {
+        if output.is_empty() || (self.is_quote && !is_open) {
             return rows;
         }
         let max = if is_open { OPEN_ROWS_MAX } else { ROWS_SHOWN };
@@ -230,6 +274,7 @@ impl Card {
 
     fn head(&self, width: usize, theme: &Theme) -> Row {
         let (mark, style) = match (&self.end, self.is_running) {
+            _ if self.is_quote => ("+ ", theme.accent),
             (Some(end), _) if end.is_ok => ("✓ ", theme.good),
             (Some(_), _) => ("✗ ", theme.bad),
             (None, true) => ("● ", theme.accent),
@@ -293,6 +338,68 @@ fn diff_rows(diff: &Diff, width: usize, theme: &Theme, is_open: bool) -> Vec<Row
         row.gutter.insert(0, bar.clone());
     }
     rows
+}
+
+/// Returns an error without its code, which stands beside the call: `error (denied): no`.
+fn without_code(text: &str) -> &str {
+    let error = text.strip_prefix("error (");
+    let parts = error.and_then(|it| it.split_once("): "));
+    let is_code = |it: &str| it.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1)
+}
+
+/// What a result of several fields says in few words.
+struct Told {
+    /// Whether a person takes it for a success: that of a command is its exit code.
+    is_ok: bool,
+    said: String,
+    text: String,
+}
+
+impl Told {
+    fn of(result: &Value) -> Option<Self> {
+        Self::of_command(result).or_else(|| Self::of_write(result))
+    }
+
+    /// Of a command that ended: its output, its exit code, and what else there is to say of it.
+    fn of_command(result: &Value) -> Option<Self> {
+        let note = result.get("note").and_then(Value::as_str);
+        let text = result.get("stdout")?.as_str()?.to_owned();
+        let text = note.map_or_else(|| text.clone(), |note| format!("{text}[{note}]\n"));
+        let code = result.get("exitCode").and_then(Value::as_i64);
+        let signal = result.get("signal").and_then(Value::as_str);
+        let said = match (code, signal) {
+            (_, Some(signal)) => clean::line(signal),
+            (Some(0), None) => String::new(),
+            (Some(code), None) => format!("exit {code}"),
+            (None, None) => return None,
+        };
+        let is_late = result.get("timed_out") == Some(&Value::Bool(true));
+        let late = is_late.then(|| "timed out".to_owned());
+        let parts = late.into_iter().chain([said]).filter(|it| !it.is_empty());
+        let said = parts.collect::<Vec<_>>().join(", ");
+        Some(Self {
+            is_ok: said.is_empty(),
+            said,
+            text,
+        })
+    }
+
+    /// Of a file that was written: whether it is new, and how long it is.
+    fn of_write(result: &Value) -> Option<Self> {
+        let fields = result.as_object().filter(|it| it.len() == 3)?;
+        fields.get("path")?.as_str()?;
+        let status = clean::line(fields.get("status")?.as_str()?);
+        let said = match fields.get("bytes")?.as_u64()? {
+            1 => format!("{status}, 1 byte"),
+            bytes => format!("{status}, {bytes} bytes"),
+        };
+        Some(Self {
+            is_ok: true,
+            said,
+            text: String::new(),
+        })
+    }
 }
 
 /// Returns seconds as people read them.
@@ -428,6 +535,76 @@ mod tests {
         assert_eq!(
             shown(&card, false),
             ["○ todo 2 items", "  │ ✓ look", "  │ ● mend"]
+        );
+    }
+
+    #[test]
+    fn of_a_file_that_was_written_it_is_said_how_long_it_is() {
+        let mut card = Card::call("write_file", &json!({"path": "a", "content": "x"}));
+        let end = CardEnd {
+            is_ok: true,
+            said: String::new(),
+            took_ms: Some(100),
+        };
+        card.finish(end, &json!({"path": "a", "status": "created", "bytes": 1}));
+        assert_eq!(
+            shown(&card, false),
+            ["✓ write_file a  created, 1 byte, 0.1 s"]
+        );
+    }
+
+    #[test]
+    fn of_a_command_its_exit_code_is_said_and_nothing_where_it_wrote_nothing() {
+        let ended = |result: Value| {
+            let mut card = Card::call("exec", &json!({"command": "make"}));
+            let end = CardEnd {
+                is_ok: true,
+                said: String::new(),
+                took_ms: Some(100),
+            };
+            card.finish(end, &result);
+            shown(&card, false)
+        };
+        let nothing = json!({"stdout": "", "exitCode": 0});
+        assert_eq!(ended(nothing), ["✓ exec make  0.1 s"]);
+        let failed = json!({"stdout": "no rule\n", "exitCode": 2});
+        assert_eq!(ended(failed), ["✗ exec make  exit 2, 0.1 s", "  │ no rule"]);
+        let late = json!({"stdout": "", "signal": "SIGKILL", "timed_out": true});
+        assert_eq!(ended(late), ["✗ exec make  timed out, SIGKILL, 0.1 s"]);
+    }
+
+    #[test]
+    fn why_a_call_was_denied_is_said_without_its_code() {
+        let mut card = Card::call("exec", &json!({"command": "rm x"}));
+        let end = CardEnd {
+            is_ok: false,
+            said: "denied".to_owned(),
+            took_ms: None,
+        };
+        card.finish(end, &json!("error (denied): not like this"));
+        assert_eq!(
+            shown(&card, false),
+            ["✗ exec rm x  denied", "  │ not like this"]
+        );
+    }
+
+    #[test]
+    fn what_went_along_is_folded_until_it_is_wanted() {
+        let text = "<shell directory=\"/a\" exit_code=\"2\">\n$ ls x\nno x\nat all\n</shell>";
+        let card = Card::quoted(&Quote::read(text).unwrap());
+        assert_eq!(shown(&card, false), ["+ $ ls x  exit 2 · /a · 2 lines"]);
+        assert_eq!(
+            shown(&card, true),
+            [
+                "+ $ ls x  exit 2 · /a · 2 lines",
+                "  │ ls x",
+                "  │ no x",
+                "  │ at all"
+            ]
+        );
+        assert_eq!(
+            (card.command(), card.output()),
+            (Some("ls x"), "no x\nat all\n")
         );
     }
 

@@ -9,8 +9,6 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Columns from which on the two sides stand beside each other.
 const BESIDE_COLUMNS_MIN: usize = 110;
-/// Bytes of a text that is compared as a whole.
-const COMPARED_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a line whose words are compared.
 const LINE_BYTES_MAX: usize = 1_000;
 /// How long the smallest difference is looked for.
@@ -29,15 +27,24 @@ pub(crate) struct Diff {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+pub(super) struct Line {
     kind: Kind,
     /// Its number in the text before, and in the one after; from 1 on, unknown where only parts are known.
     numbers: (Option<usize>, Option<usize>),
     text: String,
+    /// The hunk that it belongs to, where hunks can be left out.
+    hunk: Option<usize>,
+}
+
+/// Which hunks of a change are kept, and which one is selected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    pub(crate) is_kept: &'a [bool],
+    pub(crate) selected: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Same,
     Removed,
     Added,
@@ -89,28 +96,7 @@ impl Diff {
         Some(Self::of(lines))
     }
 
-    /// Compares two texts, of which all is shown; `None` where they are too long for that.
-    pub(crate) fn between(before: &str, after: &str) -> Option<Self> {
-        if before.len().max(after.len()) > COMPARED_BYTES_MAX {
-            return None;
-        }
-        let diff = TextDiff::configure()
-            .timeout(COMPARE_TIME_MAX)
-            .diff_lines(before, after);
-        let mut lines = Vec::new();
-        for change in diff.iter_all_changes() {
-            let kind = match change.tag() {
-                ChangeTag::Equal => Kind::Same,
-                ChangeTag::Delete => Kind::Removed,
-                ChangeTag::Insert => Kind::Added,
-            };
-            let text = change.value();
-            lines.push(Line::told(kind, text.strip_suffix('\n').unwrap_or(text)));
-        }
-        Some(Self::of(lines))
-    }
-
-    fn of(lines: Vec<Line>) -> Self {
+    pub(super) fn of(lines: Vec<Line>) -> Self {
         let numbers = lines.iter().flat_map(|it| [it.numbers.0, it.numbers.1]);
         let last = numbers.flatten().max();
         Self {
@@ -121,12 +107,38 @@ impl Diff {
 
     /// Returns its rows, at most so wide.
     pub(crate) fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
-        let layout = Layout {
-            number_columns: self.number_columns,
-            theme,
-        };
+        self.rows_of(width, theme, None).0
+    }
+
+    /// Returns its rows, with one before each hunk that says whether it is kept, and the places of those.
+    pub(crate) fn rows_of(
+        &self,
+        width: usize,
+        theme: &Theme,
+        choice: Option<Choice<'_>>,
+    ) -> (Vec<Row>, Vec<usize>) {
         let mut rows = Vec::new();
+        let mut heads = Vec::new();
+        let mut begun = None;
         for block in self.blocks() {
+            let hunk = match &block {
+                Block::Changed(removed, added) => {
+                    removed.iter().chain(*added).next().and_then(|it| it.hunk)
+                }
+                Block::Alone(_) => None,
+            };
+            let mut layout = Layout {
+                number_columns: self.number_columns,
+                theme,
+                is_left_out: false,
+            };
+            if let (Some(hunk), Some(choice)) = (hunk, choice) {
+                layout.is_left_out = !choice.is_kept.get(hunk).unwrap_or(&true);
+                if begun.replace(hunk) != Some(hunk) {
+                    heads.push(rows.len());
+                    rows.push(head(hunk, choice, theme));
+                }
+            }
             match block {
                 Block::Alone(line) if matches!(line.kind, Kind::Gap | Kind::Note) => {
                     let text = if line.kind == Kind::Gap {
@@ -146,7 +158,7 @@ impl Diff {
                 Block::Changed(removed, added) => layout.changed(removed, added, width, &mut rows),
             }
         }
-        rows
+        (rows, heads)
     }
 
     fn blocks(&self) -> Vec<Block<'_>> {
@@ -171,10 +183,20 @@ impl Diff {
 
 impl Line {
     fn told(kind: Kind, text: &str) -> Self {
+        Self::numbered(kind, (None, None), text, None)
+    }
+
+    pub(super) fn numbered(
+        kind: Kind,
+        numbers: (Option<usize>, Option<usize>),
+        text: &str,
+        hunk: Option<usize>,
+    ) -> Self {
         Self {
             kind,
-            numbers: (None, None),
+            numbers,
             text: text.to_owned(),
+            hunk,
         }
     }
 
@@ -210,14 +232,35 @@ fn starts(place: &str) -> Option<(usize, usize)> {
     Some((start('-')?, start('+')?))
 }
 
+/// Says which hunk follows, and whether it is kept: words, since colours may be missing.
+fn head(hunk: usize, choice: Choice<'_>, theme: &Theme) -> Row {
+    let mark = if hunk == choice.selected {
+        "▸ "
+    } else {
+        "  "
+    };
+    let count = choice.is_kept.len();
+    let (style, said) = match choice.is_kept.get(hunk) {
+        Some(false) => (theme.warn, " · left out, the lines stay as they are"),
+        _ => (theme.accent, ""),
+    };
+    Row {
+        gutter: vec![Piece::new(mark, theme.accent)],
+        ..Row::of(format!("hunk {} of {count}{said}", hunk + 1), style)
+    }
+}
+
 struct Layout<'a> {
     number_columns: usize,
     theme: &'a Theme,
+    /// Whether the lines belong to a hunk that is left out.
+    is_left_out: bool,
 }
 
 impl Layout<'_> {
     fn style(&self, kind: Kind) -> Style {
         match kind {
+            _ if self.is_left_out => self.theme.dim,
             Kind::Removed => self.theme.removed,
             Kind::Added => self.theme.added,
             Kind::Same | Kind::Gap | Kind::Note => self.theme.text,
@@ -227,7 +270,8 @@ impl Layout<'_> {
     fn changed(&self, removed: &[Line], added: &[Line], width: usize, rows: &mut Vec<Row>) {
         let mut before: Vec<_> = removed.iter().map(|it| self.shown(it)).collect();
         let mut after: Vec<_> = added.iter().map(|it| self.shown(it)).collect();
-        for (old, new) in before.iter_mut().zip(&mut after) {
+        let pairs = before.iter_mut().zip(&mut after);
+        for (old, new) in pairs.filter(|_| !self.is_left_out) {
             if let Some(words) = self.words(&old.line.text, &new.line.text) {
                 (old.pieces, new.pieces) = words;
             }
@@ -296,6 +340,9 @@ impl Layout<'_> {
             Side::After => line.numbers.1,
         };
         let sign = match line.kind {
+            // The one stays, and the other does not come.
+            Kind::Removed if self.is_left_out => "  ",
+            Kind::Added if self.is_left_out => "× ",
             Kind::Removed => "- ",
             Kind::Added => "+ ",
             Kind::Same | Kind::Gap | Kind::Note => "  ",
@@ -358,8 +405,14 @@ mod tests {
     use super::*;
     use crate::options::Colours;
     use crate::text::row::joined;
+    use crate::transcript::{Around, Change};
 
     const UNIFIED: &str = "--- a\n+++ a\n@@ -8,4 +8,5 @@\n one\n-let x = 1;\n+let x = 22;\n+new\n two\n@@ -90 +91 @@\n-end\n\\ No newline at end of file\n+END\n";
+
+    fn between(before: &str, after: &str) -> Diff {
+        let change = Change::between(before, after).unwrap();
+        change.diff(Around::All, str::to_owned).unwrap()
+    }
 
     fn shown(diff: &Diff, width: usize) -> Vec<String> {
         let rows = diff.rows(width, &Theme::of(Colours::Dark));
@@ -401,7 +454,7 @@ mod tests {
     #[test]
     fn a_long_line_is_broken_on_its_side() {
         let long = "x".repeat(60);
-        let diff = Diff::between("short\n", &format!("{long}\n")).unwrap();
+        let diff = between("short\n", &format!("{long}\n"));
         let rows = shown(&diff, 113);
         assert_eq!(rows[0], format!("{:55} │ + {}", "- short", "x".repeat(53)));
         assert_eq!(rows[1], format!("{:55} │   {}", "", "x".repeat(7)));
@@ -414,7 +467,7 @@ mod tests {
     fn words_that_differ_are_emphasised_in_lines_that_are_alike() {
         let theme = Theme::of(Colours::None);
         let emphasised = |before: &str, after: &str| {
-            let rows = Diff::between(before, after).unwrap().rows(40, &theme);
+            let rows = between(before, after).rows(40, &theme);
             let pieces = rows.into_iter().flat_map(|it| it.pieces);
             let bold = pieces.filter(|it| it.style.add_modifier.contains(Modifier::BOLD));
             bold.map(|it| it.text).collect::<Vec<_>>()
@@ -426,10 +479,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_difference_is_none_and_too_much_is_not_compared() {
+    fn what_is_no_difference_is_none() {
         assert_eq!(Diff::unified("no difference\n- at all\n"), None);
         assert_eq!(Diff::unified("@@ what @@\n"), None);
-        let long = "x".repeat(COMPARED_BYTES_MAX + 1);
-        assert_eq!(Diff::between("", &long), None);
+    }
+
+    #[test]
+    fn a_hunk_that_is_left_out_is_shown_as_what_stays() {
+        let (old, new) = ("a\nb\nc\nd\n", "A\nb\nC\nd\n");
+        let change = Change::between(old, new).unwrap();
+        let diff = change.diff(Around::Context, str::to_owned).unwrap();
+        let choice = Choice {
+            is_kept: &[true, false],
+            selected: 1,
+        };
+        let (rows, heads) = diff.rows_of(60, &Theme::of(Colours::None), Some(choice));
+        let shown: Vec<String> = rows.iter().map(Row::whole).collect();
+        assert_eq!(
+            shown,
+            [
+                "  hunk 1 of 2",
+                "1 - a",
+                "1 + A",
+                "2   b",
+                "▸ hunk 2 of 2 · left out, the lines stay as they are",
+                "3   c",
+                "3 × C",
+                "4   d",
+            ]
+        );
+        assert_eq!(heads, [0, 4]);
     }
 }

@@ -1,21 +1,26 @@
 //! The conversation as it is shown: entries, laid out when they come into view.
 //!
 //! # Layout
-//! - `entry`: one entry; `card`: a tool call or a person's own cell; `diff`: a change of a text; `child`: what a
-//!   subagent does.
+//! - `entry`: one entry; `card`: a tool call or a person's own cell; `diff`: a change of a text; `change`: one
+//!   that is proposed; `child`: what a subagent does.
+//! - `quote`: what went along with a person's words.
 //! - `viewport`: what part is on the screen; `find`: looks for words in all of it.
 
 mod card;
+mod change;
 mod child;
 mod diff;
 mod entry;
 mod find;
+mod quote;
 mod viewport;
 
 pub(crate) use card::{Card, CardEnd, plan_row, seconds};
+pub(crate) use change::{Around, Change};
 pub(crate) use child::Child;
-pub(crate) use diff::Diff;
+pub(crate) use diff::{Choice, Diff};
 pub(crate) use entry::{Answer, Entry, Tone, cut};
+pub(crate) use quote::Quote;
 pub(crate) use viewport::{Frame, Place, Viewport};
 
 use crate::text::Row;

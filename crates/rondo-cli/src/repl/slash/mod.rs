@@ -80,10 +80,11 @@ impl Repl {
             return Err(CliError::new(Exit::Usage, message));
         }
         let run_mode = RunMode::of(&self.talk.session.settings.values);
-        let session = self.talk.current();
+        let session = self.talk.current().map(|it| it.session.to_string());
         self.goes_on = Some(GoesOn {
-            session: session.map(|it| it.session.to_string()),
+            session,
             run_mode: Some(run_mode).filter(|it| *it != self.began_as),
+            kept: self.take_kept(),
         });
         Ok(After::Leave(Exit::Answer))
     }

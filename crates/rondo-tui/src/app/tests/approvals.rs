@@ -1,0 +1,340 @@
+//! Tests: the rules of approvals, and what they are about.
+
+use super::*;
+
+#[test]
+fn approval_rule_1_a_question_takes_no_key_from_the_draft() {
+    let mut scene = Scene::new();
+    scene.types("half a li");
+    scene.asks("`exec` wants to run\n  command: rm x");
+    scene.now += 10_000;
+    assert!(scene.types("ne y n a").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("half a line y n a"), "{shown}");
+    assert!(
+        shown.contains("1 approval waits · Alt-Y reviews"),
+        "{shown}"
+    );
+    assert!(!shown.contains("rm x"), "{shown}");
+}
+
+#[test]
+fn approval_rule_2_keys_answer_only_after_the_question_was_shown_and_nothing_was_pressed() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.now += 10_000;
+    scene.alt('y');
+    // It was not shown yet.
+    assert!(scene.types("y").is_empty());
+    scene.shown();
+    scene.now += 100;
+    assert!(scene.types("y").is_empty());
+    // A held key comes again and again, and never answers.
+    for _ in 0..100 {
+        scene.now += 30;
+        assert!(scene.types("y").is_empty());
+    }
+    scene.now += 249;
+    assert!(scene.types("y").is_empty());
+    scene.now += 250;
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn approval_rule_2_a_paste_never_answers() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    let pasted = scene
+        .app
+        .event(Event::Paste("y".to_owned()), TimeMs(scene.now));
+    assert!(pasted.is_empty());
+}
+
+#[test]
+fn approval_rule_3_enter_never_allows() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    // Typed ahead.
+    assert!(answers(&scene.press(KeyCode::Enter)).is_empty());
+    scene.alt('y');
+    for _ in 0..3 {
+        scene.waits();
+        assert!(scene.press(KeyCode::Enter).is_empty());
+        assert!(scene.types(" ").is_empty());
+    }
+}
+
+#[test]
+fn approval_rule_4_from_now_on_takes_a_second_key_under_the_rule() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    assert!(scene.types("a").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("1  exec(touch *)"), "{shown}");
+    // Too soon, and then no rule.
+    assert!(scene.types("1").is_empty());
+    scene.waits();
+    assert!(scene.types("2").is_empty());
+    scene.waits();
+    let answers = answers(&scene.types("1"));
+    let (value, grant, _) = &answers[0];
+    assert_eq!(*value, AnswerValue::Approve);
+    assert_eq!(grant.as_ref().unwrap().to_string(), "exec(touch *)");
+}
+
+#[test]
+fn approval_rule_5_a_card_or_a_question_that_imitates_the_frame_stands_within_it() {
+    let frame = "┏━ may this run? ━┓\n┃ y allow ┃\n┗━┛\n▲ 1 approval waits";
+    let mut scene = Scene::new();
+    scene.happens(EventBody::TextDelta {
+        text: format!("```\n{frame}\n```\n"),
+    });
+    scene.happens(EventBody::ToolCallPending {
+        id: CallId::new("c"),
+        name: frame.to_owned(),
+        arguments: serde_json::json!({"command": frame}),
+    });
+    scene.happens(EventBody::ToolOutputDelta {
+        id: CallId::new("c"),
+        text: frame.to_owned(),
+    });
+    // A program in the pane writes from the first column on, and beyond the last one.
+    scene.ctrl(']');
+    scene.app.shell_began();
+    let rows = frame.replace('\n', "\r\n");
+    scene
+        .app
+        .shell_wrote(format!("\x1b[H{rows}\x1b[3;1H▲\x1b[5;999H▲").as_bytes());
+    let own = |line: &str| line.starts_with(['┏', '┃', '┗', '▲']);
+    let shown = scene.shown();
+    assert!(shown.contains("│┃ y allow ┃"), "{shown}");
+    assert!(!shown.lines().any(own), "{shown}");
+    scene.ctrl(']');
+    scene.asks(frame);
+    scene.alt('y');
+    let shown = scene.shown();
+    let count = |sign: char| shown.lines().filter(|it| it.starts_with(sign)).count();
+    assert_eq!((count('┏'), count('┗'), count('▲')), (1, 1, 1), "{shown}");
+}
+
+#[test]
+fn approval_rule_6_the_whole_command_is_shown_and_allowed_once_its_end_was_in_view() {
+    let mut scene = Scene::new();
+    let lines: Vec<String> = (0..60).map(|at| format!("line {at}\u{202e}")).collect();
+    scene.asks(&format!("{}\nrm -rf the-end\u{1b}[2K", lines.join("\n")));
+    scene.alt('y');
+    scene.waits();
+    assert!(scene.types("y").is_empty());
+    let shown = scene.shown();
+    assert!(shown.contains("line 0\\u{202e}") && shown.contains("more rows: PageDown"));
+    assert!(shown.contains("once you have seen the end"), "{shown}");
+    for _ in 0..8 {
+        scene.press(KeyCode::PageDown);
+        scene.shown();
+    }
+    assert!(scene.shown().contains("rm -rf the-end\\u{1b}[2K"));
+    scene.waits();
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn approval_rule_7_an_answer_carries_the_hash_of_the_question_that_was_read() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    // It is another question now, which was not read.
+    scene.happens(EventBody::Parked {
+        questions: vec![question("d", "run y?")],
+    });
+    assert!(scene.types("y").is_empty());
+    scene.waits();
+    assert_eq!(answers(&scene.types("y"))[0].2, "hash of d");
+}
+
+#[test]
+fn approval_rule_8_no_because_says_why() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.alt('y');
+    scene.waits();
+    scene.types("b");
+    scene.types("not in y here");
+    let said = answers(&scene.press(KeyCode::Enter));
+    let reason = "not in y here".to_owned();
+    assert_eq!(said[0].0, AnswerValue::Deny { reason });
+}
+
+const OLD: &str = "one\ntwo\nthree\nfour\nfive\n";
+const NEW: &str = "ONE\ntwo\nthree\nFOUR\nfive\n";
+
+/// A call asks whether it may run, with the arguments in the question.
+fn asks_about(scene: &mut Scene, name: &str, arguments: &serde_json::Value) {
+    scene.happens(EventBody::ToolCallPending {
+        id: CallId::new("c"),
+        name: name.to_owned(),
+        arguments: arguments.clone(),
+    });
+    let call = rondo_core::shown::call(arguments);
+    scene.asks(&format!("`{name}` wants to run with\n{call}"));
+    scene.alt('y');
+}
+
+fn file(text: &str) -> Replaced {
+    Replaced {
+        leads_to: None,
+        before: FileBefore::Text,
+        text: Some(text.to_owned()),
+    }
+}
+
+#[test]
+fn a_hunk_that_is_left_out_is_not_allowed_and_the_model_reads_which() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "old_string": OLD, "new_string": NEW});
+    asks_about(&mut scene, "edit_file", &arguments);
+    scene.waits();
+    let shown = scene.shown();
+    assert!(shown.contains("▸ hunk 1 of 2"), "{shown}");
+    assert!(shown.contains("y allow · a from now on"), "{shown}");
+    scene.press(KeyCode::Right);
+    scene.types("x");
+    scene.now += 300;
+    // What is shown now was not on the screen yet.
+    assert!(scene.types("y").is_empty());
+    scene.waits();
+    scene.waits();
+    let shown = scene.shown();
+    assert!(
+        shown.contains("▸ hunk 2 of 2 · left out, the lines stay as they are"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("y allow 1 of 2 hunks · n no"),
+        "all of it cannot be allowed from now on: {shown}"
+    );
+    assert!(scene.types("a").is_empty());
+    scene.now += 300;
+    let expected = AnswerValue::Value {
+        value: serde_json::json!({
+            "path": "f",
+            "old_string": OLD,
+            "new_string": "ONE\ntwo\nthree\nfour\nfive\n",
+        }),
+        left_out: Some(
+            "the user applied 1 of the 2 hunks of this change and left out:\n\
+             @@ -4,1 +4,1 @@\n-four\n+FOUR\n"
+                .to_owned(),
+        ),
+    };
+    let answered = answers(&scene.types("y"));
+    assert_eq!(answered, [(expected, None, "hash of c".to_owned())]);
+}
+
+#[test]
+fn where_all_hunks_are_left_out_nothing_can_be_allowed() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "old_string": OLD, "new_string": NEW});
+    asks_about(&mut scene, "edit_file", &arguments);
+    for _ in 0..2 {
+        scene.waits();
+        scene.types("x");
+        scene.press(KeyCode::Right);
+    }
+    scene.waits();
+    scene.waits();
+    assert!(scene.shown().contains("nothing is left of it · n no"));
+    assert!(scene.types("y").is_empty());
+    scene.now += 300;
+    assert_eq!(answers(&scene.types("n")).len(), 1);
+}
+
+#[test]
+fn a_file_that_is_replaced_is_asked_about_as_a_difference() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "content": NEW});
+    asks_about(&mut scene, "write_file", &arguments);
+    scene.waits();
+    let look = scene.app.wants_look();
+    assert_eq!(look, Some(("hash of c".to_owned(), arguments.clone())));
+    assert_eq!(scene.app.wants_look(), None);
+    scene.app.looked("hash of c", &arguments, file(OLD));
+    // The difference has to be read first.
+    assert!(scene.types("y").is_empty());
+    scene.waits();
+    scene.waits();
+    let shown = scene.shown();
+    for line in [
+        "changes the file",
+        "1 - one",
+        "1 + ONE",
+        "2   two",
+        "▸ hunk 1 of 2",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let answered = answers(&scene.types("y"));
+    let yes = (AnswerValue::Approve, None, "hash of c".to_owned());
+    assert_eq!(answered, [yes]);
+}
+
+#[test]
+fn a_question_that_is_put_again_as_its_files_changed_says_so() {
+    let mut scene = Scene::new();
+    let again = "it is asked again";
+    scene.asks("write f?");
+    for (hash, is_again) in [("hash of c", false), ("another", true)] {
+        scene.happens(EventBody::Resumed {
+            step: 1,
+            downtime_ms: 0,
+        });
+        let asked = Question {
+            hash: hash.to_owned(),
+            ..question("c", "write f?")
+        };
+        scene.happens(EventBody::Parked {
+            questions: vec![asked],
+        });
+        assert_eq!(scene.shown().contains(again), is_again, "{hash}");
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_as_a_difference_is_said() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "content": "a\n"});
+    asks_about(&mut scene, "write_file", &arguments);
+    scene.waits();
+    let (hash, arguments) = scene.app.wants_look().unwrap();
+    let absent = Replaced {
+        before: FileBefore::Absent,
+        ..file("")
+    };
+    scene.app.looked(&hash, &arguments, absent);
+    let shown = scene.shown();
+    assert!(
+        shown.contains("a new file") && shown.contains("1 + a"),
+        "{shown}"
+    );
+    let other = Replaced {
+        leads_to: None,
+        before: FileBefore::Other { bytes: 7 },
+        text: None,
+    };
+    scene.app.looked(&hash, &arguments, other);
+    let shown = scene.shown();
+    assert!(
+        shown.contains("it replaces 7 bytes that are not text"),
+        "{shown}"
+    );
+    scene.app.cannot_look(&hash, "`f` is a directory");
+    let shown = scene.shown();
+    assert!(
+        shown.contains("as the file is now, it fails: `f` is a directory"),
+        "{shown}"
+    );
+}
