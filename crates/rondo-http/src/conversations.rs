@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The bound on conversations whose encoding is kept.
 const CONVERSATIONS_MAX: usize = 4096;
-/// The bound on the bytes kept for all of them together.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The bound on the bytes kept for all of them together; only the latest one may be larger. Where there are more, they are
+/// encoded anew for each step, which takes a few milliseconds for so many bytes: with a thousand conversations memory counts for more.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Conversations shorter than this are not kept: to encode them costs less than to find them.
 const BYTES_MIN: usize = 4 * 1024;
 
@@ -84,7 +85,8 @@ impl Shelf {
                 .by_last_message
                 .get(&oldest)
                 .is_none_or(|it| it.prefix.is_over());
-            let is_over = self.by_use.len() > conversations_max || self.bytes > bytes_max;
+            let count = self.by_use.len();
+            let is_over = count > conversations_max || (self.bytes > bytes_max && count > 1);
             if !is_gone && !is_over {
                 return;
             }
@@ -136,12 +138,16 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_unused_goes_first_at_either_bound() {
+    fn the_longest_unused_goes_first_at_either_bound_but_the_latest_may_be_larger() {
         let held: Vec<_> = (0..3).map(|_| conversation()).collect();
         let bytes: usize = held.iter().map(|(_, prefix)| prefix.bytes()).sum();
-        for (conversations_max, bytes_max, left) in
-            [(3, bytes, 3), (2, bytes, 2), (3, bytes - 1, 2), (0, 0, 0)]
-        {
+        for (conversations_max, bytes_max, left) in [
+            (3, bytes, 3),
+            (2, bytes, 2),
+            (3, bytes - 1, 2),
+            (3, 0, 1),
+            (0, 0, 0),
+        ] {
             let mut shelf = Shelf::default();
             let held: Vec<_> = (0..3).map(|_| conversation()).collect();
             let mut messages = Vec::new();

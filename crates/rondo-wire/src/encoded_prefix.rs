@@ -112,11 +112,7 @@ impl EncodedPrefix {
             }
             element.write_to(&mut more);
         }
-        // In place where the request before was sent and dropped; else a copy. At once: a list that is shared takes bytes
-        // one by one slowly.
-        let mut list = BytesMut::from(std::mem::take(&mut self.list));
-        list.extend_from_slice(&more);
-        self.list = list.freeze();
+        self.list = joined(std::mem::take(&mut self.list), &more);
     }
 
     /// Adds the elements of all messages from `from` on, where each message stands by itself.
@@ -161,6 +157,23 @@ impl EncodedPrefix {
         body.open.push(b'}');
         body.into_list()
     }
+}
+
+/// Appends in place where the request before was sent and dropped, and there is room; else to a copy. There is room for an
+/// eighth more than is needed: to double it would hold as many unused bytes as used ones, for each conversation.
+fn joined(list: Bytes, more: &[u8]) -> Bytes {
+    if list.is_empty() {
+        return Bytes::copy_from_slice(more);
+    }
+    let mut list = BytesMut::from(list);
+    let needed = list.len() + more.len();
+    if list.capacity() < needed {
+        let mut larger = BytesMut::with_capacity(needed + needed / 8);
+        larger.extend_from_slice(&list);
+        list = larger;
+    }
+    list.extend_from_slice(more);
+    list.freeze()
 }
 
 #[derive(Default)]
@@ -215,5 +228,30 @@ impl Pieces {
     fn into_list(mut self) -> Vec<Bytes> {
         self.done.push(self.open.into());
         self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_takes_little_more_than_its_bytes() {
+        let mut list = Bytes::new();
+        for round in 1..200 {
+            list = joined(list, &[b'x'; 100]);
+            let kept = BytesMut::from(list);
+            assert_eq!(kept.len(), round * 100);
+            assert!(kept.capacity() <= kept.len() + kept.len() / 8 + 100);
+            list = kept.freeze();
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_still_sent_is_not_changed() {
+        let list = joined(Bytes::new(), b"a");
+        let sent = list.clone();
+        let more = joined(joined(list, b"b"), b"c");
+        assert_eq!((&sent[..], &more[..]), (&b"a"[..], &b"abc"[..]));
     }
 }
