@@ -322,8 +322,9 @@ async fn calls_one_after_another_leave_no_process_behind() {
     let keeper = keeper(&program);
     let is_child = |pid: &u32| process(*pid).is_some_and(|it| it.parent == keeper);
     wait_until(|| pids().filter(is_child).count() == 1);
-    assert_eq!(kept(&program).len(), 4);
-    assert_eq!(descriptors(keeper).len(), 5);
+    // It is made ready after the last call has begun.
+    wait_until(|| kept(&program).len() == 4);
+    wait_until(|| descriptors(keeper).len() == 5);
 }
 
 #[tokio::test]

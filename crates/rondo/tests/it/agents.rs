@@ -387,11 +387,20 @@ async fn cancelling_keeps_what_there_is() {
 #[tokio::test]
 async fn what_is_said_meanwhile_reaches_the_model() {
     let server = Server::start([calls("look", &json!({})), says("em português")]).await;
-    let look = rondo::tool("look", "Looks.", |_: NoArgs, _cx| async {
-        Ok::<_, Failure>("seen")
+    let (began, said) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, is_said) = (Arc::clone(&began), Arc::clone(&said));
+    let look = rondo::tool("look", "Looks.", move |_: NoArgs, _cx| {
+        let (begins, is_said) = (Arc::clone(&begins), Arc::clone(&is_said));
+        async move {
+            begins.notify_one();
+            is_said.notified().await;
+            Ok::<_, Failure>("seen")
+        }
     });
     let turn = agent(&server).tool(look).build().unwrap().start("q");
+    began.notified().await;
     assert!(turn.steer("In Portuguese."));
+    said.notify_one();
     turn.outcome().await.unwrap();
     assert_eq!(sent(&server, 1).last().unwrap(), "In Portuguese.");
 }
