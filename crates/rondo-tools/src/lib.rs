@@ -59,7 +59,7 @@ pub use read::ReadFile;
 pub use search::SearchFiles;
 pub use skill_head::{SKILL_NAME_MAX, SkillHead, check_skill_name};
 pub use workspace::{Workspace, WorkspaceError};
-pub use write::WriteFile;
+pub use write::{WRITE_FILE, WriteFile};
 
 use rondo_core::ports::Tool;
 use std::sync::Arc;

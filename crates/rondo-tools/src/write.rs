@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::sync::Arc;
 
+/// The name of the tool that writes a whole file.
+pub const WRITE_FILE: &str = "write_file";
+
 /// Writes a whole file: `write_file {path, content, create_parents?}`.
 ///
 /// The file appears at once, or stays as it was. The result is an object: `path`, `status`
@@ -59,7 +62,7 @@ impl WriteFile {
 impl Tool for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write_file".to_owned(),
+            name: WRITE_FILE.to_owned(),
             description: "Writes a whole file, replacing what was there. To change a part of a \
                           file, use edit_file."
                 .to_owned(),

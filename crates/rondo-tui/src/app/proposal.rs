@@ -8,12 +8,11 @@ use crate::text::clean;
 use crate::transcript::{Around, Change, Choice, Diff};
 use rondo_core::redact::Secrets;
 use rondo_core::shown;
-use rondo_runtime::service::{FileBefore, Replaced};
+use rondo_runtime::service::{FileBefore, Replaced, WRITE_FILE};
 use rondo_types::AnswerValue;
 use serde_json::Value;
 
-/// The tool that writes a whole file, and its argument.
-const WRITE: &str = "write_file";
+/// The argument of a call that writes a whole file.
 const CONTENT: &str = "content";
 /// Arguments of a call that puts one text in another's place.
 const BEFORE: &str = "old_string";
@@ -179,7 +178,7 @@ impl App {
         let Some((name, arguments)) = self.story.call_asked_about(question) else {
             return;
         };
-        match name == WRITE {
+        match name == WRITE_FILE {
             true => review.look(arguments),
             false => review.propose(Proposal::of_edit(&arguments)),
         }
