@@ -527,12 +527,6 @@ impl TurnMachine {
             .unwrap_or_default()
     }
 
-    /// Returns the steering messages that were not taken into the transcript yet.
-    #[must_use]
-    pub fn pending_steering(&self) -> &[Message] {
-        &self.steering
-    }
-
     /// Takes back the steering messages that were not taken into the transcript yet.
     #[must_use]
     pub fn release_steering(&mut self) -> Vec<Message> {

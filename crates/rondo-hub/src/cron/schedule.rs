@@ -30,8 +30,8 @@ pub enum Schedule {
         /// The minutes in between: [`EVERY_MINUTES_MIN`] to [`EVERY_MINUTES_MAX`].
         minutes: u32,
     },
-    /// By a cron expression of five fields, or a name such as `@daily`, in the wall time of a zone. A time that a change of the clock leaves out
-    /// counts as the first one after it, and one that comes twice counts once.
+    /// By a cron expression of five fields, or a name such as `@daily`, in the wall time of a zone. A time that a change of
+    /// the clock leaves out counts as the first one after it, and one that comes twice counts once.
     Cron {
         /// The expression: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`,
         /// `@yearly`.
@@ -245,8 +245,8 @@ mod tests {
             runs(&cron("@daily"), after, 2),
             runs(&cron("0 0 * * *"), after, 2)
         );
-        let often = Schedule::cron("@minutely", Some("Europe/Berlin"), at(after)).unwrap_err();
-        assert!(often.contains("`@hourly`, `@daily`"), "{often}");
+        let unknown = Schedule::cron("@minutely", Some("Europe/Berlin"), at(after)).unwrap_err();
+        assert!(unknown.contains("`@hourly`, `@daily`"), "{unknown}");
     }
 
     #[test]
