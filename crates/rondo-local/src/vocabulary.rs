@@ -9,7 +9,9 @@ use crate::gguf::Gguf;
 use crate::template::Template;
 use llguidance::toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 use tokenizers::Tokenizer;
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
@@ -58,11 +60,17 @@ impl Vocabulary {
             .filter(|types| types.len() == tokens.len())
             .ok_or_else(|| gguf.missing("tokenizer.ggml.token_type"))?;
         let end = end_token(gguf)?;
-        let trie = build_trie(&tokens, &types, end);
         let specials = special_tokens(&tokens, &types);
+        // Each takes half of the time that loading weights takes.
+        let (trie, tokenizer) = thread::scope(|scope| {
+            let trie = scope.spawn(|| build_trie(&tokens, &types, end));
+            let tokenizer = build_tokenizer(gguf, &tokens);
+            let trie = trie.join().unwrap_or_else(|panic| resume_unwind(panic));
+            (trie, tokenizer)
+        });
         Ok(Arc::new(Self {
             template: Template::read(gguf, &specials)?,
-            tokenizer: build_tokenizer(gguf, &tokens)?,
+            tokenizer: tokenizer?,
             trie,
             specials,
             end,

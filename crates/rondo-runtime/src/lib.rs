@@ -97,6 +97,7 @@ pub mod values;
 pub mod watch;
 pub mod web;
 pub mod weights;
+pub mod words;
 
 pub use env::Env;
 pub use error::{SetupError, SetupErrorKind};

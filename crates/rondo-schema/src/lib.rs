@@ -13,6 +13,7 @@ mod coerce;
 mod describe;
 mod integers;
 mod lenient;
+mod plain;
 mod portable;
 mod prepare;
 mod repair;

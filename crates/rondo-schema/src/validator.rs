@@ -1,7 +1,8 @@
 //! A compiled JSON Schema, and the ways in which a value does not fit it.
 
+use crate::plain::is_plain;
 use crate::text::{clip, quote};
-use jsonschema::{PatternOptions, ValidationError};
+use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -75,13 +76,15 @@ impl Validator {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(BACKTRACK_MAX)
             .size_limit(PATTERN_BYTES_MAX);
-        let inner = jsonschema::options()
+        let mut options = jsonschema::options()
             .offline()
-            .with_pattern_options(patterns)
-            .build(&schema)
-            .map_err(|err| SchemaError::Invalid {
-                message: clip(&err.to_string(), WHAT_CHARS_MAX),
-            })?;
+            .with_pattern_options(patterns);
+        if is_plain(&schema) {
+            options = options.with_draft(Draft::Draft7);
+        }
+        let inner = options.build(&schema).map_err(|err| SchemaError::Invalid {
+            message: clip(&err.to_string(), WHAT_CHARS_MAX),
+        })?;
         Ok(Self { inner })
     }
 

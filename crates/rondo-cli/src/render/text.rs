@@ -15,9 +15,9 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::shown::visible;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
+use rondo_runtime::words;
 use rondo_types::{
-    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, MediaInfo, TodoItem,
-    ToolErrorCode, TurnEvent,
+    CallId, CompactionKind, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -300,7 +300,7 @@ impl TextView {
                 status,
                 attempt,
                 delay_ms,
-            } => self.retried(&what_failed(*class, *status), *attempt, *delay_ms),
+            } => self.retried(&words::failed_request(*class, *status), *attempt, *delay_ms),
             EventBody::ToolCallInDoubt {
                 name,
                 decision,
@@ -308,7 +308,7 @@ impl TextView {
                 ..
             } => {
                 self.end_text()?;
-                self.aside(&in_doubt(name, *decision, *still_running));
+                self.aside(&words::in_doubt(name, *decision, *still_running));
             }
             _ => {}
         }
@@ -377,42 +377,6 @@ impl TextView {
         self.sanitizer = Sanitizer::new(Keep::Text);
         self.spinner.label("thinking");
     }
-}
-
-/// The text for a failed request that is sent again; the provider's name follows it.
-fn what_failed(class: ErrorClass, status: Option<u16>) -> String {
-    let named = match class {
-        ErrorClass::RateLimited => " (too many requests)",
-        ErrorClass::Overloaded => " (overload)",
-        _ => "",
-    };
-    if let Some(status) = status {
-        return format!("HTTP {status}{named} from");
-    }
-    let what = match class {
-        ErrorClass::RateLimited => "too many requests at",
-        ErrorClass::Overloaded => "overload at",
-        ErrorClass::Server => "server error at",
-        ErrorClass::Network => "no connection to",
-        ErrorClass::FirstByteTimeout => "no reply in time from",
-        ErrorClass::IdleTimeout => "the reply stood still at",
-        ErrorClass::StepTimeout => "the reply took too long at",
-        ErrorClass::Protocol => "a broken reply from",
-        _ => "the request failed at",
-    };
-    what.to_owned()
-}
-
-/// The text for a call that a crash interrupted.
-fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> String {
-    let what = match decision {
-        InDoubtDecision::Retry if still_running => "still running, waiting for it",
-        InDoubtDecision::Done => "it had ended, and its result was found",
-        InDoubtDecision::Retry => "running it again",
-        InDoubtDecision::Ask => "you are asked whether to run it again",
-        InDoubtDecision::Fail => "it is not run again, and the model is told",
-    };
-    format!("`{name}` was running when the turn was cut off: {what}")
 }
 
 fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String {

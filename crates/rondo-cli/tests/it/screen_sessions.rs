@@ -1,9 +1,11 @@
 //! The panel of sessions on the full screen, and what an opened session goes on with.
 
-use crate::harness::{TestEnv, says, serve};
+use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, DOWN, ENTER, ESC, F2, Person};
 use crate::screen::{leave, open};
+use crate::sessions::{WAITS, killed_at};
 use rondo_testkit::Server;
+use serde_json::json;
 
 const PANEL: &str = "\x1bs";
 const COPIES: &str = "\x02";
@@ -113,4 +115,29 @@ async fn the_status_says_who_answers_next_and_not_who_answered_the_opened_sessio
     person.shows("› name a fruit").await;
     person.shows(" openai/third · default").await;
     leave(person).await;
+}
+
+#[tokio::test]
+async fn a_turn_whose_process_was_killed_is_said_to_be_cut_off_and_goes_on_with_the_next_question()
+{
+    let server = serve(vec![
+        calls("exec", &json!({"command": WAITS})),
+        says("The first is done."),
+        says("The second is done."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "tool_output_delta", "started").await;
+    let url = server.url("/v1");
+    let args = ["-c", "-m", "openai/test", "--base-url", &url];
+    let mut person = Person::start(&env, &args);
+    person.shows("this turn was cut off; `/resume`").await;
+    person.shows_no_more("Esc stops").await;
+    env.write("go", "");
+    person.press("and now?\r").await;
+    person.shows("The first is done.").await;
+    person.shows("The second is done.").await;
+    leave(person).await;
+    let begun = std::fs::read_to_string(env.project().join("begun")).unwrap();
+    assert_eq!(begun, "begun\n", "the command was not run again");
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
 /// Says that it began, then waits until the file `go` is there.
-const WAITS: &str = "echo begun >> begun; echo started; while [ ! -e go ]; do sleep 0.02; done";
+pub(crate) const WAITS: &str =
+    "echo begun >> begun; echo started; while [ ! -e go ]; do sleep 0.02; done";
 
 /// Runs a command of `rondo` against a server of the test's own.
 async fn rondo(env: &TestEnv, server: &Server, command: &str, args: &[&str]) -> Shown {
@@ -25,7 +26,7 @@ async fn rondo(env: &TestEnv, server: &Server, command: &str, args: &[&str]) -> 
 }
 
 /// Starts a turn and kills it without warning, once an event of that kind says `awaited`.
-async fn killed_at(env: &TestEnv, server: &Server, kind: &str, awaited: &str) {
+pub(crate) async fn killed_at(env: &TestEnv, server: &Server, kind: &str, awaited: &str) {
     let url = server.url("/v1");
     let args = ["ask", "-m", "openai/test", "--base-url", &url, "--yolo"];
     let rest = ["--output-format", "stream-json", "do it"];

@@ -16,7 +16,7 @@ use crate::usage::{self, UsageSum};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, Mailbox as _, MailboxError, NewMail, Pushed};
 use rondo_core::session::{Delivery, TicketId};
-use rondo_journal::StoreError;
+use rondo_journal::{SessionState, StoreError};
 use rondo_types::{Answer, Message, Question, SessionId};
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -222,6 +222,27 @@ impl SessionHandle {
         let read = off_thread(move || match store.history(&session) {
             Ok(history) => Ok(history.open_turn().map_or_else(Vec::new, |it| it.questions)),
             Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(sessions::failed(error)),
+        });
+        read.await
+    }
+
+    /// Returns whether the latest turn has no end and waits for nobody, and neither this process nor another works on
+    /// the session: [`resume`](Self::resume) carries such a turn on.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn is_cut_off(&self) -> Result<bool> {
+        if self.entry.is_running() {
+            return Ok(false);
+        }
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        let read = off_thread(move || match store.session(&session) {
+            Ok(info) => Ok(info.state == SessionState::CutOff),
+            Err(StoreError::Unknown { .. }) => Ok(false),
             Err(error) => Err(sessions::failed(error)),
         });
         read.await

@@ -25,7 +25,7 @@ pub struct KeptSession {
 
 impl SessionService {
     /// Returns the sessions that were written last, the latest first. Where `words` are not empty, those whose title,
-    /// directory or messages hold them in whatever case, of the latest 500.
+    /// directory or messages hold them in whatever case, of the latest 500; of messages, those that somebody said.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -59,7 +59,8 @@ impl SessionService {
         .await
     }
 
-    /// Returns the last messages of a session as text, with who said them, for a preview.
+    /// Returns the last messages of a session as text, with who said them, for a preview. What somebody
+    /// was shown without having asked is left out.
     ///
     /// # Errors
     /// When there is no such session, or its records cannot be read.
@@ -71,7 +72,9 @@ impl SessionService {
         off_thread(move || {
             let history = store.history(&session)?;
             let said = history.transcript().into_iter();
-            let said = said.filter(|it| it.role != Role::Tool && !it.text().trim().is_empty());
+            let said = said.filter(|it| {
+                it.role != Role::Tool && !it.synthetic && !it.text().trim().is_empty()
+            });
             let said: Vec<Message> = said.map(|it| Message::clone(&it)).collect();
             let from = said.len().saturating_sub(messages);
             Ok(said.into_iter().skip(from).collect())
@@ -171,6 +174,7 @@ fn look(store: &rondo_journal::Store, info: &SessionInfo, words: &str) -> Result
     let mut found = messages
         .iter()
         .rev()
+        .filter(|it| !it.synthetic)
         .filter_map(|it| excerpt(&it.text(), words));
     Ok(found.next())
 }

@@ -119,6 +119,17 @@ impl Subscription {
         }
     }
 
+    /// Returns the next update of what happened until now; `None` once all of that was returned.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no update is lost.
+    pub async fn next_of_past(&mut self) -> Result<Option<Update>> {
+        self.next_told().await
+    }
+
     /// Passes over everything that happened until now. It reads what of it this service does not hold.
     ///
     /// # Errors

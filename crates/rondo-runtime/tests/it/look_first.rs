@@ -9,8 +9,9 @@ use rondo_types::Message;
 use std::fs;
 use std::sync::Arc;
 
-/// Returns what the model was sent, under a profile and the user's rules.
-async fn sent(profile: &str, rules: &str) -> String {
+/// What the model was sent under a profile and the user's rules, what a preview of the session shows, and how many
+/// sessions are found by a word of the question and by one that only the model was shown.
+async fn asked(profile: &str, rules: &str) -> (String, Vec<Message>, [usize; 2]) {
     let world = World::new([text(&["Done."])]).await;
     fs::write(
         world.project.path().join("pump.txt"),
@@ -32,7 +33,15 @@ async fn sent(profile: &str, rules: &str) -> String {
     session.submit(message, Delivery::Queue).await.unwrap();
     until(&mut listener, is_result).await;
     let requests = world.server.requests();
-    String::from_utf8_lossy(&requests.first().unwrap().body).into_owned()
+    let sent = String::from_utf8_lossy(&requests.first().unwrap().body).into_owned();
+    let preview = service.preview(session.id(), 9).await.unwrap();
+    let by_question = service.list("pump built", 9).await.unwrap().len();
+    let by_shown = service.list("pump.txt (1", 9).await.unwrap().len();
+    (sent, preview, [by_question, by_shown])
+}
+
+async fn sent(profile: &str, rules: &str) -> String {
+    asked(profile, rules).await.0
 }
 
 #[tokio::test]
@@ -55,4 +64,13 @@ async fn a_file_that_a_rule_keeps_from_read_file_is_only_named() {
         assert!(local.contains("pump.txt (1 lines)"), "{local}");
         assert!(!local.contains("1987"), "{local}");
     }
+}
+
+#[tokio::test]
+async fn a_session_is_previewed_and_found_by_what_was_said_and_not_by_what_was_shown_with_it() {
+    let (sent, preview, found) = asked("local", "").await;
+    assert!(sent.contains("pump.txt (1"), "{sent}");
+    assert_eq!(found, [1, 0]);
+    let said: Vec<String> = preview.iter().map(Message::text).collect();
+    assert_eq!(said, ["When was the pump built?", "Done."]);
 }

@@ -268,6 +268,11 @@ impl App {
         self.layer = Layer::None;
     }
 
+    /// Nobody works on the turn that has no end.
+    pub(crate) fn cut_off(&mut self) {
+        self.story.cut_off();
+    }
+
     /// The session's next turns ask this model, under this profile.
     pub(crate) fn set_answers(&mut self, model: String, profile: String, context: Option<u64>) {
         self.answers = (model, profile);

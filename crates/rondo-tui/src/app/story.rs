@@ -5,6 +5,7 @@ use crate::text::clean;
 use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transcript, seconds};
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
+use rondo_runtime::words;
 use rondo_types::{
     CallId, EventBody, InitEvent, Limits, Question, ResultEvent, StopReason, TimeMs, TodoItem,
     TurnEvent,
@@ -97,6 +98,21 @@ impl Story {
     /// Says something.
     pub(crate) fn note(&mut self, tone: Tone, text: &str) {
         self.transcript.push(Entry::Note(tone, clean::text(text)));
+    }
+
+    /// The latest turn has no end, and nobody works on it.
+    pub(crate) fn cut_off(&mut self) {
+        self.is_in_turn = false;
+        self.activity = Activity::Idle;
+        self.close_texts();
+        let calls: Vec<CallId> = self.calls.keys().cloned().collect();
+        for call in calls {
+            self.card(&call, |card| card.is_running = false);
+        }
+        self.note(
+            Tone::Warn,
+            "this turn was cut off; `/resume` carries it on, and so does the next question",
+        );
     }
 
     /// Takes an update of the session.
@@ -309,12 +325,15 @@ impl Story {
             EventBody::RequestQueued => self.activity = Activity::queued(at),
             EventBody::RetryScheduled {
                 class,
+                status,
                 attempt,
                 delay_ms,
-                ..
             } => {
-                let wait = seconds(delay_ms);
-                self.note(Tone::Warn, &format!("{class}: attempt {attempt} in {wait}"));
+                let what = words::failed_request(class, status);
+                let model = self.model.as_deref().unwrap_or("the model");
+                let (wait, next) = (seconds(delay_ms), attempt.saturating_add(1));
+                let text = format!("{what} {model}; attempt {next} in {wait}");
+                self.note(Tone::Warn, &text);
             }
             EventBody::ModelFallback {
                 from, to, message, ..
@@ -336,9 +355,12 @@ impl Story {
                 self.transcript.push(Entry::Steered(clean::text(&words)));
                 self.quote(&quotes);
             }
-            EventBody::ToolCallInDoubt { name, decision, .. } => {
-                self.note(Tone::Warn, &format!("`{name}` was cut off: {decision:?}"));
-            }
+            EventBody::ToolCallInDoubt {
+                name,
+                decision,
+                still_running,
+                ..
+            } => self.note(Tone::Warn, &words::in_doubt(&name, decision, still_running)),
             EventBody::CompactionStarted { messages, .. } => {
                 self.activity = Activity::summarising(at);
                 self.note(
@@ -588,12 +610,43 @@ fn told_of(end: &CellEnd) -> (bool, String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::{SessionId, TurnId};
+    use rondo_types::{ErrorClass, InDoubtDecision, SessionId, TurnId};
 
     fn shown(story: &Story) -> Vec<String> {
         let mut all: Vec<String> = story.transcript.latest().map(|it| it.1.source()).collect();
         all.reverse();
         all
+    }
+
+    #[test]
+    fn what_fails_and_what_a_crash_left_is_told_in_words() {
+        let mut story = Story {
+            model: Some("localhost/any".to_owned()),
+            ..Story::default()
+        };
+        story.body(
+            EventBody::RetryScheduled {
+                class: ErrorClass::FirstByteTimeout,
+                status: None,
+                attempt: 1,
+                delay_ms: 1_000,
+            },
+            TimeMs(0),
+        );
+        story.body(
+            EventBody::ToolCallInDoubt {
+                id: CallId::new("c-1"),
+                name: "exec".to_owned(),
+                decision: InDoubtDecision::Retry,
+                still_running: true,
+            },
+            TimeMs(0),
+        );
+        let told = [
+            "no reply in time from localhost/any; attempt 2 in 1.0 s",
+            "`exec` was running when the turn was cut off: still running, waiting for it",
+        ];
+        assert_eq!(shown(&story), told);
     }
 
     #[test]

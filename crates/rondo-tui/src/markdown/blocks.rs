@@ -79,8 +79,8 @@ impl<'a> Layout<'a> {
                 }
             }
             Event::InlineHtml(html) => self.push(&html, self.style()),
-            Event::SoftBreak => self.push(" ", self.style()),
-            Event::HardBreak => self.end_line(),
+            // Models end a line where they mean it, as in verses and addresses.
+            Event::SoftBreak | Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.begin_block();
                 let width = self.width.saturating_sub(self.indent_columns()).max(1);
@@ -351,14 +351,21 @@ mod tests {
                 "Title",
                 "",
                 "Words that",
-                "are long",
-                "here.",
+                "are",
+                "long here.",
                 "",
                 "────────────",
                 "",
                 "end"
             ]
         );
+    }
+
+    #[test]
+    fn lines_end_where_they_were_ended() {
+        let verse = "The sea is *deep*,\nthe sky is wide.\n- one\n  two";
+        let lines = ["The sea is deep,", "the sky is wide.", "• one", "  two"];
+        assert_eq!(shown(verse, 40), lines);
     }
 
     #[test]

@@ -46,7 +46,7 @@ use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{LentPython, SessionHandle, SessionService, Subscription, Update};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::{Layer, parking, secrets};
+use rondo_runtime::{Layer, parking, plan, secrets};
 use rondo_types::{Message, SessionId, TimeMs};
 use shell::ShellLink;
 use std::fs::File;
@@ -224,6 +224,8 @@ struct Runner {
     program: Arc<dyn Program>,
     notes: Arc<Notes>,
     updates: Subscription,
+    /// Whether not all that happened before the session was shown is known yet.
+    is_behind: bool,
     /// None while another program reads them.
     keys: Option<Keyboard>,
     late: Late,
@@ -252,7 +254,7 @@ struct Runner {
 enum Woken {
     Asked(Asked),
     Key(Option<io::Result<Event>>),
-    Update(Box<Result<Update>>),
+    Update(Box<Result<Option<Update>>>),
     Done(Option<Done>),
     Shell(TerminalEvent),
     Notes,
@@ -278,13 +280,13 @@ impl Runner {
         let (width, height) = crossterm::terminal::size().map_err(no_terminal)?;
         let clock = Clock::system();
         let now = clock.now();
-        let (model, context_max) = answers(&settings);
+        let (model, profile, context_max) = answers(&settings);
         let modes = Modes::open(options.mouse).map_err(no_terminal)?;
         let heard = ask_ground(&mut options)?;
         let mut app = App::new(Beginning {
             options,
             model,
-            profile: settings.profile_name().to_owned(),
+            profile,
             context_max,
             actor: parking::user(&settings.env),
             history: typed_before(&settings),
@@ -307,6 +309,7 @@ impl Runner {
             program,
             notes,
             updates,
+            is_behind: true,
             keys: Some(Keyboard::listen()),
             late: Late::after(&heard),
             told,
@@ -363,7 +366,7 @@ impl Runner {
             done = self.done.1.recv() => Woken::Done(done),
             () = self.writer.freed(), if self.is_stale && !is_free => Woken::Frame,
             () = tokio::time::sleep(frame_in), if self.is_stale && is_free => Woken::Frame,
-            update = self.updates.next() => Woken::Update(Box::new(update)),
+            update = next_update(&mut self.updates, self.is_behind) => Woken::Update(Box::new(update)),
             event = self.shell.next() => Woken::Shell(event),
             () = self.notes.changed() => Woken::Notes,
             () = tokio::time::sleep(turn_in), if self.app.moves() => Woken::Turn,
@@ -379,7 +382,10 @@ impl Runner {
             Woken::Key(Some(Ok(event))) => self.keys(event).await,
             // The terminal is gone.
             Woken::Key(_) => self.ended = Some(Ended::Terminated),
-            Woken::Update(update) => self.updates(*update),
+            Woken::Update(update) => match update.transpose() {
+                Some(update) => self.updates(update),
+                None => self.caught_up().await,
+            },
             Woken::Done(Some(Done::Earlier(id, read))) => self.take_earlier(&id, read).await,
             Woken::Done(Some(done)) => self.take(done),
             // The loop has a sender of its own.
@@ -444,6 +450,20 @@ impl Runner {
     fn show_on_ground(&mut self, is_light: bool) {
         let colours = on_ground(is_light, self.app.options.has_true_colours);
         self.is_stale |= self.app.set_colours(colours);
+    }
+
+    /// A turn whose end is not among what happened runs elsewhere, or its process was killed.
+    async fn caught_up(&mut self) {
+        self.is_behind = false;
+        if !self.app.is_in_turn() {
+            return;
+        }
+        match self.session.is_cut_off().await {
+            Ok(true) => self.app.cut_off(),
+            Ok(false) => {}
+            Err(error) => self.failed(&error),
+        }
+        self.is_stale = true;
     }
 
     /// Takes an update, and those that came with it.
@@ -524,10 +544,22 @@ impl Runner {
 }
 
 /// Returns the model that answers, or why there is none, and how much its context holds.
-fn answers(settings: &Settings) -> (String, Option<u64>) {
+/// Waits for the next update; `None` once all that happened before was told.
+async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Option<Update>> {
+    match is_behind {
+        true => updates.next_of_past().await,
+        false => updates.next().await.map(Some),
+    }
+}
+
+fn answers(settings: &Settings) -> (String, String, Option<u64>) {
     match ModelTarget::make(settings) {
-        Ok(target) => (target.full_name(), target.facts.context_tokens),
-        Err(error) => (error.to_string(), None),
+        Ok(target) => (
+            target.full_name(),
+            plan::profile_name(&target, settings).to_owned(),
+            target.facts.context_tokens,
+        ),
+        Err(error) => (error.to_string(), settings.profile_name().to_owned(), None),
     }
 }
 

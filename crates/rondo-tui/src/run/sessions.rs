@@ -9,7 +9,7 @@ use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::service::{Cell, SessionHandle};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets};
+use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, plan, profiles, secrets};
 use rondo_types::SessionId;
 use tokio::task::spawn_blocking;
 
@@ -55,6 +55,7 @@ impl Runner {
 
     fn show(&mut self, session: SessionHandle) {
         self.updates = session.subscribe_to_latest();
+        self.is_behind = true;
         if let Some(shell) = self.session.take_shell() {
             session.lend_shell(&shell);
         }
@@ -172,7 +173,8 @@ impl Runner {
     }
 
     fn tell_answers(&mut self, target: &ModelTarget) {
-        let (model, profile) = (target.full_name(), self.settings.profile_name().to_owned());
+        let profile = plan::profile_name(target, &self.settings).to_owned();
+        let model = target.full_name();
         self.app.note(&format!(
             "from the next turn on: {model}, profile {profile}"
         ));

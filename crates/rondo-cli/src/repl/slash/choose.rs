@@ -6,6 +6,7 @@ use crate::repl::Repl;
 use crate::repl::mode::Mode;
 use rondo_core::shown;
 use rondo_policy::GateOptions;
+use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
@@ -53,11 +54,10 @@ impl Repl {
             "off" => Some(false),
             _ => return Err(wrong("`/memory` takes `on` or `off`".to_owned())),
         };
-        let profile = profile_name(&self.talk.session.settings);
-        let on = if self.talk.remembers(&profile) {
-            "on"
-        } else {
-            "off"
+        let plan = self.talk.plan()?;
+        let on = match self.talk.remembers(&plan.profile.name) {
+            true => "on",
+            false => "off",
         };
         self.print(&format!("memory is {on}\n"))
     }
@@ -99,15 +99,11 @@ impl Repl {
         change(&mut settings);
         let target = ModelTarget::make(&settings)?;
         target.check_key(&settings)?;
-        profiles::resolve(&settings, &profile_name(&settings))?;
+        profiles::resolve(&settings, profile_name(&target, &settings))?;
         self.talk.session.settings = settings;
         self.forget_face();
         Ok(())
     }
-}
-
-fn profile_name(settings: &Settings) -> String {
-    settings.profile_name().to_owned()
 }
 
 fn check(pattern: &str, settings: &Settings) -> Result<()> {

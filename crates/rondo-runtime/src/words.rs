@@ -1,0 +1,41 @@
+//! What hosts tell people of events whose fields are words of the program.
+
+use rondo_types::{ErrorClass, InDoubtDecision};
+
+/// Returns the text for a failed request that is sent again; the provider's name follows it.
+#[must_use]
+pub fn failed_request(class: ErrorClass, status: Option<u16>) -> String {
+    let named = match class {
+        ErrorClass::RateLimited => " (too many requests)",
+        ErrorClass::Overloaded => " (overload)",
+        _ => "",
+    };
+    if let Some(status) = status {
+        return format!("HTTP {status}{named} from");
+    }
+    let what = match class {
+        ErrorClass::RateLimited => "too many requests at",
+        ErrorClass::Overloaded => "overload at",
+        ErrorClass::Server => "server error at",
+        ErrorClass::Network => "no connection to",
+        ErrorClass::FirstByteTimeout => "no reply in time from",
+        ErrorClass::IdleTimeout => "the reply stood still at",
+        ErrorClass::StepTimeout => "the reply took too long at",
+        ErrorClass::Protocol => "a broken reply from",
+        _ => "the request failed at",
+    };
+    what.to_owned()
+}
+
+/// Returns the text for a call that a crash interrupted.
+#[must_use]
+pub fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> String {
+    let what = match decision {
+        InDoubtDecision::Retry if still_running => "still running, waiting for it",
+        InDoubtDecision::Done => "it had ended, and its result was found",
+        InDoubtDecision::Retry => "running it again",
+        InDoubtDecision::Ask => "you are asked whether to run it again",
+        InDoubtDecision::Fail => "it is not run again, and the model is told",
+    };
+    format!("`{name}` was running when the turn was cut off: {what}")
+}
