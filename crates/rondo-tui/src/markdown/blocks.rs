@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn lines_end_where_they_were_ended() {
         let verse = "The sea is *deep*,\nthe sky is wide.\n- one\n  two";
-        let lines = ["The sea is deep,", "the sky is wide.", "• one", "  two"];
+        let lines = ["The sea is deep,", "the sky is wide.", "", "• one", "  two"];
         assert_eq!(shown(verse, 40), lines);
     }
 
