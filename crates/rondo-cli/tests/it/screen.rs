@@ -2,7 +2,7 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, CTRL_Z, ENTER, ESC, Person};
-use rondo_testkit::{Gate, Script, Server, Step, openai};
+use rondo_testkit::{Gate, Script, Server, Step, openai, refused_url};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -579,5 +579,19 @@ async fn the_example_of_a_command_asks_about_what_was_committed() {
     person.shows("You mended the parser.").await;
     let asked = server.requests()[0].json()["messages"].to_string();
     assert!(asked.contains("mend the parser\\n"), "{asked}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn why_a_turn_failed_is_said_once() {
+    let url = format!("{}/v1", refused_url().await);
+    let env = TestEnv::new();
+    let mut person = Person::start(&env, &["-m", "openai/test", "--base-url", &url]);
+    person.shows("? help").await;
+    person.press("2+2?\r").await;
+    person.shows("1 step ·").await;
+    let screen = person.screen();
+    assert_eq!(screen.matches("refused").count(), 1, "{screen}");
+    assert!(!screen.contains("stopped early"), "{screen}");
     leave(person).await;
 }

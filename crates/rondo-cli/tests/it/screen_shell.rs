@@ -71,6 +71,26 @@ async fn a_program_reads_keys_and_one_chord_leaves_it_running() {
 }
 
 #[tokio::test]
+async fn a_message_is_seen_to_wait_until_the_command_in_the_pane_is_over() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open_shell(&env, &server).await;
+    person.press("read -p 'say: ' word\r").await;
+    person.shows("say: ").await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] enters").await;
+    person.press("2+2?\r").await;
+    person.shows("⧗ after what runs: 2+2?").await;
+    person.press(PANE).await;
+    person.shows("Ctrl-] leaves").await;
+    person.press("x\r").await;
+    person.shows("Four.").await;
+    person.shows_no_more("after what runs").await;
+    person.press(PANE).await;
+    leave(person).await;
+}
+
+#[tokio::test]
 async fn the_last_command_is_previewed_and_goes_along_with_the_next_message() {
     let server = serve(vec![says("It is missing.")]).await;
     let env = TestEnv::new().var("SHELL", "/bin/bash");

@@ -178,15 +178,16 @@ impl App {
     }
 
     fn waiting_rows(&self, rows: &mut Vec<Row>) {
+        // The shell and the agent take turns.
+        let is_in_turn = self.story.is_in_turn;
         let messages = self.queue.all().map(|it| {
             let how = match it.delivery {
+                _ if !is_in_turn => "after what runs",
                 Delivery::Steer | Delivery::SteerOwn => "steers",
                 _ => "queued",
             };
             format!("⧗ {how}: {}", clean::line(&it.text))
         });
-        // The shell and the agent take turns.
-        let is_in_turn = self.story.is_in_turn;
         let commands = self.pane.asked().filter(|_| is_in_turn);
         let commands = commands.map(|it| format!("⧗ after this turn: $ {}", clean::line(it)));
         let all: Vec<String> = messages.chain(commands).collect();

@@ -338,7 +338,7 @@ impl App {
 
     /// A message was submitted, and waits until it is delivered.
     pub(crate) fn waits(&mut self, waiting: Waiting) {
-        if self.story.is_in_turn {
+        if self.story.is_in_turn || self.runs_own() {
             self.queue.add(waiting);
         }
     }

@@ -497,6 +497,9 @@ impl Story {
 
     fn result(&mut self, result: ResultEvent) {
         let reason = result.stop_reason;
+        let error = result.error.as_ref().map(ToString::to_string);
+        // The answer at a failure names it.
+        let untold = error.filter(|it| !result.text.contains(it));
         match (self.is_react(), reason) {
             (true, _) => {
                 let last = EventReader::last(reason, result.text);
@@ -507,14 +510,16 @@ impl Story {
             (false, StopReason::Cancelled) => self.close_texts(),
             (false, _) => {
                 self.final_answer(&result.text);
-                self.note(Tone::Warn, &format!("stopped early: {reason}"));
+                if result.error.is_none() {
+                    self.note(Tone::Warn, &format!("stopped early: {reason}"));
+                }
             }
         }
         if reason == StopReason::Cancelled {
             self.note(Tone::Warn, "stopped");
         }
-        if let Some(error) = &result.error {
-            self.note(Tone::Bad, &error.to_string());
+        if let Some(error) = untold {
+            self.note(Tone::Bad, &error);
         }
         let cost = result.cost_usd.filter(|it| *it > 0.0);
         let cost = cost.map_or_else(String::new, |it| format!(" · {it:.4} USD"));
