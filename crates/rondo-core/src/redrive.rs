@@ -205,7 +205,7 @@ impl Drive<'_> {
     pub(crate) fn record(&mut self, record: &Record, rest: &[Record]) -> Step {
         let at = record.at_ms;
         match &record.body {
-            RecordBody::UserMessage { message } => self.said(at, message),
+            RecordBody::UserMessage { message } => self.said(at, message, rest),
             RecordBody::ModelRequested { model, .. } => self.requested(at, model),
             RecordBody::ModelReplied { reply } => {
                 let input = Input::Reply {
@@ -421,8 +421,10 @@ impl Drive<'_> {
     }
 
     /// The first message begins the turn; later ones were taken with the record before them.
-    fn said(&mut self, at: TimeMs, message: &Message) -> Step {
+    fn said(&mut self, at: TimeMs, message: &Message, rest: &[Record]) -> Step {
         if let Some(history) = self.history.take() {
+            // What was said before the turn's first request went into that.
+            self.steer(at, rest);
             let (history, message) = paired_with(history, message.clone());
             self.input(at, Input::Begin { history, message });
         }

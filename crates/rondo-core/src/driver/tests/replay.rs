@@ -117,6 +117,22 @@ async fn retries_fallbacks_approvals_and_steering_are_told_again() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_said_before_the_first_request_is_told_again() {
+    let script = vec![calls(&[("act", "{}")]), answer("done")];
+    let (ran, model) = Bench::new("default", script)
+        .tool("act", false, &[Act::SleepThenReturn(5)])
+        .run_with(|handle| {
+            // The turn is not polled yet.
+            assert!(handle.steer("and now"));
+            async {}
+        })
+        .await;
+    assert_eq!(told(&ran), ["steered", "result", "text"]);
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(requests[0].messages.last().unwrap().text(), "and now");
+}
+
 /// Asks about everything, and denies what is marked.
 struct DeniesMarked;
 
