@@ -50,11 +50,10 @@ fn is_type(name: &str) -> bool {
 }
 
 fn are_names(names: &[Value]) -> bool {
+    let is_new = |(at, name): (usize, &Value)| names.iter().take(at).all(|it| it != name);
     names.len() <= NAMES_MAX
-        && names
-            .iter()
-            .enumerate()
-            .all(|(at, name)| name.is_string() && !names[..at].contains(name))
+        && names.iter().all(Value::is_string)
+        && names.iter().enumerate().all(is_new)
 }
 
 #[cfg(test)]
