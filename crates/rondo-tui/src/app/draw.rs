@@ -199,7 +199,7 @@ impl App {
         }
         if self.queue.may_take() && self.editor.is_empty() {
             let key = keys::key_of(keys::Action::Previous);
-            let text = match self.queue.takes_queued() {
+            let text = match !is_in_turn || self.queue.takes_queued() {
                 true => format!("  {key} edits it"),
                 // It is in the conversation from then on.
                 false => format!("  {key} edits it, until the agent reads it before its next step"),
