@@ -543,7 +543,6 @@ impl Runner {
     }
 }
 
-/// Returns the model that answers, or why there is none, and how much its context holds.
 /// Waits for the next update; `None` once all that happened before was told.
 async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Option<Update>> {
     match is_behind {
@@ -552,6 +551,7 @@ async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Opti
     }
 }
 
+/// Returns the model that answers, or why there is none, the profile, and how much the model's context holds.
 fn answers(settings: &Settings) -> (String, String, Option<u64>) {
     match ModelTarget::make(settings) {
         Ok(target) => (
