@@ -4,7 +4,7 @@ use super::frames::{Frames, lossy, out_of_turn};
 use super::link::attach_socket_name;
 use super::protocol::{CallSpec, END, FrameKind, GO};
 use super::role::SupervisorCommand;
-use super::spares::SpareKind;
+use super::spares::{SpareKind, Way};
 use super::start::{Cancelled, Ready, Start, line_of};
 use super::start_error::StartError;
 use super::status::CallStatus;
@@ -26,8 +26,11 @@ pub struct Supervised {
     control: File,
     frames: Frames,
     is_over: bool,
-    /// For which calls one is to be ready once this one's command is executed.
+    /// For which calls one is to be ready once this one's command is executed, or has ended where this supervisor may take
+    /// them.
     spares: Option<SpareKind>,
+    /// How this supervisor is handed the next call.
+    way: Option<Way>,
 }
 
 /// What comes from a running command.
@@ -103,6 +106,7 @@ impl Supervised {
             control,
             frames,
             is_told,
+            way,
         } = match cancelled {
             Some(cancelled) => start.start_at_once(cancelled).await?,
             None => start.start().await?,
@@ -114,6 +118,7 @@ impl Supervised {
             frames,
             is_over: !is_told,
             spares: spares.filter(|_| is_kept),
+            way,
         })
     }
 
@@ -150,6 +155,7 @@ impl Supervised {
             frames: Frames::socket(UnixStream::from_std(socket).map_err(StartError::Lost)?),
             is_over: false,
             spares: None,
+            way: None,
         })
     }
 
@@ -196,21 +202,18 @@ impl Supervised {
         let mut frame = self.frames.next().await;
         if let Ok((FrameKind::Started, _)) = &frame {
             // Not before: a command that is about to be executed would share the processors with it.
-            if let Some(spares) = self.spares.take() {
-                spares.prepare();
+            if self.way.is_none() {
+                self.prepare_spare();
             }
             frame = self.frames.next().await;
         }
         match frame.map_err(StartError::Lost)? {
             (FrameKind::Output, bytes) => Ok(CommandEvent::Output(bytes)),
-            (FrameKind::Done, json) => {
+            (kind @ (FrameKind::Done | FrameKind::DoneAndWaits), json) => {
                 let status: CallStatus = serde_json::from_slice(&json)
                     .map_err(|err| StartError::Lost(io::Error::from(err)))?;
                 self.is_over = true;
-                let mut watchers = std::mem::replace(&mut self.watchers, Watchers::gone());
-                // Nothing of the command is left. Its supervisor and guard end by themselves, which takes as long as
-                // a short command does: what mounts it had is taken down.
-                tokio::spawn(async move { watchers.wait().await });
+                self.let_go(kind == FrameKind::DoneAndWaits);
                 Ok(CommandEvent::Status(Box::new(status)))
             }
             (FrameKind::Failed, reason) => {
@@ -218,6 +221,27 @@ impl Supervised {
                 Err(StartError::Refused(lossy(&reason)))
             }
             (FrameKind::Ready | FrameKind::Started, _) => Err(StartError::Lost(out_of_turn())),
+        }
+    }
+
+    /// Lets go of a supervisor of whose command nothing is left: it takes the next call, or ends by itself, which takes as
+    /// long as a short command does.
+    fn let_go(&mut self, waits: bool) {
+        let mut watchers = std::mem::replace(&mut self.watchers, Watchers::gone());
+        match (self.way.take(), watchers.guard) {
+            (Some(way), Guard::Kept(guard)) if waits => way.put_back(guard),
+            (_, guard) => {
+                self.prepare_spare();
+                watchers.guard = guard;
+                tokio::spawn(async move { watchers.wait().await });
+            }
+        }
+    }
+
+    /// Has a supervisor wait for the next call of this kind, unless one was asked for already.
+    fn prepare_spare(&mut self) {
+        if let Some(spares) = self.spares.take() {
+            spares.prepare();
         }
     }
 }

@@ -44,6 +44,10 @@ const REST_MAX: Duration = Duration::from_secs(10);
 const REST_EVERY: Duration = Duration::from_millis(5);
 /// The bound on the message by which a guard learns what it watches over, in bytes: a path is what makes it long.
 const ASSIGNMENT_BYTES_MAX: usize = 64 << 10;
+/// What a supervisor says when the command's time begins.
+const TIME_BEGINS: u8 = b's';
+/// What it says when the command has ended and it waits for another.
+const IS_OVER: u8 = b'o';
 /// How a guard ends whose supervisor was killed.
 const KILLED_CODE: i32 = 1;
 
@@ -69,7 +73,18 @@ impl Started {
     /// Says that the command's time begins now.
     pub(super) fn tell(&self) {
         if let Some(mut pipe) = self.0.as_ref() {
-            let _ = pipe.write_all(b"s");
+            let _ = pipe.write_all(&[TIME_BEGINS]);
+        }
+    }
+
+    /// Says that the command and all that it started have ended, and that there may be another.
+    ///
+    /// # Errors
+    /// When the guard is gone.
+    pub(super) fn tell_over(&self) -> io::Result<()> {
+        match self.0.as_ref() {
+            Some(mut pipe) => pipe.write_all(&[IS_OVER]),
+            None => Ok(()),
         }
     }
 
@@ -138,6 +153,21 @@ impl Watch {
     }
 }
 
+/// How a guard's watch ended.
+pub(super) enum Watched {
+    /// The supervisor waits for another call.
+    Next,
+    /// It is gone, and so is all that it left; the exit code.
+    Gone(i32),
+}
+
+/// What a guard heard of.
+enum Heard {
+    Nothing,
+    Over,
+    Gone,
+}
+
 /// How far the time of the command is.
 enum Time {
     NotBegun,
@@ -160,17 +190,32 @@ impl Ward {
     /// Waits until the supervisor says something or is gone, and wakes it meanwhile: it may have been stopped.
     fn wait_for_word(&self) {
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
-        while rustix::event::poll(&mut fds, Some(&unix::timespec(WAKE_SELDOM))) == Ok(0) {
+        let mut hear = || rustix::event::poll(&mut fds, Some(&unix::timespec(WAKE_SELDOM)));
+        while matches!(hear(), Ok(0) | Err(Errno::INTR)) {
             self.signal(Signal::CONT);
             unix::resume_unexecuted(self.supervisor);
         }
     }
 
     /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
-    pub(super) fn watch(mut self, watch: &Watch) -> i32 {
+    pub(super) fn watch(&mut self, watch: &Watch) -> i32 {
+        loop {
+            if let Watched::Gone(code) = self.watch_call(watch) {
+                return code;
+            }
+        }
+    }
+
+    /// Waits for the end of a call, or that of the supervisor, of which it ends what was left.
+    pub(super) fn watch_call(&mut self, watch: &Watch) -> Watched {
         unix::notice_children();
         let mut time = Time::NotBegun;
-        while !self.is_over(&mut time, watch) {
+        loop {
+            match self.hear(&mut time, watch) {
+                Heard::Nothing => {}
+                Heard::Over => return Watched::Next,
+                Heard::Gone => break,
+            }
             match time {
                 Time::Runs { until } if Instant::now() >= until => {
                     time = Time::IsUp {
@@ -195,11 +240,11 @@ impl Ward {
             let _ = std::fs::remove_file(state_dir.join(socket));
         }
         end_rest();
-        code.unwrap_or(KILLED_CODE)
+        Watched::Gone(code.unwrap_or(KILLED_CODE))
     }
 
-    /// Waits for something to happen; returns whether the supervisor is gone.
-    fn is_over(&mut self, time: &mut Time, watch: &Watch) -> bool {
+    /// Waits for something to happen.
+    fn hear(&mut self, time: &mut Time, watch: &Watch) -> Heard {
         let patience = match time {
             Time::NotBegun => watch.wakes_every,
             Time::Runs { until } => {
@@ -215,20 +260,22 @@ impl Ward {
             Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
                 unix::resume_unexecuted(self.supervisor);
-                return false;
+                return Heard::Nothing;
             }
-            Err(_) => return false,
+            Err(_) => return Heard::Nothing,
         }
         let mut byte = [0; 1];
         match self.started.read(&mut byte) {
-            Ok(0) => true,
+            Ok(0) => Heard::Gone,
+            Ok(_) if byte == [IS_OVER] => Heard::Over,
             Ok(_) => {
                 let limit = watch.timeout.saturating_add(NOTICE_MAX);
                 let until = Instant::now().checked_add(limit);
                 *time = until.map_or(Time::NotBegun, |until| Time::Runs { until });
-                false
+                Heard::Nothing
             }
-            Err(err) => err.kind() != io::ErrorKind::Interrupted,
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => Heard::Nothing,
+            Err(_) => Heard::Gone,
         }
     }
 

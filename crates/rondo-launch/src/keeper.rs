@@ -9,7 +9,7 @@
 use super::assignment::{Assignment, CALL_DESCRIPTORS};
 use super::role::{Role, SUPERVISE_ARG, perform};
 use super::spare;
-use super::spares::SpareUse;
+use super::spares::{SpareUse, Way};
 use super::unix::{self, descriptors, handover};
 use std::fs::File;
 use std::io;
@@ -69,7 +69,11 @@ pub(super) struct Handed {
     pub(super) frames: OwnedFd,
     /// Where the guard tells of itself, and at whose end it is gone. Reading does not wait.
     pub(super) life: UnixStream,
+    /// Stands for the guard, where it was heard of before.
+    pub(super) guard: Option<Arc<OwnedFd>>,
     pub(super) keeper: Arc<Keeper>,
+    /// How the supervisor is handed another call after this one; none where it takes none.
+    pub(super) way: Option<Way>,
 }
 
 /// A keeper that was started.
@@ -125,7 +129,9 @@ pub(super) fn hand_over(
         control: File::from(OwnedFd::from(control)),
         frames: frames.into(),
         life,
+        guard: None,
         keeper,
+        way: None,
     })
 }
 

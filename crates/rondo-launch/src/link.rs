@@ -32,6 +32,8 @@ pub(super) fn supervisor_of(name: &str) -> Option<u32> {
 /// Who listens, and who may come to.
 pub(super) struct Link {
     agent: Option<Agent>,
+    /// Whether that is the one that handed the call over.
+    is_first: bool,
     attach_socket: Option<AttachSocket>,
     /// Since when there is no agent.
     alone_since: Option<Instant>,
@@ -55,6 +57,7 @@ impl Link {
         let outlive = Duration::from_millis(spec.outlive_ms);
         Self {
             agent: Some(Agent { control, frames }),
+            is_first: true,
             attach_socket: open_attach_socket(&spec.state_dir, outlive),
             alone_since: None,
             outlive,
@@ -118,6 +121,7 @@ impl Link {
             return;
         };
         self.agent = Some(Agent { control, frames });
+        self.is_first = false;
         self.alone_since = None;
         self.pending.clear();
         for piece in so_far().chunks(OUTPUT_FRAME_BYTES) {
@@ -170,8 +174,13 @@ impl Link {
         }
     }
 
+    /// Returns whether the agent that handed the call over is there still, which alone can hand over another.
+    pub(super) fn has_first_agent(&self) -> bool {
+        self.is_first && self.agent.is_some()
+    }
+
     /// Sends what is left and the last frame, to an agent that reads it within its time.
-    pub(super) fn finish(mut self, status: &[u8]) -> io::Result<()> {
+    pub(super) fn finish(mut self, kind: FrameKind, status: &[u8]) -> io::Result<()> {
         let held = self.redactor.finish();
         self.add(&held);
         // Before the agent reads of the end: from then on nobody is to find a command here.
@@ -179,7 +188,7 @@ impl Link {
         let Some(agent) = self.agent else {
             return Ok(());
         };
-        encode_frame(FrameKind::Done, status, &mut self.pending);
+        encode_frame(kind, status, &mut self.pending);
         send_last(&agent.frames, &self.pending)
     }
 

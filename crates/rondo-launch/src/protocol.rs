@@ -154,6 +154,8 @@ pub(super) enum FrameKind {
     Output,
     /// The final status, as JSON.
     Done,
+    /// As [`Self::Done`], from a supervisor that waits for the next call.
+    DoneAndWaits,
     /// The command could not be started; the reason.
     Failed,
 }
@@ -165,6 +167,7 @@ impl FrameKind {
             Self::Started,
             Self::Output,
             Self::Done,
+            Self::DoneAndWaits,
             Self::Failed,
         ]
         .into_iter()
@@ -177,6 +180,7 @@ impl FrameKind {
             Self::Started => b's',
             Self::Output => b'o',
             Self::Done => b'd',
+            Self::DoneAndWaits => b'w',
             Self::Failed => b'f',
         }
     }
@@ -220,6 +224,7 @@ mod tests {
             FrameKind::Started,
             FrameKind::Output,
             FrameKind::Done,
+            FrameKind::DoneAndWaits,
             FrameKind::Failed,
         ] {
             let mut frame = Vec::new();

@@ -3,7 +3,7 @@
 use super::guard::COMMAND_END_MAX;
 use super::link::{attach_socket_name, supervisor_of};
 use super::protocol::END;
-use super::status::CallStatus;
+use super::status::{CallStatus, CommandState};
 use super::unix;
 use std::collections::HashMap;
 use std::fs;
@@ -118,8 +118,10 @@ fn living(state_dir: &Path) -> Vec<u32> {
 }
 
 fn runs(state_dir: &Path, key: &str) -> bool {
-    let status = CallStatus::read(state_dir, key);
-    status.is_ok_and(|status| status.is_some_and(|status| status.supervisor_is_alive()))
+    // One whose command has ended may supervise another by now.
+    let may_run =
+        |status: CallStatus| status.state != CommandState::Ended && status.supervisor_is_alive();
+    CallStatus::read(state_dir, key).is_ok_and(|status| status.is_some_and(may_run))
 }
 
 #[cfg(test)]
@@ -168,12 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_runs_stays() {
+    fn a_call_that_runs_stays_and_one_that_ended_goes_though_its_supervisor_is_there() {
+        assert_eq!(kept_in("running"), ["key.0"]);
+        assert_eq!(kept_in("ended"), ["key.3"]);
+    }
+
+    /// Returns what is left of four calls of which one is kept, where the oldest is in that state.
+    fn kept_in(state: &str) -> Vec<String> {
         let dir = dir();
         let pid = std::process::id();
         let start_time = unix::start_time(pid).unwrap_or(0);
         let status = serde_json::json!({
-            "version": 1, "state": "running", "pid": pid, "start_time": start_time, "command": ""
+            "version": 1, "state": state, "pid": pid, "start_time": start_time, "command": ""
         });
         fs::write(dir.path().join("key.0.json"), format!("{status}\n")).unwrap();
         let at = SystemTime::UNIX_EPOCH;
@@ -183,6 +191,6 @@ mod tests {
         let times = FileTimes::new().set_modified(at);
         file.unwrap().set_times(times).unwrap();
         within(dir.path(), 1, 1000);
-        assert_eq!(kept(dir.path()), ["key.0"]);
+        kept(dir.path())
     }
 }

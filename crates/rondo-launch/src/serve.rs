@@ -36,6 +36,8 @@ pub(super) struct Call {
     pub(super) variables: Variables,
     /// What the agent said behind the specification.
     pub(super) said: Vec<u8>,
+    /// Whether the supervisor can take another call when this is over.
+    pub(super) can_be_followed: bool,
 }
 
 /// The supervisor of a command, which is asked for without a name.
@@ -66,7 +68,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
         false => unix::leave_session()?,
     }
     match guard::split()? {
-        Side::Guard(ward) => {
+        Side::Guard(mut ward) => {
             let life = given.let_go();
             let code = ward.watch(&Watch::of_call(&spec));
             life.iter().for_each(Life::end);
@@ -85,23 +87,25 @@ fn serve(given: Assignment) -> io::Result<i32> {
                 spec,
                 variables,
                 said,
+                can_be_followed: false,
             };
             let served = serve_call(&call, control, frames, &begun, launch);
             // The command can have stopped our guard, which no other process would wake.
             unix::resume_parent(None);
-            served.map(|()| 0)
+            served.map(|_| 0)
         }
     }
 }
 
-/// Supervises a call to its end; `launch` starts its command, whose mark it is given.
+/// Supervises a call to its end; `launch` starts its command, whose mark it is given. Returns whether the agent was told
+/// that the supervisor waits for another.
 pub(super) fn serve_call(
     call: &Call,
     control: OwnedFd,
     frames: OwnedFd,
     begun: &Begun,
     launch: impl FnOnce(&Call, &str) -> io::Result<Launched>,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let spec = &call.spec;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
@@ -110,7 +114,7 @@ pub(super) fn serve_call(
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
     if !told_to_go(&call.said, &control)? || !is_wanted(&control)? {
-        return Ok(());
+        return Ok(false);
     }
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
@@ -126,7 +130,7 @@ pub(super) fn serve_call(
         let _ = status.append(spec);
         io::Error::new(err.kind(), format!("failed to start pty: {err}"))
     })?;
-    let mut supervision = Supervision::new(spec, started, link, now);
+    let mut supervision = Supervision::new(call, started, link, now);
     supervision.link.tell_started();
     supervision.run(status)
 }
@@ -227,6 +231,7 @@ enum Phase {
 
 struct Supervision<'a> {
     spec: &'a CallSpec,
+    can_be_followed: bool,
     leader: Pid,
     master: Option<OwnedFd>,
     /// The command's end, held until its leader ended: when the last holder closes it, as programs
@@ -257,10 +262,12 @@ struct Happened {
 }
 
 impl<'a> Supervision<'a> {
-    fn new(spec: &'a CallSpec, started: Started, link: Link, now: Instant) -> Self {
+    fn new(call: &'a Call, started: Started, link: Link, now: Instant) -> Self {
+        let spec = &call.spec;
         let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
         Self {
             spec,
+            can_be_followed: call.can_be_followed,
             leader: started.leader,
             master: Some(started.master),
             slave: Some(started.slave),
@@ -283,7 +290,7 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    fn run(mut self, status: CallStatus) -> io::Result<()> {
+    fn run(mut self, status: CallStatus) -> io::Result<bool> {
         let mut buffer = vec![0; READ_BYTES];
         // What ended before it could be told of.
         self.take_reaped();
@@ -502,14 +509,15 @@ impl<'a> Supervision<'a> {
         self.phase = Phase::Killing { until };
     }
 
-    fn finish(mut self, mut status: CallStatus) -> io::Result<()> {
+    fn finish(mut self, mut status: CallStatus) -> io::Result<bool> {
         if !self.is_tree_gone() || !cfg!(target_os = "linux") {
             unix::signal_tree(self.leader, Signal::KILL);
         }
         self.drain_rest();
         status.undone = self.protection.restore();
         status.state = CommandState::Ended;
-        status.survivors = !self.is_tree_gone();
+        let is_tree_gone = self.is_tree_gone();
+        status.survivors = !is_tree_gone;
         status.timed_out = self.timed_out;
         status.cancelled = self.cancelled;
         status.left_running = self.left_running.max(self.cut_off);
@@ -521,8 +529,15 @@ impl<'a> Supervision<'a> {
         status.omitted_bytes = captured.omitted_bytes;
         status.full_output = captured.spill;
         let written = status.append(self.spec);
-        self.link.finish(&serde_json::to_vec(&status)?)?;
-        written
+        // Of a call whose end is not on the disk, it is to be seen that nobody supervises it any more.
+        let waits =
+            self.can_be_followed && is_tree_gone && written.is_ok() && self.link.has_first_agent();
+        let kind = match waits {
+            true => FrameKind::DoneAndWaits,
+            false => FrameKind::Done,
+        };
+        self.link.finish(kind, &serde_json::to_vec(&status)?)?;
+        written.map(|()| waits)
     }
 
     /// Takes what the terminal still holds once no process can write to it any more.

@@ -44,7 +44,7 @@ fn serve(mut given: Assignment) -> io::Result<i32> {
         false => unix::leave_session()?,
     }
     match guard::split()? {
-        Side::Guard(ward) => {
+        Side::Guard(mut ward) => {
             drop(streams);
             let life = given.let_go();
             let code = ward.watch(&Watch::of_process());

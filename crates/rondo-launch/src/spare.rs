@@ -2,26 +2,27 @@
 //!
 //! A keeper forks it when the call before has begun. It is all that a call needs: a guard, the supervisor, a terminal, and
 //! the process that executes the command, which is in its sandbox as far as that does not depend on the command. It has
-//! nothing of any call before it is handed one by its agent, on a socket of its own. It ends with its keeper, with its
-//! agent, and when no call has come for a while; one whose sandbox is out of date ends without a word, and its call is
-//! handed to the keeper.
+//! nothing of any call before it is handed one by its agent, on a socket of its own. Once all of a command has ended it
+//! waits for the next one, with another terminal and another such process: in the same namespaces where the command has
+//! left nothing in them, otherwise in new ones. It ends with its keeper, with its agent, and when no call has come for a
+//! while; one whose sandbox is out of date ends without a word, and its call is handed to the keeper.
 
 use super::PtySize;
 use super::assignment::Life;
-use super::guard::{self, Side, Started as Begun, Watch};
+use super::guard::{self, Side, Started as Begun, Ward, Watch, Watched};
 use super::handed::{self, HANDED_BYTES_MAX, Handed, Variables};
 use super::pipe::write_all;
 use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
 use super::serve::{Call, Launched, launch, serve_call};
 use super::unix::{self, Pty, descriptors, handover};
-use rondo_sandbox::{Covered, Preparation, SandboxSpec};
+use rondo_sandbox::{Covered, Entered, Preparation, Reusable, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -35,8 +36,6 @@ pub(super) const CALL_DESCRIPTORS: usize = 3;
 
 /// How long a spare waits for a call.
 const IDLE_MAX: Duration = Duration::from_mins(1);
-/// What the process that becomes the command says when it is in its sandbox.
-const IN_SANDBOX: u8 = b'r';
 /// The bound on what it is told when it is to execute, in bytes: the paths of protected files are most of it.
 const ORDER_BYTES_MAX: usize = 64 << 20;
 /// The bound on the reason why it could not, in bytes.
@@ -57,34 +56,48 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
     unix::adopt_orphans()?;
     let guard = std::process::id();
     match guard::split()? {
-        Side::Guard(mut ward) => {
+        Side::Guard(ward) => {
             drop(calls);
-            let watch = ward.assignment();
-            if let Some(watch) = &watch {
-                unix::outlive_parent()?;
-                show_environment(watch.is_hidden);
-            }
-            // Where there is no call, the supervisor has ended.
-            let code = ward.watch(&watch.unwrap_or_else(Watch::of_process));
+            let code = keep_watch(ward, keeper)?;
             life.end();
             Ok(code)
         }
         Side::Supervisor(begun) => {
             unix::die_with_parent(guard)?;
             unix::leave_session()?;
-            let spare = Spare {
-                waiting: Waiting::fork(sandbox.as_ref())?,
+            let mut spare = Spare {
+                waiting: Waiting::new(sandbox.as_ref(), None)?,
                 sandbox,
                 begun,
+                is_hidden: false,
             };
             // The call need not wait until this is known.
             let _ = unix::own_start_time();
-            match next_call(&calls)? {
-                Some(given) => spare.serve(given),
-                None => Ok(0),
+            while let Some(given) = next_call(&calls)? {
+                match spare.serve(given)? {
+                    Served::Last(code) => return Ok(code),
+                    Served::Next(next) => spare = *next,
+                }
+                unix::die_with_parent(guard)?;
             }
+            Ok(0)
         }
     }
+}
+
+/// Watches over one call after another, until the supervisor has ended; returns the exit code.
+fn keep_watch(mut ward: Ward, keeper: u32) -> io::Result<i32> {
+    while let Some(watch) = ward.assignment() {
+        unix::outlive_parent()?;
+        show_environment(watch.is_hidden);
+        if let Watched::Gone(code) = ward.watch_call(&watch) {
+            return Ok(code);
+        }
+        // Where the keeper is gone, the agent hands over nothing more, and the supervisor sees that.
+        let _ = unix::die_with_parent(keeper);
+    }
+    // There is no call, so the supervisor has ended.
+    Ok(ward.watch(&Watch::of_process()))
 }
 
 fn show_environment(is_hidden: bool) {
@@ -122,17 +135,26 @@ struct Spare {
     sandbox: Option<SandboxSpec>,
     waiting: Waiting,
     begun: Begun,
+    /// Whether there is anything in its memory that no command may see: what was there stays there.
+    is_hidden: bool,
+}
+
+/// What became of a supervisor with its call.
+enum Served {
+    /// It takes no other; the exit code.
+    Last(i32),
+    Next(Box<Spare>),
 }
 
 impl Spare {
-    fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<i32> {
+    fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<Served> {
         let [memory, control, frames] = given;
         unix::outlive_parent()?;
         self.waiting.hand_over(&memory)?;
         let (spec, variables) = read_call(memory)?;
         // The agent sees that nobody has its descriptors, and nothing was begun.
         if spec.sandbox != self.sandbox || !self.waiting.is_current() {
-            return Ok(0);
+            return Ok(Served::Last(0));
         }
         // The command before may have removed the directories of its caches.
         spec.sandbox
@@ -140,23 +162,47 @@ impl Spare {
             .map(rondo_sandbox::variables)
             .transpose()?;
         self.begun.assign(&Watch::of_call(&spec))?;
-        show_environment(!spec.secrets.is_empty());
+        self.is_hidden |= !spec.secrets.is_empty();
+        show_environment(self.is_hidden);
         // Where a reason is told for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
         let call = Call {
             spec,
             variables,
             said: Vec::new(),
+            can_be_followed: true,
         };
-        let Self { waiting, begun, .. } = self;
+        let Self {
+            sandbox,
+            waiting,
+            begun,
+            is_hidden,
+        } = self;
+        let mut sandbox_of_last = None;
         let start = |call: &Call, mark: &str| match waiting.execute(call, mark)? {
-            Some(launched) => Ok(launched),
+            Some((launched, made)) => {
+                sandbox_of_last = made;
+                Ok(launched)
+            }
             None => launch(call, mark),
         };
         let served = serve_call(&call, control, frames, &begun, start);
         // The command can have stopped our guard, which no other process would wake.
         unix::resume_parent(None);
-        Ok(served.map_or_else(|reason| tell_failure(&reason), |()| 0))
+        match served {
+            Ok(true) => {}
+            Ok(false) => return Ok(Served::Last(0)),
+            Err(reason) => return Ok(Served::Last(tell_failure(&reason))),
+        }
+        drop(call);
+        unix::let_go_of_stdio();
+        begun.tell_over()?;
+        Ok(Served::Next(Box::new(Self {
+            waiting: Waiting::new(sandbox.as_ref(), sandbox_of_last)?,
+            sandbox,
+            begun,
+            is_hidden,
+        })))
     }
 }
 
@@ -172,19 +218,50 @@ fn read_call(memory: OwnedFd) -> io::Result<(CallSpec, Variables)> {
     }
 }
 
+/// A sandbox as its supervisor has it.
+struct Made {
+    preparation: Preparation,
+    /// What the next command can enter it by; none before it is known, and where each is made anew.
+    reusable: Option<Reusable>,
+}
+
+impl Made {
+    fn new(spec: &SandboxSpec) -> io::Result<Self> {
+        Ok(Self {
+            preparation: Preparation::new(spec.clone())?,
+            reusable: None,
+        })
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.reusable.as_ref().is_some_and(Reusable::is_untouched)
+    }
+
+    fn enter(&self) -> io::Result<Entered<'_>> {
+        match &self.reusable {
+            Some(reusable) => self.preparation.enter_again(reusable),
+            None => self.preparation.enter_first(),
+        }
+    }
+}
+
 /// The process that is to execute the command, as its supervisor has it.
 struct Waiting {
     process: Pid,
     socket: UnixStream,
     pty: Pty,
-    preparation: Option<Preparation>,
+    sandbox: Option<Made>,
 }
 
 impl Waiting {
-    fn fork(sandbox: Option<&SandboxSpec>) -> io::Result<Self> {
+    /// Forks one for a command in that sandbox, which is the one before where its command has left it untouched.
+    fn new(spec: Option<&SandboxSpec>, before: Option<Made>) -> io::Result<Self> {
         let pty = unix::open_pty(PtySize::default())?;
-        let variables = sandbox.map(rondo_sandbox::variables).transpose()?;
-        let preparation = sandbox.cloned().map(Preparation::new).transpose()?;
+        let variables = spec.map(rondo_sandbox::variables).transpose()?;
+        let sandbox = match before.filter(Made::is_untouched) {
+            Some(before) => Some(before),
+            None => spec.map(Made::new).transpose()?,
+        };
         let (socket, theirs) = UnixStream::pair()?;
         let supervisor = std::process::id();
         if let Some(process) = unix::fork()? {
@@ -192,7 +269,7 @@ impl Waiting {
                 process,
                 socket,
                 pty,
-                preparation,
+                sandbox,
             });
         }
         drop(socket);
@@ -202,7 +279,7 @@ impl Waiting {
             terminal: pty.slave,
             variables: variables.unwrap_or_default(),
         };
-        exit(becoming.command(preparation.as_ref()))
+        exit(becoming.command(sandbox.as_ref()))
     }
 
     /// Hands the call over, of which it reads what it executes.
@@ -212,19 +289,31 @@ impl Waiting {
 
     /// Returns whether it is in the sandbox that it was to enter, which is still what it would be now.
     fn is_current(&mut self) -> bool {
-        let mut said = [0; 1];
-        let read = self.socket.read(&mut said);
-        let is_in_sandbox = matches!(read, Ok(1)) && said == [IN_SANDBOX];
+        let is_in_sandbox = self.in_sandbox().unwrap_or_default();
         // It says nothing more unless it has ended.
         let has_ended = is_readable(&self.socket, Some(Duration::ZERO)).unwrap_or(true);
-        let preparation = self.preparation.as_ref();
-        is_in_sandbox && !has_ended && preparation.is_none_or(Preparation::is_current)
+        let sandbox = self.sandbox.as_ref();
+        is_in_sandbox && !has_ended && sandbox.is_none_or(|it| it.preparation.is_current())
+    }
+
+    /// Waits until it is in its sandbox; returns whether it is. Takes what the next command can enter it by.
+    fn in_sandbox(&mut self) -> io::Result<bool> {
+        is_readable(&self.socket, None)?;
+        let Some(told) = descriptors::receive(&self.socket)? else {
+            return Ok(false);
+        };
+        if let Some(sandbox) = self.sandbox.as_mut().filter(|it| it.reusable.is_none()) {
+            sandbox.reusable = Reusable::new(told)?;
+        }
+        Ok(true)
     }
 
     /// Has it execute the command; nothing where it has ended before it was told all of it.
-    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<Launched>> {
+    /// Returns its sandbox beside it.
+    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<(Launched, Option<Made>)>> {
         unix::resize(&self.pty.slave, call.spec.pty)?;
-        let protected = self.preparation.as_mut().map(Preparation::protect);
+        let sandbox = self.sandbox.as_mut();
+        let protected = sandbox.map(|it| it.preparation.protect());
         let (protection, covered) = protected.transpose()?.unwrap_or_default();
         let order = [mark.as_bytes(), b"\0", &covered.to_bytes()].concat();
         let length = u32::try_from(order.len()).map_err(io::Error::other)?;
@@ -241,11 +330,14 @@ impl Waiting {
             read => read?,
         };
         match reason.is_empty() {
-            true => Ok(Some(Launched {
-                leader: self.process,
-                pty: self.pty,
-                protection,
-            })),
+            true => {
+                let launched = Launched {
+                    leader: self.process,
+                    pty: self.pty,
+                    protection,
+                };
+                Ok(Some((launched, self.sandbox)))
+            }
             false => Err(io::Error::other(reason)),
         }
     }
@@ -262,19 +354,21 @@ struct Becoming {
 
 impl Becoming {
     /// Becomes the command; returns the exit code where that cannot be.
-    fn command(mut self, preparation: Option<&Preparation>) -> i32 {
+    fn command(mut self, sandbox: Option<&Made>) -> i32 {
         // None where its supervisor has ended.
-        if let Ok(Some(reason)) = self.try_command(preparation) {
+        if let Ok(Some(reason)) = self.try_command(sandbox) {
             let _ = write_all(&self.socket.into(), reason.to_string().as_bytes());
         }
         1
     }
 
     /// Returns why the command cannot be executed; nothing where there is none.
-    fn try_command(&mut self, preparation: Option<&Preparation>) -> io::Result<Option<io::Error>> {
+    fn try_command(&mut self, sandbox: Option<&Made>) -> io::Result<Option<io::Error>> {
         unix::die_with_parent(self.supervisor)?;
-        let entered = preparation.map(Preparation::enter).transpose()?;
-        self.socket.write_all(&[IN_SANDBOX])?;
+        let mut entered = sandbox.map(Made::enter).transpose()?;
+        let for_next = entered.as_mut().map(Entered::for_next).unwrap_or_default();
+        let for_next: Vec<BorrowedFd<'_>> = for_next.iter().map(AsFd::as_fd).collect();
+        descriptors::send(&self.socket, &for_next)?;
         is_readable(&self.socket, None)?;
         let memory = descriptors::receive(&self.socket)?.unwrap_or_default();
         let Some(memory) = memory.into_iter().next() else {

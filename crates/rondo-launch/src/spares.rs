@@ -4,6 +4,7 @@ use super::keeper::{self, Handed, Keeper};
 use super::protocol::CallSpec;
 use super::spare::{CALL_DESCRIPTORS, DESCRIPTORS};
 use super::unix::{descriptors, handover};
+use super::watchers::KeptGuard;
 use rondo_sandbox::Enforcement;
 use std::fs::File;
 use std::io;
@@ -62,14 +63,57 @@ impl SpareKind {
             return;
         }
         match Spare::new(self, keeper) {
-            Ok(spare) => spares.push(spare),
+            Ok(spare) => add(&mut spares, spare),
             Err(err) => tracing::debug!(%err, "no spare supervisor could be had"),
         }
-        let mut of_program = spares.iter().filter(|it| it.kind.program == self.program);
-        let oldest = of_program.next().map(|it| it.kind.clone());
-        if of_program.count() >= SPARES_MAX {
-            // It ends with its socket.
-            spares.retain(|it| Some(&it.kind) != oldest.as_ref());
+    }
+}
+
+/// Adds one; of those of its program, the oldest goes where there are too many.
+fn add(spares: &mut Vec<Spare>, spare: Spare) {
+    let mut of_program = spares
+        .iter()
+        .filter(|it| it.kind.program == spare.kind.program);
+    let oldest = of_program.next().map(|it| it.kind.clone());
+    if of_program.count() + 1 >= SPARES_MAX {
+        // It ends with its socket.
+        spares.retain(|it| Some(&it.kind) != oldest.as_ref());
+    }
+    spares.push(spare);
+}
+
+/// The way to a supervisor that was a spare, and will be one again.
+#[derive(Debug)]
+pub(super) struct Way {
+    kind: SpareKind,
+    calls: UnixStream,
+    keeper: Arc<Keeper>,
+}
+
+impl Way {
+    /// Has the supervisor take the next call, which waits for one; it ends where another one waits already.
+    pub(super) fn put_back(self, guard: KeptGuard) {
+        let Self {
+            kind,
+            calls,
+            keeper,
+        } = self;
+        let Ok((life, guard)) = guard.into_parts() else {
+            return;
+        };
+        let mut spares = spares();
+        spares.retain(Spare::is_of_a_present_keeper);
+        let is_worth_one = keeper.spares.is_worth_one(&kind);
+        let spare = Spare {
+            kind,
+            calls,
+            life,
+            guard,
+            keeper,
+        };
+        let has_one = spares.iter().any(|it| it.kind == spare.kind);
+        if is_worth_one && !has_one && spare.is_of_a_present_keeper() {
+            add(&mut spares, spare);
         }
     }
 }
@@ -113,6 +157,8 @@ struct Spare {
     kind: SpareKind,
     calls: UnixStream,
     life: UnixStream,
+    /// Stands for its guard, where that was heard of.
+    guard: Option<Arc<OwnedFd>>,
     keeper: Arc<Keeper>,
 }
 
@@ -134,6 +180,7 @@ impl Spare {
             kind: kind.clone(),
             calls,
             life,
+            guard: None,
             keeper,
         })
     }
@@ -152,7 +199,13 @@ impl Spare {
             control: File::from(OwnedFd::from(control)),
             frames: frames.into(),
             life: self.life,
-            keeper: self.keeper,
+            guard: self.guard,
+            keeper: Arc::clone(&self.keeper),
+            way: Some(Way {
+                kind: self.kind,
+                calls: self.calls,
+                keeper: self.keeper,
+            }),
         })
     }
 }

@@ -5,7 +5,7 @@ use super::handed;
 use super::keeper::{self, Handed, Keeper};
 use super::protocol::{END, FrameKind, GO, SPEC_BYTES_MAX, Watcher};
 use super::role::SUPERVISE_ARG;
-use super::spares::SpareKind;
+use super::spares::{SpareKind, Way};
 use super::start_error::StartError;
 use super::unix::{descriptors, handover};
 use super::watchers::{Guard, GuardId, KeptGuard, Processes, Watchers, woken_by};
@@ -59,6 +59,8 @@ pub(super) struct Ready {
     pub(super) frames: Frames,
     /// Whether it was told to go on.
     pub(super) is_told: bool,
+    /// How it is handed another call after this one; none where it takes none.
+    pub(super) way: Option<Way>,
 }
 
 /// What ends the start of a supervisor that is to go on at once.
@@ -189,14 +191,16 @@ impl Start<'_> {
             control,
             frames,
             life,
+            guard,
             keeper,
+            way,
         } = handed;
         let mut control = Control::new(control);
         if cancelled.is_some() {
             // It says that it is ready before it reads this. So nothing was begun where it is not heard of.
             control.go();
         }
-        let (mut guard, mut frames) = match (KeptGuard::new(life), Frames::pipe(frames)) {
+        let (mut guard, mut frames) = match (KeptGuard::new(life, guard), Frames::pipe(frames)) {
             (Ok(guard), Ok(frames)) => (guard, frames),
             (Err(err), _) | (_, Err(err)) => return Some(Err(StartError::Lost(err))),
         };
@@ -227,7 +231,10 @@ impl Start<'_> {
         match first {
             // No process holds the other end: nothing was begun.
             First::Said(Err(err)) if err.kind() == io::ErrorKind::UnexpectedEof => nothing,
-            First::Said(first) => Some(self.ready(Guard::Kept(guard), control, frames, first)),
+            First::Said(first) => {
+                let ready = self.ready(Guard::Kept(guard), control, frames, first);
+                Some(ready.map(|it| Ready { way, ..it }))
+            }
             First::Nothing => nothing,
             First::Late => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
         }
@@ -297,12 +304,11 @@ impl Start<'_> {
                     control: control.take().map_err(StartError::Lost)?,
                     frames,
                     is_told,
+                    way: None,
                 })
             }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
-            (FrameKind::Output | FrameKind::Started | FrameKind::Done, _) => {
-                Err(StartError::Lost(out_of_turn()))
-            }
+            _ => Err(StartError::Lost(out_of_turn())),
         }
     }
 }

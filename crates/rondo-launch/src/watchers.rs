@@ -52,11 +52,23 @@ pub(super) struct KeptGuard {
 }
 
 impl KeptGuard {
-    pub(super) fn new(life: std::os::unix::net::UnixStream) -> io::Result<Self> {
+    /// Takes what stands for it, where it was heard of before.
+    pub(super) fn new(
+        life: std::os::unix::net::UnixStream,
+        process: Option<Arc<OwnedFd>>,
+    ) -> io::Result<Self> {
         Ok(Self {
             life: UnixStream::from_std(life)?,
-            process: None,
+            process,
         })
+    }
+
+    /// Returns what it was made of, with what stands for it now.
+    pub(super) fn into_parts(
+        mut self,
+    ) -> io::Result<(std::os::unix::net::UnixStream, Option<Arc<OwnedFd>>)> {
+        self.has_begun();
+        Ok((self.life.into_std()?, self.process))
     }
 
     /// Returns whether it was heard of by now.

@@ -28,6 +28,8 @@ mod nested;
 mod passing;
 #[cfg(target_os = "linux")]
 mod protection;
+#[cfg(target_os = "linux")]
+mod reusable;
 mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
@@ -52,7 +54,7 @@ pub use roots::{PROTECTED, readable_roots};
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
-pub use system::{Covered, Entered, Preparation};
+pub use system::{Covered, Entered, Preparation, Reusable};
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

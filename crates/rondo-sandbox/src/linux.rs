@@ -9,6 +9,7 @@ use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
 use crate::ground::Ground;
 use crate::protection::Protected;
+use crate::reusable;
 use crate::worktree::Worktree;
 use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter, passing};
 use landlock::RulesetCreated;
@@ -24,9 +25,12 @@ use std::process::Command;
 
 pub use crate::covered::Covered;
 pub use crate::protection::Protection;
+pub use crate::reusable::Reusable;
 
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+/// The terminals of a command's own.
+const TERMINALS: [&str; 2] = ["/dev/pts", "/dev/pts/ptmx"];
 
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     let mut preparation = Preparation::new(spec.clone())?;
@@ -152,21 +156,63 @@ impl Preparation {
     /// # Errors
     /// When the kernel refuses.
     pub fn enter(&self) -> io::Result<Entered<'_>> {
+        self.enter_for(None)
+    }
+
+    /// Enters it as [`Self::enter`] does, and opens what the next command of this sandbox can enter it by.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enter_first(&self) -> io::Result<Entered<'_>> {
+        self.enter_for(self.reusable())
+    }
+
+    fn enter_for(&self, reusable: Option<&Namespaces>) -> io::Result<Entered<'_>> {
         match &self.namespaces {
             Some(namespaces) => namespaces.enter()?,
             // In a namespace of the user's own, they reach nothing outside of it.
             None => drop_capabilities()?,
         }
+        let rules = self.files.ruleset()?;
+        let for_next = match reusable {
+            Some(namespaces) => reusable::opened(&rules, &namespaces.own_files())?,
+            None => Vec::new(),
+        };
         let entered = Entered {
-            rules: Some(self.files.ruleset()?),
+            rules: Some(rules),
             filter: &self.filter,
             has_namespaces: self.namespaces.is_some(),
+            for_next,
         };
         match self.mode {
             // Nothing is protected from what writes nothing, so nothing is left to be mounted.
             SandboxMode::ReadOnly => entered.restricted(),
             SandboxMode::WorkspaceWrite => Ok(entered),
         }
+    }
+
+    /// Enters the sandbox where a command of it has been before, which has ended and left it untouched.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enter_again(&self, reusable: &Reusable) -> io::Result<Entered<'_>> {
+        reusable.enter()?;
+        seccompiler::apply_filter(&self.filter).map_err(io::Error::other)?;
+        Ok(Entered {
+            rules: None,
+            filter: &self.filter,
+            has_namespaces: true,
+            for_next: Vec::new(),
+        })
+    }
+
+    /// Returns the namespaces that another command can enter after this one: nothing is bound over for one command in
+    /// them, and no socket of one is left.
+    fn reusable(&self) -> Option<&Namespaces> {
+        let is_reusable = |it: &&Namespaces| {
+            self.mode == SandboxMode::ReadOnly && !it.has_loopback && it.proxy.is_none()
+        };
+        self.namespaces.as_ref().filter(is_reusable)
     }
 }
 
@@ -191,9 +237,15 @@ pub struct Entered<'a> {
     rules: Option<RulesetCreated>,
     filter: &'a BpfProgram,
     has_namespaces: bool,
+    for_next: Vec<OwnedFd>,
 }
 
 impl Entered<'_> {
+    /// Takes what the next command of this sandbox can enter it by, as [`Reusable`]; nothing where each is made anew.
+    pub fn for_next(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.for_next)
+    }
+
     /// Enters the rest: what is protected is covered, the directory is the command's, and nothing of it can be undone.
     ///
     /// # Errors
@@ -299,6 +351,15 @@ impl Namespaces {
         Ok(())
     }
 
+    /// Returns the files in these that are of their own.
+    fn own_files(&self) -> Vec<PathBuf> {
+        let bound: Vec<PathBuf> = self.kept.iter().map(|it| it.0.clone()).collect();
+        let between = reusable::between(&bound, &self.private);
+        let terminals = TERMINALS.iter().map(PathBuf::from);
+        let private = self.private.iter().cloned();
+        private.chain(between).chain(terminals).collect()
+    }
+
     /// Covers directories, and binds back what of them the command has.
     fn hide_private(&self) -> io::Result<()> {
         let opened = |(path, is_read_only): &(PathBuf, bool)| {
@@ -359,7 +420,7 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 #[expect(unsafe_code, reason = "no safe interface makes namespaces")]
-fn unshare(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: it takes no pointer, and this process has one thread.
     succeeded(unsafe { libc::unshare(flags) })
 }

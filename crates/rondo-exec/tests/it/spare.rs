@@ -6,7 +6,7 @@ use crate::keeper::{Process, alone, descriptors, keeper, kept, process, send};
 use crate::sandbox::{is_enforced, spec};
 use rondo_core::ports::Tool as _;
 use rondo_exec::ExecTool;
-use rondo_sandbox::SandboxMode;
+use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec};
 use rondo_types::ToolErrorCode;
 use rustix::process::Signal;
 use serde_json::json;
@@ -53,11 +53,82 @@ async fn waiting() -> (Fixture, PathBuf, Spare) {
 
 #[tokio::test]
 async fn the_next_call_is_supervised_by_the_one_that_waits() {
-    let (fixture, program, [_, supervisor, waiting]) = waiting().await;
+    let (fixture, _program, [_, supervisor, waiting]) = waiting().await;
     let told = fixture.stdout("echo $PPID $$; exec 9>&1; true").await;
     assert_eq!(told, format!("{} {}\n", supervisor.pid, waiting.pid));
-    let [_, next, _] = spare(&fixture, &program).await;
-    assert_ne!(next.pid, supervisor.pid);
+}
+
+/// Runs commands one after another, the first by a spare, and returns what they wrote. All have the same keeper, which those
+/// of tests that run at the same time can take the place of.
+async fn one_after_another(fixture: &Fixture, program: &Path, commands: &[&str]) -> Vec<String> {
+    loop {
+        let [guard, ..] = spare(fixture, program).await;
+        let mut told = Vec::new();
+        for command in commands {
+            told.push(fixture.stdout(command).await);
+        }
+        if kept(program).iter().any(|it| it.pid == guard.parent) {
+            return told;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_takes_one_call_after_another() {
+    let (fixture, program) = alone();
+    let supervisor = "echo $PPID";
+    let commands = [supervisor, "echo $$", supervisor, "echo $$", supervisor];
+    let told = one_after_another(&fixture, &program, &commands).await;
+    assert!(told[0] == told[2] && told[2] == told[4], "{told:?}");
+    assert_ne!(told[1], told[3]);
+    let command = told[3].trim().parse().unwrap();
+    wait_until(|| process(command).is_none());
+}
+
+#[tokio::test]
+async fn a_supervisor_takes_the_next_call_whatever_its_command_left_or_did_to_it() {
+    let (fixture, program) = alone();
+    let left = "sleep 60 & setsid sleep 61 & true";
+    let commands = [
+        "echo $PPID",
+        left,
+        "echo $PPID",
+        "kill -STOP $PPID; sleep 0.2",
+        "echo $PPID",
+    ];
+    let told = one_after_another(&fixture, &program, &commands).await;
+    assert!(told[0] == told[2] && told[2] == told[4], "{told:?}");
+    wait_until(|| kept(&program).len() <= 4);
+}
+
+#[tokio::test]
+async fn the_next_command_has_the_namespaces_in_which_nothing_was_left() {
+    if !is_enforced() {
+        return;
+    }
+    let (mut fixture, program) = alone();
+    fixture.options.sandbox = Some(SandboxSpec {
+        network: NetworkAccess::Nothing,
+        ..spec(&fixture, SandboxMode::ReadOnly)
+    });
+    // Numbers of namespaces are given anew.
+    let made = "stat -c %w /tmp";
+    let told = one_after_another(&fixture, &program, &[made, "ls / /tmp", made]).await;
+    assert_eq!(told[0], told[2]);
+    for left in [
+        "touch /tmp/left",
+        "mkdir /var/tmp/left",
+        "chmod 700 /dev/shm",
+        "touch /tmp/left; rm /tmp/left",
+        "chmod 600 /dev/pts/ptmx",
+    ] {
+        let found = "ls -A /tmp /var/tmp; stat -c %a /dev/shm /dev/pts/ptmx";
+        let commands = [found, made, left, made, found, made];
+        let told = one_after_another(&fixture, &program, &commands).await;
+        assert_ne!(told[1], told[3], "{left}");
+        assert_eq!(told[3], told[5], "{left}");
+        assert_eq!(told[0], told[4], "{left}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 use std::io::{self, PipeReader};
-use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -13,14 +12,15 @@ static TELL: AtomicI32 = AtomicI32::new(-1);
 /// The children of this process, adopted ones too. Readable when some may have ended.
 pub(crate) struct Children {
     told: PipeReader,
-    /// Never closed: the handler may use it as long as the process lives.
-    tell: ManuallyDrop<OwnedFd>,
+    /// Open as long as there is the handler, which uses it.
+    tell: OwnedFd,
 }
 
 impl Children {
     /// Has the ends of children be told from now on; what has ended before is to be collected at once.
     ///
-    /// Takes the process's handler of the signal, so only the small supervisor may call it, once.
+    /// Takes the process's handler of the signal until this is dropped, so only the small supervisor may call it, and
+    /// there may be no other.
     ///
     /// # Errors
     /// When there is no descriptor left.
@@ -32,7 +32,7 @@ impl Children {
         handle_ends();
         Ok(Self {
             told,
-            tell: ManuallyDrop::new(tell.into()),
+            tell: tell.into(),
         })
     }
 
@@ -56,7 +56,14 @@ impl Children {
 
     /// Becomes readable again, where not all that has ended was collected.
     pub(crate) fn tell_again(&self) {
-        let _ = rustix::io::write(&*self.tell, b"c");
+        let _ = rustix::io::write(&self.tell, b"c");
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        ignore_ends();
+        TELL.store(-1, Ordering::Relaxed);
     }
 }
 
@@ -71,6 +78,12 @@ fn handle_ends() {
     let handler: extern "C" fn(libc::c_int) = tell_of_end;
     // SAFETY: the handler does only what may be done at any time.
     unsafe { libc::signal(libc::SIGCHLD, handler as libc::sighandler_t) };
+}
+
+#[expect(unsafe_code, reason = "signals have no safe interface")]
+fn ignore_ends() {
+    // SAFETY: the default action is no code of ours.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 #[expect(unsafe_code, reason = "a handler may only make system calls")]

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The descriptors that there is room for in one message.
-pub(crate) const DESCRIPTORS_MAX: usize = 8;
+pub(crate) const DESCRIPTORS_MAX: usize = 32;
 /// What a message says besides its descriptors: a program that reads specifications where it should keep
 /// finds an empty line, and refuses.
 pub(crate) const MESSAGE: [u8; 1] = *b"\n";
