@@ -14,6 +14,7 @@ use crate::worktree::Worktree;
 use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter, passing};
 use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags};
+use rustix::process::DumpableBehavior;
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -335,9 +336,7 @@ impl Namespaces {
             flags |= libc::CLONE_NEWNET;
         }
         unshare(flags)?;
-        std::fs::write("/proc/self/setgroups", "deny")?;
-        std::fs::write("/proc/self/uid_map", &self.uid_map)?;
-        std::fs::write("/proc/self/gid_map", &self.gid_map)?;
+        seen_by_others(|| self.map_ids())?;
         if self.has_loopback {
             start_loopback()?;
         }
@@ -349,6 +348,12 @@ impl Namespaces {
             let _ = passing::pass(holder, &std::fs::File::open("/proc/self/ns/mnt")?);
         }
         Ok(())
+    }
+
+    fn map_ids(&self) -> io::Result<()> {
+        std::fs::write("/proc/self/setgroups", "deny")?;
+        std::fs::write("/proc/self/uid_map", &self.uid_map)?;
+        std::fs::write("/proc/self/gid_map", &self.gid_map)
     }
 
     /// Returns the files in these that are of their own.
@@ -384,6 +389,20 @@ impl Namespaces {
         }
         own_terminals()
     }
+}
+
+/// Does something while other processes of the user may look into this one, if that is what it takes: of one that is hidden
+/// from them, the files below `/proc` are root's, and it cannot write its own. It can be looked into for as long as three
+/// writes take.
+fn seen_by_others<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before = rustix::process::dumpable_behavior()?;
+    if before == DumpableBehavior::Dumpable || rustix::process::geteuid().is_root() {
+        return work();
+    }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let done = work();
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    done
 }
 
 /// Makes what something can be bound over.

@@ -46,6 +46,68 @@ async fn gs_f2_what_stays_inside_the_sandbox_runs_unasked_and_changes_nothing_ou
     assert!(!target.exists(), "{result}");
 }
 
+/// Starts the program as an ordinary user, with what that user is to read and write: root may do more than others.
+#[cfg(target_os = "linux")]
+const AS_ORDINARY_USER: &str = "exec 9< \"$0\"
+if [ $(id -u) = 0 ]; then
+  chmod 755 \"$HOME\"/.. && chown -R 65534:65534 \"$HOME\" . && as='setpriv --reuid 65534 --regid 65534 --clear-groups'
+fi
+exec $as /proc/self/fd/9 \"$@\"";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_ordinary_user_has_the_whole_sandbox() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let doctor = ["doctor", "-m", "openai/m"];
+    let output = env.wrapped(AS_ORDINARY_USER, &doctor).output().await;
+    let shown = env.shown(&output.unwrap());
+    assert!(
+        shown.stdout.contains("\nok sandbox "),
+        "{}{}",
+        shown.stdout,
+        shown.stderr
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn commands_of_an_ordinary_user_are_held_one_after_another() {
+    if !is_enforced() {
+        return;
+    }
+    let commands = [
+        "touch /tmp/left-behind; ls -A /tmp",
+        "ls -A /tmp; id -u",
+        "ls -A /tmp; touch made",
+    ];
+    let steps = commands.map(|it| calls("exec", &json!({ "command": it })));
+    let server = serve(steps.into_iter().chain([says("Done.")]).collect()).await;
+    let env = TestEnv::new().var("OPENAI_API_KEY", "sk-0123456789abcdef");
+    let url = server.url("/v1");
+    let args = [
+        "ask",
+        "-m",
+        "openai/m",
+        "--base-url",
+        &url,
+        "--approval",
+        "auto",
+        "do it",
+    ];
+    let output = env.wrapped(AS_ORDINARY_USER, &args).output().await;
+    let shown = env.shown(&output.unwrap());
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let requests = server.requests();
+    let results = requests.last().map(|it| it.json()["messages"].to_string());
+    let results = results.unwrap_or_default();
+    assert_eq!(results.matches("left-behind\\").count(), 1, "{results}");
+    assert!(env.project().join("made").exists(), "{results}");
+    assert!(!std::path::Path::new("/tmp/left-behind").exists());
+}
+
 #[tokio::test]
 async fn what_the_sandbox_does_not_hold_is_asked_about() {
     if !is_enforced() {
