@@ -25,7 +25,8 @@ pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
 /// How long SIGKILL is repeated, for trees that fork faster than they are killed.
 pub(super) const KILL_MAX: Duration = Duration::from_secs(2);
 /// How long an agent waits for the end of a command after it told the supervisor to end it: both signals, and
-/// a second for what follows. All who wait for that end count from here.
+/// a second for what follows. All who wait for that end in this crate and in `rondo-exec` count from here; a turn that was
+/// cancelled waits for its own `cancel_grace_ms`.
 pub const COMMAND_END_MAX: Duration = TERM_GRACE
     .saturating_add(KILL_MAX)
     .saturating_add(Duration::from_secs(1));

@@ -7,7 +7,7 @@ use rondo_http::Secret;
 use sha2::Sha256;
 use std::fmt;
 
-/// How far a request's time may be from ours, in seconds.
+/// The replay window: how far a request's time may be from ours, in seconds. An older one is not taken.
 pub(crate) const TOLERANCE_SECONDS: u64 = 5 * 60;
 /// What a secret begins with.
 const PREFIX: &str = "whsec_";

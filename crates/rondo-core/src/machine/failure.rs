@@ -146,7 +146,7 @@ impl TurnMachine {
     }
 
     /// Returns when to repeat the request. `None` where the failure is permanent, something was shown already,
-    /// the retries are used up, the server asks for a longer wait than the profile's `retry.max`, or the wait
+    /// the retries are used up, the server asks for a longer wait than the profile's `max_ms`, or the wait
     /// would end after the turn's deadline.
     fn retry_at(&self, at: TimeMs, error: &ModelError, was_shown: bool) -> Option<TimeMs> {
         let policy = &self.config.profile.limits.retry;
@@ -181,8 +181,8 @@ impl TurnMachine {
         self.send_request(cx);
     }
 
-    /// Returns the wait before the next retry: `retry.base`, doubled for each attempt, plus jitter, at most
-    /// `retry.max`. The numbers are in the profile's `[limits.retry]`.
+    /// Returns the wait before the next retry: `base_ms`, doubled for each attempt, plus jitter, at most
+    /// `max_ms`. The numbers are in the profile's `[limits.retry]`.
     fn backoff(&self) -> Duration {
         let policy = &self.config.profile.limits.retry;
         let doubled = policy

@@ -98,8 +98,7 @@ pub struct SessionInfo {
     pub turns: u32,
     /// Where its last turn stands.
     pub state: SessionState,
-    /// Whether its records, or those that it is a fork of, came from a file: its author is unknown who may have written
-    /// them.
+    /// Whether its records, or those that it is a fork of, came from a file: who wrote them is not known.
     pub imported: bool,
     /// Whether what came after its last record is lost: a repair cut it off, or an import was cut
     /// short. It is false again once something was said in it.

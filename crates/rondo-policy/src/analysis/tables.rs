@@ -33,7 +33,7 @@ const SUMS: Options = Options {
 pub(super) enum Operands {
     /// Files and directories.
     Paths,
-    /// Files that are no directories, which may hold links.
+    /// Files. No directories: links in these could lead anywhere.
     Files,
     /// One file; a second one would be written to.
     OnePath,

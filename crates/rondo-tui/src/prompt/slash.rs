@@ -59,9 +59,9 @@ pub enum Command {
     Stop,
     /// `/copy`: copy an answer or a code block; of the full screen.
     Copy,
-    /// `/terminal`: have the state of the terminal go along with the next message; of the full screen.
+    /// `/terminal`: preview what the agent would read of the terminal.
     Terminal,
-    /// `/screen`: go on at the line prompt; of the full screen.
+    /// `/screen`: go on with the session on the full screen, or at the line prompt.
     Screen,
     /// `/quit`: quit (or press Ctrl-D).
     Quit,
