@@ -187,6 +187,8 @@ impl Supervised {
     pub async fn end_rest(mut self) {
         self.is_over = true;
         tell_to_end(&mut self.control, &self.watchers.processes());
+        // It waits for no other call.
+        self.way = None;
         let watchers = std::mem::replace(&mut self.watchers, Watchers::gone());
         watchers.end_rest().await;
     }

@@ -9,7 +9,7 @@ use super::pipe::write_all;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
 use super::status::{CallStatus, CommandState};
-use super::unix::{self, Children, Pty};
+use super::unix::{self, Children, Pty, Standing};
 use rondo_sandbox::Protection;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -36,8 +36,8 @@ pub(super) struct Call {
     pub(super) variables: Variables,
     /// What the agent said behind the specification.
     pub(super) said: Vec<u8>,
-    /// Whether the supervisor can take another call when this is over.
-    pub(super) can_be_followed: bool,
+    /// What the supervisor has to be like still to take another call when this is over; none where it takes no other.
+    pub(super) followed_while: Option<Standing>,
 }
 
 /// The supervisor of a command, which is asked for without a name.
@@ -87,7 +87,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
                 spec,
                 variables,
                 said,
-                can_be_followed: false,
+                followed_while: None,
             };
             let served = serve_call(&call, control, frames, &begun, launch);
             // The command can have stopped our guard, which no other process would wake.
@@ -231,7 +231,7 @@ enum Phase {
 
 struct Supervision<'a> {
     spec: &'a CallSpec,
-    can_be_followed: bool,
+    followed_while: Option<&'a Standing>,
     leader: Pid,
     master: Option<OwnedFd>,
     /// The command's end, held until its leader ended: when the last holder closes it, as programs
@@ -267,7 +267,7 @@ impl<'a> Supervision<'a> {
         let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
         Self {
             spec,
-            can_be_followed: call.can_be_followed,
+            followed_while: call.followed_while.as_ref(),
             leader: started.leader,
             master: Some(started.master),
             slave: Some(started.slave),
@@ -530,8 +530,8 @@ impl<'a> Supervision<'a> {
         status.full_output = captured.spill;
         let written = status.append(self.spec);
         // Of a call whose end is not on the disk, it is to be seen that nobody supervises it any more.
-        let waits =
-            self.can_be_followed && is_tree_gone && written.is_ok() && self.link.has_first_agent();
+        let is_as_before = self.followed_while.is_some_and(|it| *it == Standing::own());
+        let waits = is_as_before && is_tree_gone && written.is_ok() && self.link.has_first_agent();
         let kind = match waits {
             true => FrameKind::DoneAndWaits,
             false => FrameKind::Done,

@@ -15,7 +15,7 @@ use super::pipe::write_all;
 use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
 use super::serve::{Call, Launched, launch, serve_call};
-use super::unix::{self, Pty, descriptors, handover};
+use super::unix::{self, Pty, Standing, descriptors, handover};
 use rondo_sandbox::{Covered, Entered, Preparation, Reusable, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -70,6 +70,8 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
                 sandbox,
                 begun,
                 is_hidden: false,
+                was_shown: false,
+                standing: Standing::own(),
             };
             // The call need not wait until this is known.
             let _ = unix::own_start_time();
@@ -137,6 +139,10 @@ struct Spare {
     begun: Begun,
     /// Whether there is anything in its memory that no command may see: what was there stays there.
     is_hidden: bool,
+    /// Whether other processes could look into it: who has opened its memory can read it later.
+    was_shown: bool,
+    /// What its commands inherit of it.
+    standing: Standing,
 }
 
 /// What became of a supervisor with its call.
@@ -149,20 +155,23 @@ enum Served {
 impl Spare {
     fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<Served> {
         let [memory, control, frames] = given;
-        unix::outlive_parent()?;
         self.waiting.hand_over(&memory)?;
         let (spec, variables) = read_call(memory)?;
         // The agent sees that nobody has its descriptors, and nothing was begun.
-        if spec.sandbox != self.sandbox || !self.waiting.is_current() {
+        let has_secrets = !spec.secrets.is_empty();
+        let is_seen = has_secrets && self.was_shown;
+        if spec.sandbox != self.sandbox || is_seen || !self.waiting.is_current() {
             return Ok(Served::Last(0));
         }
+        unix::outlive_parent()?;
         // The command before may have removed the directories of its caches.
         spec.sandbox
             .as_ref()
             .map(rondo_sandbox::variables)
             .transpose()?;
         self.begun.assign(&Watch::of_call(&spec))?;
-        self.is_hidden |= !spec.secrets.is_empty();
+        self.is_hidden |= has_secrets;
+        self.was_shown |= !self.is_hidden;
         show_environment(self.is_hidden);
         // Where a reason is told for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
@@ -170,13 +179,15 @@ impl Spare {
             spec,
             variables,
             said: Vec::new(),
-            can_be_followed: true,
+            followed_while: Some(self.standing.clone()),
         };
         let Self {
             sandbox,
             waiting,
             begun,
             is_hidden,
+            was_shown,
+            standing,
         } = self;
         let mut sandbox_of_last = None;
         let start = |call: &Call, mark: &str| match waiting.execute(call, mark)? {
@@ -197,11 +208,15 @@ impl Spare {
         drop(call);
         unix::let_go_of_stdio();
         begun.tell_over()?;
+        // What waits is to be told of secrets.
+        unix::hide_environment();
         Ok(Served::Next(Box::new(Self {
             waiting: Waiting::new(sandbox.as_ref(), sandbox_of_last)?,
             sandbox,
             begun,
             is_hidden,
+            was_shown,
+            standing,
         })))
     }
 }
@@ -226,15 +241,16 @@ struct Made {
 }
 
 impl Made {
-    fn new(spec: &SandboxSpec) -> io::Result<Self> {
-        Ok(Self {
-            preparation: Preparation::new(spec.clone())?,
-            reusable: None,
-        })
-    }
-
-    fn is_untouched(&self) -> bool {
-        self.reusable.as_ref().is_some_and(Reusable::is_untouched)
+    /// Makes one of what the one before has left.
+    fn new(spec: &SandboxSpec, before: Option<Self>) -> io::Result<Self> {
+        let is_untouched = |it: &Self| it.reusable.as_ref().is_some_and(Reusable::is_untouched);
+        match before {
+            Some(before) if is_untouched(&before) => Ok(before),
+            before => Ok(Self {
+                preparation: Preparation::new(spec.clone())?,
+                reusable: before.and_then(|it| Some(it.reusable?.without_mounts())),
+            }),
+        }
     }
 
     fn enter(&self) -> io::Result<Entered<'_>> {
@@ -258,10 +274,7 @@ impl Waiting {
     fn new(spec: Option<&SandboxSpec>, before: Option<Made>) -> io::Result<Self> {
         let pty = unix::open_pty(PtySize::default())?;
         let variables = spec.map(rondo_sandbox::variables).transpose()?;
-        let sandbox = match before.filter(Made::is_untouched) {
-            Some(before) => Some(before),
-            None => spec.map(Made::new).transpose()?,
-        };
+        let sandbox = spec.map(|spec| Made::new(spec, before)).transpose()?;
         let (socket, theirs) = UnixStream::pair()?;
         let supervisor = std::process::id();
         if let Some(process) = unix::fork()? {
@@ -302,8 +315,8 @@ impl Waiting {
         let Some(told) = descriptors::receive(&self.socket)? else {
             return Ok(false);
         };
-        if let Some(sandbox) = self.sandbox.as_mut().filter(|it| it.reusable.is_none()) {
-            sandbox.reusable = Reusable::new(told)?;
+        if let (Some(sandbox), Some(made)) = (self.sandbox.as_mut(), Reusable::new(told)?) {
+            sandbox.reusable = Some(made);
         }
         Ok(true)
     }

@@ -91,7 +91,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Has the supervisor take the next call, which waits for one; it ends where another one waits already.
+    /// Has the supervisor take the next call, which waits for one, in the place of another one that may be gone by now.
     pub(super) fn put_back(self, guard: KeptGuard) {
         let Self {
             kind,
@@ -111,8 +111,8 @@ impl Way {
             guard,
             keeper,
         };
-        let has_one = spares.iter().any(|it| it.kind == spare.kind);
-        if is_worth_one && !has_one && spare.is_of_a_present_keeper() {
+        if is_worth_one && spare.is_of_a_present_keeper() {
+            spares.retain(|it| it.kind != spare.kind);
             add(&mut spares, spare);
         }
     }

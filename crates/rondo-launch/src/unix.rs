@@ -9,8 +9,11 @@ mod commands;
 pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
+mod standing;
 
 pub(crate) use children::Children;
+pub(crate) use standing::Standing;
+
 pub(crate) use commands::{in_shell, put_on_terminal, spawn_command, spawn_process, without_shell};
 
 use super::handed::value_of;
@@ -561,7 +564,8 @@ pub(crate) fn resume_unexecuted(parent: Pid) {
     let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     let own = program("self");
     for child in children.unwrap_or_default().split_ascii_whitespace() {
-        if own.is_some() && program(child) == own {
+        // That of one that is hidden cannot be read, and it has executed nothing.
+        if own.is_some() && program(child).is_none_or(|it| Some(it) == own) {
             child.parse().into_iter().for_each(resume);
         }
     }

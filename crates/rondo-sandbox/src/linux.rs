@@ -133,7 +133,9 @@ impl Preparation {
         let is_same = |(roots, worktrees): (Vec<PathBuf>, Vec<Worktree>)| {
             roots == self.writable && worktrees == self.worktrees
         };
-        found.is_ok_and(is_same) && self.ground.is_unchanged()
+        let namespaces = self.namespaces.as_ref();
+        let are_covered = namespaces.is_none_or(|it| it.is_current(&self.ground.spec));
+        are_covered && found.is_ok_and(is_same) && self.ground.is_unchanged()
     }
 
     /// Looks at what is protected, for the one command that this is for. Returns what is to be put back when it has
@@ -157,7 +159,7 @@ impl Preparation {
     /// # Errors
     /// When the kernel refuses.
     pub fn enter(&self) -> io::Result<Entered<'_>> {
-        self.enter_for(None)
+        self.enter_by(None, false)
     }
 
     /// Enters it as [`Self::enter`] does, and opens what the next command of this sandbox can enter it by.
@@ -165,19 +167,22 @@ impl Preparation {
     /// # Errors
     /// When the kernel refuses.
     pub fn enter_first(&self) -> io::Result<Entered<'_>> {
-        self.enter_for(self.reusable())
+        self.enter_by(None, true)
     }
 
-    fn enter_for(&self, reusable: Option<&Namespaces>) -> io::Result<Entered<'_>> {
+    fn enter_by(&self, users: Option<&Reusable>, has_next: bool) -> io::Result<Entered<'_>> {
         match &self.namespaces {
-            Some(namespaces) => namespaces.enter()?,
+            Some(namespaces) => namespaces.enter(users)?,
             // In a namespace of the user's own, they reach nothing outside of it.
             None => drop_capabilities()?,
         }
         let rules = self.files.ruleset()?;
-        let for_next = match reusable {
-            Some(namespaces) => reusable::opened(&rules, &namespaces.own_files())?,
-            None => Vec::new(),
+        let for_next = match &self.namespaces {
+            Some(_) if has_next => {
+                let private = self.reusable().map(Namespaces::own_files);
+                reusable::opened(&rules, private.as_deref())?
+            }
+            _ => Vec::new(),
         };
         let entered = Entered {
             rules: Some(rules),
@@ -192,12 +197,15 @@ impl Preparation {
         }
     }
 
-    /// Enters the sandbox where a command of it has been before, which has ended and left it untouched.
+    /// Enters the sandbox where a command of it has been before, which has ended: its mounts and rules only where it has left
+    /// them untouched.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn enter_again(&self, reusable: &Reusable) -> io::Result<Entered<'_>> {
-        reusable.enter()?;
+        if !reusable.enter()? {
+            return self.enter_by(Some(reusable), true);
+        }
         seccompiler::apply_filter(&self.filter).map_err(io::Error::other)?;
         Ok(Entered {
             rules: None,
@@ -215,6 +223,16 @@ impl Preparation {
         };
         self.namespaces.as_ref().filter(is_reusable)
     }
+}
+
+/// Returns the directories that are covered by empty ones of the command's own.
+fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let shared = SHARED.iter().map(PathBuf::from);
+    let home = spec.home.iter().filter_map(|it| it.canonicalize().ok());
+    let is_private = |it: &PathBuf| {
+        it.is_dir() && !it.is_symlink() && !writable.iter().any(|root| it.starts_with(root))
+    };
+    shared.chain(home).filter(is_private).collect()
 }
 
 /// Returns where the writable directories really are, and the repositories of those that are linked worktrees.
@@ -279,6 +297,8 @@ impl Entered<'_> {
 
 /// What a command sees in namespaces of its own.
 struct Namespaces {
+    /// What is written, and so not covered.
+    writable: Vec<PathBuf>,
     /// The directories that are covered by empty ones of the command's own.
     private: Vec<PathBuf>,
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
@@ -297,12 +317,7 @@ struct Namespaces {
 impl Namespaces {
     fn new(spec: &SandboxSpec, writable: &[PathBuf]) -> io::Result<Self> {
         let reads_only = spec.mode == SandboxMode::ReadOnly;
-        let shared = SHARED.iter().map(PathBuf::from);
-        let home = spec.home.iter().filter_map(|it| it.canonicalize().ok());
-        let is_private = |it: &PathBuf| {
-            it.is_dir() && !it.is_symlink() && !writable.iter().any(|root| it.starts_with(root))
-        };
-        let private: Vec<PathBuf> = shared.chain(home).filter(is_private).collect();
+        let private = private(spec, writable);
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
         let roots = roots.chain(spec.readable.iter().map(|it| (it.clone(), true)));
         let roots = roots.chain(spec.scratch.iter().map(|it| (it.clone(), false)));
@@ -314,6 +329,7 @@ impl Namespaces {
         kept.dedup();
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         Ok(Self {
+            writable: writable.to_vec(),
             private,
             kept,
             has_loopback: spec.network == NetworkAccess::Loopback,
@@ -324,19 +340,27 @@ impl Namespaces {
         })
     }
 
-    fn enter(&self) -> io::Result<()> {
-        self.begin()?;
+    fn enter(&self, users: Option<&Reusable>) -> io::Result<()> {
+        self.begin(users)?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private()
     }
 
-    fn begin(&self) -> io::Result<()> {
-        let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+    fn begin(&self, users: Option<&Reusable>) -> io::Result<()> {
+        let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
         if self.has_loopback {
             flags |= libc::CLONE_NEWNET;
         }
-        unshare(flags)?;
-        seen_by_others(|| self.map_ids())?;
+        match users {
+            Some(users) => {
+                users.enter_users()?;
+                unshare(flags)?;
+            }
+            None => {
+                unshare(flags | libc::CLONE_NEWUSER)?;
+                seen_by_others(|| self.map_ids())?;
+            }
+        }
         if self.has_loopback {
             start_loopback()?;
         }
@@ -348,6 +372,11 @@ impl Namespaces {
             let _ = passing::pass(holder, &std::fs::File::open("/proc/self/ns/mnt")?);
         }
         Ok(())
+    }
+
+    /// Returns whether the same directories would be covered now.
+    fn is_current(&self, spec: &SandboxSpec) -> bool {
+        private(spec, &self.writable) == self.private
     }
 
     fn map_ids(&self) -> io::Result<()> {
@@ -392,8 +421,8 @@ impl Namespaces {
 }
 
 /// Does something while other processes of the user may look into this one, if that is what it takes: of one that is hidden
-/// from them, the files below `/proc` are root's, and it cannot write its own. It can be looked into for as long as three
-/// writes take.
+/// from them, the files below `/proc` are root's, and it cannot write its own. Who opens its memory in that moment can read
+/// it until it executes something, so what waits for a call does this before there is any secret in it.
 fn seen_by_others<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = rustix::process::dumpable_behavior()?;
     if before == DumpableBehavior::Dumpable || rustix::process::geteuid().is_root() {

@@ -13,13 +13,20 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// What stands for the namespaces of users and mounts, and the rules of files.
+/// What stands for the namespace of users, that of mounts, and the rules of files.
 const OWN: usize = 3;
 
 /// Namespaces and rules that are there already.
 #[derive(Debug)]
 pub struct Reusable {
     users: OwnedFd,
+    /// None where each command has its own.
+    place: Option<Place>,
+}
+
+/// What a command sees of files, and may do to them.
+#[derive(Debug)]
+struct Place {
     mounts: OwnedFd,
     rules: OwnedFd,
     /// The directories and files of the namespaces' own, as they were before the first command.
@@ -37,7 +44,7 @@ struct State {
 }
 
 impl Reusable {
-    /// The bound on what stands for one, in descriptors; a sandbox of which it is more is made anew for each command.
+    /// The bound on what stands for one, in descriptors; where it is more, mounts and rules are made anew for each command.
     pub const DESCRIPTORS_MAX: usize = 32;
 
     /// Takes what [`Entered::for_next`](crate::Entered::for_next) returned, before the command is executed; nothing where
@@ -47,32 +54,60 @@ impl Reusable {
     /// When it cannot be looked at.
     pub fn new(descriptors: Vec<OwnedFd>) -> io::Result<Option<Self>> {
         let mut all = descriptors.into_iter();
-        let (Some(users), Some(mounts), Some(rules)) = (all.next(), all.next(), all.next()) else {
+        let Some(users) = all.next() else {
             return Ok(None);
         };
-        let private = all.map(|it| State::of(&it).map(|state| (it, state)));
-        Ok(Some(Self {
-            users,
-            mounts,
-            rules,
-            private: private.collect::<io::Result<_>>()?,
-        }))
+        let place = match (all.next(), all.next()) {
+            (Some(mounts), Some(rules)) => {
+                let private = all.map(|it| State::of(&it).map(|state| (it, state)));
+                Some(Place {
+                    mounts,
+                    rules,
+                    private: private.collect::<io::Result<_>>()?,
+                })
+            }
+            _ => None,
+        };
+        Ok(Some(Self { users, place }))
     }
 
-    /// Returns whether everything of its own is as it was. To be asked once all processes in it have ended.
+    /// Returns whether the mounts and rules can be entered again, and everything of their own is as it was. To be asked once
+    /// all processes in them have ended.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         let is_same = |(it, was): &(OwnedFd, State)| State::of(it).is_ok_and(|now| now == *was);
-        self.private.iter().all(is_same)
+        let place = self.place.as_ref();
+        place.is_some_and(|it| it.private.iter().all(is_same))
     }
 
-    /// Has this process enter it, but for the filter of system calls.
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        move_into_link_name_space(self.users.as_fd(), Some(LinkNameSpaceType::User))?;
-        move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    /// Returns what is left where mounts and rules are made anew.
+    #[must_use]
+    pub fn without_mounts(self) -> Self {
+        Self {
+            place: None,
+            ..self
+        }
+    }
+
+    /// Has this process enter the namespace of users, whose maps are written: only a process that may be looked into can do
+    /// that.
+    pub(crate) fn enter_users(&self) -> io::Result<()> {
+        let users = Some(LinkNameSpaceType::User);
+        Ok(move_into_link_name_space(self.users.as_fd(), users)?)
+    }
+
+    /// Has this process enter all of it but for the filter of system calls; returns whether there are mounts and rules.
+    pub(crate) fn enter(&self) -> io::Result<bool> {
+        let Some(place) = &self.place else {
+            return Ok(false);
+        };
+        self.enter_users()?;
+        let mounts = Some(LinkNameSpaceType::Mount);
+        move_into_link_name_space(place.mounts.as_fd(), mounts)?;
         unshare(libc::CLONE_NEWIPC)?;
         set_no_new_privs(true)?;
-        restrict_self(&self.rules)
+        restrict_self(&place.rules)?;
+        Ok(true)
     }
 }
 
@@ -89,25 +124,27 @@ impl State {
     }
 }
 
-/// Opens what stands for the namespaces that this process has entered and for its rules; nothing where that is too much.
-pub(crate) fn opened(rules: &RulesetCreated, private: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
-    if OWN + private.len() > Reusable::DESCRIPTORS_MAX {
-        return Ok(Vec::new());
-    }
-    let Some(rules) = rules.try_clone()?.into() else {
-        return Ok(Vec::new());
-    };
+/// Opens what stands for the namespaces that this process has entered; with the rules and the files of their own, where
+/// another command can have them.
+pub(crate) fn opened(
+    rules: &RulesetCreated,
+    private: Option<&[PathBuf]>,
+) -> io::Result<Vec<OwnedFd>> {
     let namespace = |of: &str| File::open(format!("/proc/self/ns/{of}")).map(OwnedFd::from);
-    let own = [namespace("user")?, namespace("mnt")?, rules];
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // What is not there changes the directory that it would be in.
-    let private = private
-        .iter()
-        .filter_map(|path| rustix::fs::open(path, flags, Mode::empty()).ok());
-    Ok(own.into_iter().chain(private).collect())
+    let mut all = vec![namespace("user")?];
+    let private = private.filter(|it| OWN + it.len() <= Reusable::DESCRIPTORS_MAX);
+    let rules: Option<OwnedFd> = rules.try_clone()?.into();
+    if let (Some(private), Some(rules)) = (private, rules) {
+        all.extend([namespace("mnt")?, rules]);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // What is not there changes the directory that it would be in.
+        let open = |path: &PathBuf| rustix::fs::open(path, flags, Mode::empty()).ok();
+        all.extend(private.iter().filter_map(open));
+    }
+    Ok(all)
 }
 
-/// Returns the directories that lie below one of the `places` and above what is bound back into them.
+/// Returns the directories that lie below one of the `places` and above what is bound back into them, or another of them.
 pub(crate) fn between(bound: &[PathBuf], places: &[PathBuf]) -> Vec<PathBuf> {
     let is_inner = |it: &&Path| {
         places
@@ -116,7 +153,8 @@ pub(crate) fn between(bound: &[PathBuf], places: &[PathBuf]) -> Vec<PathBuf> {
     };
     // What is bound back is others' too.
     let is_bound = |it: &Path| bound.iter().any(|bound| it.starts_with(bound));
-    let above = bound.iter().flat_map(|it| it.ancestors().skip(1));
+    let inner = bound.iter().chain(places);
+    let above = inner.flat_map(|it| it.ancestors().skip(1));
     let mut found: Vec<PathBuf> = above
         .filter(|it| is_inner(it) && !is_bound(it))
         .map(Path::to_owned)
@@ -155,7 +193,7 @@ mod tests {
             "/usr/lib",
             "/tmp",
         ]);
-        let found = between(&bound, &paths(&["/home", "/tmp"]));
-        assert_eq!(found, paths(&["/home/a", "/home/a/b"]));
+        let found = between(&bound, &paths(&["/home", "/tmp", "/home/p/q"]));
+        assert_eq!(found, paths(&["/home/a", "/home/a/b", "/home/p"]));
     }
 }

@@ -5,6 +5,7 @@ use crate::fixture::{Fixture, failure, result};
 use crate::keeper::{Process, alone, descriptors, keeper, kept, process, send};
 use crate::sandbox::{is_enforced, spec};
 use rondo_core::ports::Tool as _;
+use rondo_core::redact::Secrets;
 use rondo_exec::ExecTool;
 use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec};
 use rondo_types::ToolErrorCode;
@@ -99,6 +100,29 @@ async fn a_supervisor_takes_the_next_call_whatever_its_command_left_or_did_to_it
     let told = one_after_another(&fixture, &program, &commands).await;
     assert!(told[0] == told[2] && told[2] == told[4], "{told:?}");
     wait_until(|| kept(&program).len() <= 4);
+}
+
+#[tokio::test]
+async fn what_a_command_changes_of_its_supervisor_is_not_inherited_by_the_next() {
+    let (fixture, program) = alone();
+    for change in [
+        "renice -n 5 -p $PPID",
+        "prlimit --pid $PPID --fsize=4096:4096",
+        "taskset -pc 0 $PPID",
+    ] {
+        let shown = "nice; ulimit -f; nproc";
+        let commands = [shown, change, shown];
+        let told = one_after_another(&fixture, &program, &commands).await;
+        assert_eq!(told[0], told[2], "{change}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_secrets_goes_to_no_process_that_others_could_look_into() {
+    let (mut fixture, program) = alone();
+    let before = one_after_another(&fixture, &program, &["echo $PPID"]).await;
+    fixture.options.secrets = Secrets::new(vec!["a-secret-of-one-call".to_owned()]);
+    assert_ne!(fixture.stdout("echo $PPID").await, before[0]);
 }
 
 #[tokio::test]

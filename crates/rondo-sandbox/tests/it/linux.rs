@@ -378,6 +378,19 @@ fn tests_of_python_and_builds_of_go_work_inside() {
 }
 
 #[test]
+fn mounts_are_not_changed_by_the_call_that_the_c_library_has_no_name_for() {
+    if !is_enforced() {
+        return;
+    }
+    for mode in [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite] {
+        let open_tree_attr = "import ctypes; c = ctypes.CDLL(None, use_errno=True); \
+            print(c.syscall(467, -100, b'/', 0, b'\\x00' * 32, 32), ctypes.get_errno())";
+        let told = Place::new(mode).works(&format!("python3 -c \"{open_tree_attr}\""));
+        assert_eq!(told, "-1 1\n", "EPERM");
+    }
+}
+
+#[test]
 fn there_are_no_sockets_where_none_are_needed() {
     if !is_enforced() {
         return;
