@@ -34,6 +34,8 @@ pub(super) const DESCRIPTORS: usize = 3;
 /// How many a spare is handed for its call: the sealed specification, and the two pipes.
 pub(super) const CALL_DESCRIPTORS: usize = 3;
 
+const _: () = assert!(Reusable::DESCRIPTORS_MAX <= descriptors::DESCRIPTORS_MAX);
+
 /// How long a spare waits for a call.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The bound on what it is told when it is to execute, in bytes: the paths of protected files are most of it.

@@ -83,8 +83,7 @@ impl Preparation {
     /// When the system has no sandbox, something in the specification cannot be a path, or the proxy cannot be reached.
     pub fn new(spec: SandboxSpec) -> io::Result<Self> {
         let (roots, worktrees) = roots(&spec)?;
-        let repositories = worktrees.iter().map(|it| it.common.clone());
-        let writable: Vec<PathBuf> = roots.iter().cloned().chain(repositories).collect();
+        let writable = written(&roots, &worktrees);
         let mut held = Protection::default();
         let mut namespaces = match spec.enforcement {
             Enforcement::Full => Some(Namespaces::new(&spec, &writable)?),
@@ -133,8 +132,9 @@ impl Preparation {
         let is_same = |(roots, worktrees): (Vec<PathBuf>, Vec<Worktree>)| {
             roots == self.writable && worktrees == self.worktrees
         };
+        let covered = || private(&self.ground.spec, &written(&self.writable, &self.worktrees));
         let namespaces = self.namespaces.as_ref();
-        let are_covered = namespaces.is_none_or(|it| it.is_current(&self.ground.spec));
+        let are_covered = namespaces.is_none_or(|it| it.private == covered());
         are_covered && found.is_ok_and(is_same) && self.ground.is_unchanged()
     }
 
@@ -225,6 +225,12 @@ impl Preparation {
     }
 }
 
+/// Returns all that is written: the directories, and the repositories of those that are linked worktrees.
+fn written(roots: &[PathBuf], worktrees: &[Worktree]) -> Vec<PathBuf> {
+    let repositories = worktrees.iter().map(|it| it.common.clone());
+    roots.iter().cloned().chain(repositories).collect()
+}
+
 /// Returns the directories that are covered by empty ones of the command's own.
 fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
     let shared = SHARED.iter().map(PathBuf::from);
@@ -260,7 +266,7 @@ pub struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// Takes what the next command of this sandbox can enter it by, as [`Reusable`]; nothing where each is made anew.
+    /// Takes what the next command of this sandbox can enter it by, as [`Reusable`]; nothing where there are no namespaces.
     pub fn for_next(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.for_next)
     }
@@ -297,8 +303,6 @@ impl Entered<'_> {
 
 /// What a command sees in namespaces of its own.
 struct Namespaces {
-    /// What is written, and so not covered.
-    writable: Vec<PathBuf>,
     /// The directories that are covered by empty ones of the command's own.
     private: Vec<PathBuf>,
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
@@ -329,7 +333,6 @@ impl Namespaces {
         kept.dedup();
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         Ok(Self {
-            writable: writable.to_vec(),
             private,
             kept,
             has_loopback: spec.network == NetworkAccess::Loopback,
@@ -372,11 +375,6 @@ impl Namespaces {
             let _ = passing::pass(holder, &std::fs::File::open("/proc/self/ns/mnt")?);
         }
         Ok(())
-    }
-
-    /// Returns whether the same directories would be covered now.
-    fn is_current(&self, spec: &SandboxSpec) -> bool {
-        private(spec, &self.writable) == self.private
     }
 
     fn map_ids(&self) -> io::Result<()> {
