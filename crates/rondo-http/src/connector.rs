@@ -31,7 +31,8 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// How long what was sent may go without an acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-type BoxError = Box<dyn Error + Send + Sync>;
+/// Why a connection did not come about.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 /// Connects to a server or a proxy itself.
 type Direct = HttpsConnector<HttpConnector<Resolver>>;
@@ -181,6 +182,13 @@ pub struct Stream {
     io: Box<dyn Io>,
     /// Whether requests are for a proxy to pass on, and name their addresses in full.
     is_forwarded: bool,
+}
+
+impl Stream {
+    /// Returns whether requests are for a proxy to pass on, and name their addresses in full.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
 }
 
 impl Connection for Stream {

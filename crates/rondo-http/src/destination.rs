@@ -1,14 +1,13 @@
 //! Posts data that is not a model request, such as telemetry.
 
 use crate::address::Address;
-use crate::client::Response;
+use crate::client::{ExchangeError, Response};
 use crate::pieces::Pieces;
 use crate::{HttpError, Secret, Transport};
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::Uri;
 use hyper::{Method, Request};
-use hyper_util::client::legacy;
 use std::error::Error;
 use std::time::Duration;
 
@@ -49,9 +48,14 @@ impl PostError {
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Setup(_) => true,
-            Self::Connection(cause) => cause
-                .downcast_ref::<legacy::Error>()
-                .is_some_and(legacy::Error::is_connect),
+            Self::Connection(cause) => matches!(
+                cause.downcast_ref::<ExchangeError>(),
+                Some(
+                    ExchangeError::Connect(_)
+                        | ExchangeError::NoHost
+                        | ExchangeError::Unsendable(_)
+                )
+            ),
         }
     }
 }

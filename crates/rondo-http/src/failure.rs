@@ -2,9 +2,8 @@
 
 use crate::HttpError;
 use crate::base_url::BaseUrl;
-use crate::client::NetworkError;
+use crate::client::{ExchangeError, NetworkError};
 use crate::connector::Unresolved;
-use hyper_util::client::legacy;
 use rondo_types::{ErrorClass, ModelError};
 use std::error::Error;
 use std::io;
@@ -37,7 +36,8 @@ pub(crate) fn network_error(
 ) -> ModelError {
     let name = base_url.name();
     let causes = causes(error.as_ref());
-    let is_connecting = find::<legacy::Error>(&causes).is_some_and(legacy::Error::is_connect);
+    let failed = find::<ExchangeError>(&causes);
+    let is_connecting = matches!(failed, Some(ExchangeError::Connect(_)));
     if let Some(cause) = find::<rustls::Error>(&causes) {
         return ModelError {
             retryable: false,
@@ -55,7 +55,7 @@ pub(crate) fn network_error(
             "connecting to {name} timed out after {connect_timeout:?}"
         ));
     }
-    if find::<hyper::Error>(&causes).is_some_and(hyper::Error::is_parse) {
+    if matches!(failed, Some(ExchangeError::NotHttp(_))) {
         let message = format!("{name} does not answer in http: {}", innermost(&causes));
         return ModelError::new(ErrorClass::Protocol, message);
     }

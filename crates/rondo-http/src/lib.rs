@@ -7,7 +7,8 @@
 //! # Layout
 //! - `endpoint`, `network`, `secret`: a provider's address, connections and key, as plain values.
 //! - `transport`: the shared connections; https is set up when it is first used.
-//! - `client`, `connector`: one request, and opening a connection for it.
+//! - `client`: one request. `http1`: what it says and where its reply ends; `connection`: sending and reading; `pool`:
+//!   connections that are kept; `connector`: opening one.
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: the bound on concurrent requests.
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
@@ -21,6 +22,7 @@
 mod address;
 mod base_url;
 mod client;
+mod connection;
 mod connector;
 mod conversations;
 mod destination;
@@ -30,11 +32,13 @@ mod endpoint;
 mod error;
 mod exchange;
 mod failure;
+mod http1;
 mod limit;
 mod listing;
 mod model;
 mod network;
 mod pieces;
+mod pool;
 pub mod probe;
 mod raw;
 mod secret;

@@ -5,6 +5,7 @@ mod connections;
 mod conversations;
 mod embeddings;
 mod errors;
+mod exchanges;
 mod faults;
 mod limit;
 mod probes;

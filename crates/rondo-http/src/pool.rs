@@ -1,0 +1,114 @@
+//! Connections that are kept for the next request.
+
+use crate::connection::Connection;
+use hyper::http::Uri;
+use hyper::http::uri::{Authority, Scheme};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How long an idle connection is kept for the next step.
+const IDLE_MAX: Duration = Duration::from_secs(90);
+/// The bound on idle connections kept to one host: as many as conversations may be held at once
+/// without a new connection for each of their steps.
+const IDLE_PER_HOST_MAX: usize = 1024;
+/// How long what is kept too long may stay besides: they go together, so that each is not waited for by itself.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Where connections lead.
+pub(crate) type Origin = (Scheme, Authority);
+
+/// Returns where a request to an address goes.
+pub(crate) fn origin(uri: &Uri) -> Option<Origin> {
+    Some((uri.scheme()?.clone(), uri.authority()?.clone()))
+}
+
+/// Connections on which nothing is under way.
+///
+/// No task watches over each of them: what became of one is seen when it is wanted again, and one task closes those that
+/// nobody wanted for too long.
+#[derive(Default)]
+pub(crate) struct Pool(Mutex<Idle>);
+
+#[derive(Default)]
+struct Idle {
+    kept: HashMap<Origin, Vec<Kept>>,
+    /// Whether there is a task that closes them.
+    is_swept: bool,
+}
+
+struct Kept {
+    connection: Connection,
+    until: Instant,
+}
+
+impl Pool {
+    /// Takes a connection that can be used, the one that was used last.
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
+        let now = Instant::now();
+        loop {
+            let kept = self.idle().kept.get_mut(origin)?.pop()?;
+            let mut connection = kept.connection;
+            if kept.until > now && connection.is_quiet() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection, unless there are enough.
+    pub(crate) fn put(self: &Arc<Self>, origin: Origin, connection: Connection) {
+        let until = Instant::now() + IDLE_MAX;
+        let mut idle = self.idle();
+        let kept = idle.kept.entry(origin).or_default();
+        if kept.len() < IDLE_PER_HOST_MAX {
+            kept.push(Kept { connection, until });
+        }
+        if !std::mem::replace(&mut idle.is_swept, true) {
+            drop(idle);
+            let sweeper = Sweeper(Arc::downgrade(self));
+            tokio::spawn(sweeper.run());
+        }
+    }
+
+    /// Closes what was kept for too long. Returns when that is to be looked at again, if anything is left.
+    fn sweep(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut idle = self.idle();
+        let mut over = Vec::new();
+        idle.kept.retain(|_, kept| {
+            over.extend(kept.extract_if(.., |it| it.until <= now));
+            !kept.is_empty()
+        });
+        let first = idle.kept.values().flatten().map(|it| it.until).min();
+        idle.is_swept = first.is_some();
+        drop(idle);
+        // To close them takes system calls, which nobody else has to wait for.
+        drop(over);
+        first.map(|first| first + SWEEP)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes connections, as long as there are any.
+struct Sweeper(Weak<Pool>);
+
+impl Sweeper {
+    async fn run(self) {
+        while let Some(next) = self.0.upgrade().and_then(|pool| pool.sweep()) {
+            sleep_until(next).await;
+        }
+    }
+}
+
+impl Drop for Sweeper {
+    /// Also where the runtime ends that it runs on: another one may use the pool.
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.upgrade() {
+            pool.idle().is_swept = false;
+        }
+    }
+}
