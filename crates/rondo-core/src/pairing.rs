@@ -22,7 +22,7 @@ pub fn paired(history: Transcript) -> Transcript {
 ///
 /// Pairing is idempotent.
 #[must_use]
-pub fn paired_with(history: Transcript, message: Message) -> (Transcript, Message) {
+pub fn paired_with(history: Transcript, message: Arc<Message>) -> (Transcript, Arc<Message>) {
     if message.role != Role::Tool {
         return (paired(history), message);
     }
@@ -33,7 +33,10 @@ pub fn paired_with(history: Transcript, message: Message) -> (Transcript, Messag
     let (before, answered) = history.split_at(end);
     let mut before = before.to_vec();
     let Some(asking) = before.pop() else {
-        return (Transcript::new(), Message::tool_results(Vec::new()));
+        return (
+            Transcript::new(),
+            Arc::new(Message::tool_results(Vec::new())),
+        );
     };
     let mut results: Vec<ToolResult> = message.results().cloned().collect();
     results.extend(answered.iter().flat_map(|it| it.results().cloned()));
@@ -41,10 +44,10 @@ pub fn paired_with(history: Transcript, message: Message) -> (Transcript, Messag
     let tail = vec![asking, Arc::new(Message::tool_results(results))];
     let mut tail = repaired(tail).into_iter();
     before.extend(tail.next());
-    let message = tail.next().map(Arc::unwrap_or_clone);
+    let message = tail.next();
     (
         before,
-        message.unwrap_or_else(|| Message::tool_results(Vec::new())),
+        message.unwrap_or_else(|| Arc::new(Message::tool_results(Vec::new()))),
     )
 }
 

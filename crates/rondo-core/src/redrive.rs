@@ -425,7 +425,7 @@ impl Drive<'_> {
         if let Some(history) = self.history.take() {
             // What was said before the turn's first request went into that.
             self.steer(at, rest);
-            let (history, message) = paired_with(history, message.clone());
+            let (history, message) = paired_with(history, Arc::new(message.clone()));
             self.input(at, Input::Begin { history, message });
         }
         Ok(())

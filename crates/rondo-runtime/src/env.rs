@@ -6,13 +6,15 @@ use crate::values::Word;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The process's environment at its start, with the keys that the user has exported since. As in most tools,
 /// an empty value counts as unset.
 #[derive(Debug, Default, Clone)]
 pub struct Env {
-    inherited: HashMap<String, String>,
-    exported: HashMap<String, String>,
+    /// Shared: each session and each turn of it has an environment.
+    inherited: Arc<HashMap<String, String>>,
+    exported: Arc<HashMap<String, String>>,
 }
 
 impl Env {
@@ -37,20 +39,20 @@ impl Env {
         let is_as_inherited = |name: &&String| !self.exported.contains_key(*name);
         let inherited = self.inherited.iter();
         let inherited = inherited.filter(move |(name, _)| is_as_inherited(name));
-        inherited.chain(&self.exported)
+        inherited.chain(&*self.exported)
     }
 
     /// Returns the environment at the start of the process, which child processes inherit.
     pub fn inherited(&self) -> Self {
         Self {
-            inherited: self.inherited.clone(),
-            exported: HashMap::new(),
+            inherited: Arc::clone(&self.inherited),
+            exported: Arc::default(),
         }
     }
 
     /// Sets a variable.
     pub fn export(&mut self, name: &str, value: &str) {
-        self.exported.insert(name.to_owned(), value.to_owned());
+        Arc::make_mut(&mut self.exported).insert(name.to_owned(), value.to_owned());
     }
 
     /// Returns a variable as owned text.
@@ -106,8 +108,8 @@ impl Env {
 impl FromIterator<(String, String)> for Env {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
         Self {
-            inherited: variables.into_iter().collect(),
-            exported: HashMap::new(),
+            inherited: Arc::new(variables.into_iter().collect()),
+            exported: Arc::default(),
         }
     }
 }

@@ -19,6 +19,7 @@ use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
 use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript, TurnEvent};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// Which session is meant.
@@ -471,10 +472,12 @@ impl Session {
         };
         let servers = self.runtime.servers(&self.settings)?;
         let message = match servers {
-            Some(servers) => mcp::with_resources(*message, &servers).await?,
-            None => *message,
+            Some(servers) => mcp::with_resources(Arc::unwrap_or_clone(message), &servers)
+                .await?
+                .into(),
+            None => message,
         };
-        Ok(TurnStart::Message(Box::new(message)))
+        Ok(TurnStart::Message(message))
     }
 
     /// Returns the text and media of a server's prompt, whose arguments are given in the order in which it lists them.
@@ -598,9 +601,7 @@ impl Session {
         };
         let mail = self.store()?.mail(&session).map_err(parking::unkept)?;
         let queued = mail.into_iter().filter_map(|mail| match mail.body {
-            MailBody::Message { message, .. } => {
-                Some(TurnStart::Queued(mail.id, Box::new(message)))
-            }
+            MailBody::Message { message, .. } => Some(TurnStart::Queued(mail.id, message.into())),
             MailBody::Answer { .. } | MailBody::Cancel => None,
         });
         Ok(queued.collect())
@@ -650,7 +651,7 @@ impl Session {
     ) -> Result<TurnEnd> {
         let plan = self.plan()?;
         let connected = self.connect(&plan).await?;
-        let start = TurnStart::Message(Box::new(message));
+        let start = TurnStart::Message(message.into());
         let turn = self.turn(&plan, connected, start, host)?;
         let (sender, mut listener) = events::channel(turn.session().clone(), turn.id());
         let sender = self.runtime.observe(sender).await;

@@ -11,6 +11,7 @@ use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use rondo_policy::rules::Rules;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The profile when none is named.
 pub const DEFAULT_PROFILE: &str = "default";
@@ -22,8 +23,8 @@ const FLAGS: &str = "flags";
 pub struct Settings {
     /// The effective values.
     pub values: Layer,
-    /// The layers, lowest first.
-    pub sources: Vec<Source>,
+    /// The layers, lowest first; shared by all copies.
+    pub sources: Arc<[Source]>,
     /// The environment.
     pub env: Env,
     /// Rondo's directories.
@@ -102,7 +103,7 @@ impl Settings {
         )?;
         Ok(Self {
             values,
-            sources,
+            sources: sources.into(),
             env,
             paths,
             directory,
@@ -114,7 +115,7 @@ impl Settings {
     /// Returns the source of a setting's effective value; `None` if no layer sets it.
     pub fn source_of(&self, name: &str) -> Option<&str> {
         let (mut values, mut found) = (Layer::default(), None);
-        for source in &self.sources {
+        for source in self.sources.iter() {
             let mut layer = source.layer.clone();
             if !source.is_trusted {
                 layer.keep_lower(&values);

@@ -38,9 +38,9 @@ use tokio_util::sync::CancellationToken;
 /// How a turn starts.
 pub enum TurnStart {
     /// With a new message.
-    Message(Box<Message>),
+    Message(Arc<Message>),
     /// With a message from the session's mailbox. Its row is removed with the turn's first records.
-    Queued(MailId, Box<Message>),
+    Queued(MailId, Arc<Message>),
     /// From the records of a turn that was interrupted.
     CutOff(Arc<CutOff>),
 }
@@ -51,10 +51,19 @@ impl TurnStart {
     #[must_use]
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
         match self {
-            Self::Message(message) => Self::Message(Box::new(secrets.message(*message))),
-            Self::Queued(mail, message) => Self::Queued(mail, Box::new(secrets.message(*message))),
+            Self::Message(message) => Self::Message(redacted(message, secrets)),
+            Self::Queued(mail, message) => Self::Queued(mail, redacted(message, secrets)),
             Self::CutOff(cut_off) => Self::CutOff(cut_off),
         }
+    }
+}
+
+/// Returns the same message where there is no secret in it: all who hold it while the turn runs share it.
+fn redacted(message: Arc<Message>, secrets: &Secrets) -> Arc<Message> {
+    let without = secrets.message((*message).clone());
+    match without == *message {
+        true => message,
+        false => Arc::new(without),
     }
 }
 
@@ -499,11 +508,13 @@ impl Turn {
         let (setup, history) = (self.setup, self.history);
         match self.start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {
-                Ok(run_turn(setup, history, *message, events, control).await)
+                Ok(run_turn(setup, history, message, events, control).await)
             }
-            TurnStart::CutOff(turn) => resume_turn(setup, history, &turn.records, events, control)
-                .await
-                .map_err(cannot_go_on),
+            TurnStart::CutOff(turn) => {
+                // Boxed: a turn that begins would hold the room for it, too.
+                let resumed = resume_turn(setup, history, &turn.records, events, control);
+                Box::pin(resumed).await.map_err(cannot_go_on)
+            }
         }
     }
 }

@@ -145,7 +145,7 @@ impl AgentChat {
             return Ok(over);
         }
         self.attached.clear();
-        let mut start = TurnStart::Message(Box::new(message));
+        let mut start = TurnStart::Message(message.into());
         if is_typed {
             start = self.session.with_resources(start).await?;
         }
@@ -172,7 +172,7 @@ impl AgentChat {
             self.output.note(&note);
             return Ok(None);
         }
-        let start = TurnStart::Message(Box::new(self.secrets.message(message)));
+        let start = TurnStart::Message(self.secrets.message(message).into());
         self.turn(&plan, start).await.map(Some)
     }
 

@@ -139,10 +139,11 @@ impl TurnSetup {
 pub fn run_turn(
     setup: TurnSetup,
     history: Transcript,
-    input: Message,
+    input: impl Into<Arc<Message>>,
     events: EventSender,
     control: TurnControl,
 ) -> impl Future<Output = TurnEnd> {
+    let input = input.into();
     // Not an `async fn`, which would hold what it is given beside the driver that it goes into.
     let mut driver = Driver::new(setup, Clock::system(), events, control);
     let span = spans::turn(&driver.setup);
@@ -241,7 +242,7 @@ impl Driver {
         })
     }
 
-    async fn begin(mut self: Box<Self>, history: Transcript, message: Message) -> TurnEnd {
+    async fn begin(mut self: Box<Self>, history: Transcript, message: Arc<Message>) -> TurnEnd {
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
             message: &message,

@@ -105,7 +105,7 @@ pub enum Input {
         /// The session so far.
         history: Transcript,
         /// The user's message.
-        message: Message,
+        message: Arc<Message>,
     },
     /// The model's reply arrived completely.
     Reply {

@@ -223,7 +223,7 @@ impl TurnMachine {
         }
     }
 
-    fn begin(&mut self, cx: &mut Cx<'_>, history: Transcript, message: Message) {
+    fn begin(&mut self, cx: &mut Cx<'_>, history: Transcript, message: Arc<Message>) {
         if self.phase != Phase::Idle {
             return;
         }
@@ -239,9 +239,10 @@ impl TurnMachine {
     }
 
     /// Adds a message; every message enters the transcript here.
-    pub(super) fn push(&mut self, message: Message) {
+    pub(super) fn push(&mut self, message: impl Into<Arc<Message>>) {
+        let message = message.into();
         self.spent.note_unsent_message(&message);
-        self.transcript.push(Arc::new(message));
+        self.transcript.push(message);
     }
 
     /// Adds a message of the runtime's own, which no other fact tells of.

@@ -113,7 +113,7 @@ impl AgentConversation {
             Some(cut_off) => cut_off,
             None => {
                 let plan = agent.plan(script, &session.settings, host.time)?;
-                (plan, TurnStart::Message(Box::new(message)))
+                (plan, TurnStart::Message(message.into()))
             }
         };
         let connected = session.connect(&plan).await?;

@@ -75,30 +75,39 @@ impl Actor {
         }
     }
 
+    /// A turn is under way for nearly all of the time: what is awaited briefly is boxed, so that the task does not hold the
+    /// room for all of it meanwhile.
     pub(super) async fn run(mut self) {
         loop {
             let (look, resume) = self.entry.work().take();
             if self.entry.drains() {
-                self.input(Input::Drain).await;
+                Box::pin(self.input(Input::Drain)).await;
             }
             if resume {
-                self.input(Input::Due).await;
+                Box::pin(self.input(Input::Due)).await;
             }
             if look {
-                self.look().await;
+                Box::pin(self.look()).await;
             }
-            self.take_cells().await;
+            if !self.entry.work().cells.is_empty() {
+                Box::pin(self.take_cells()).await;
+            }
             if self.machine.is_at_rest() && self.entry.ends() {
                 return;
             }
             let lost = self.lost();
             tokio::select! {
                 () = self.entry.wake.notified() => {}
-                step = next(&mut self.running) => self.step(step).await,
-                finished = next_cell(&mut self.cell) => self.cell_is_over(finished).await,
+                step = next(&mut self.running) => match step {
+                    Step::Event(event) => self.event(event).await,
+                    step => Box::pin(self.step(step)).await,
+                },
+                finished = next_cell(&mut self.cell) => {
+                    Box::pin(self.cell_is_over(finished)).await;
+                }
                 () = lost => {
-                    self.input(Input::OwnerLost).await;
-                    self.let_go().await;
+                    Box::pin(self.input(Input::OwnerLost)).await;
+                    Box::pin(self.let_go()).await;
                 }
             }
         }
@@ -341,7 +350,7 @@ impl Actor {
             }),
             None => Ok(None),
         };
-        let start = TurnStart::Queued(id, Box::new(message));
+        let start = TurnStart::Queued(id, message.into());
         let planned = planned.map(|plan| plan.map(|plan| (plan, start)));
         self.connect(run, planned, Some(key));
     }
@@ -405,11 +414,24 @@ impl Actor {
         };
         match step {
             Step::Connected(connected) => self.begin(run, *connected).await,
-            Step::Event(event) => self.happened(run, *event),
+            Step::Event(event) => self.happened(run, event),
             Step::End(end) => self.ended(run, end).await,
         }
+        self.go_on().await;
+    }
+
+    /// Takes an event of the turn that runs. There may be very many.
+    async fn event(&mut self, event: Box<TurnEvent>) {
+        if let Some(run) = self.running.as_ref().map(|it| it.run) {
+            self.happened(run, event);
+            self.go_on().await;
+        }
+    }
+
+    /// Takes the input that a step has led to.
+    async fn go_on(&mut self) {
         if let Some(input) = self.inputs.pop_front() {
-            self.input(input).await;
+            Box::pin(self.input(input)).await;
         }
     }
 
@@ -497,9 +519,10 @@ impl Actor {
             let looks = python::looks(&plan.profile, &session.settings);
             host.live.extend(rondo_python::tools(lent.session(), looks));
         }
+        let start = start.without(&secrets);
         let asked = match &start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {
-                Some(secrets.message((**message).clone()))
+                Some(Arc::clone(message))
             }
             TurnStart::CutOff(_) => None,
         };
@@ -516,7 +539,7 @@ impl Actor {
         Ok((turn, RunProgress::new(number, asked)))
     }
 
-    fn happened(&mut self, run: Run, event: TurnEvent) {
+    fn happened(&mut self, run: Run, event: Box<TurnEvent>) {
         let Some(progress) = self.running.as_mut().and_then(Running::progress) else {
             return;
         };
@@ -530,7 +553,6 @@ impl Actor {
         {
             self.inputs.push_back(Input::Steered { run, ticket });
         }
-        let event = Box::new(event);
         self.entry.tell(place, UpdateBody::Turn { event });
     }
 

@@ -9,6 +9,7 @@ use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
 use rondo_journal::{Entry, LateTurn, Store, StoreError};
 use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
+use std::sync::Arc;
 
 /// Records that are read at once.
 const PAGE_RECORDS: usize = 256;
@@ -275,7 +276,7 @@ impl RecordReader {
             let turn = events.first().map(|it| it.turn.clone());
             let body = UpdateBody::Asked {
                 turn: turn.unwrap_or_else(|| TurnId::new("")),
-                message: message.clone(),
+                message: Arc::new(message.clone()),
             };
             updates.push((progress.pass(), body));
         }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use rondo_core::session::Run;
 use rondo_core::{EventReceiver, EventSender, TurnEnd, TurnHandle, control, events};
 use rondo_types::{Message, TurnEvent, TurnId};
+use std::sync::Arc;
 
 /// A run of the session machine.
 pub(super) struct Running {
@@ -47,7 +48,7 @@ pub(super) struct RunProgress {
     /// The turn's number, and the number of processes that worked on it before.
     number: (u32, u32),
     /// The message that begins the turn, until it is told.
-    asked: Option<Message>,
+    asked: Option<Arc<Message>>,
     progress: Option<Progress>,
 }
 
@@ -62,7 +63,7 @@ pub(super) enum Step {
 }
 
 impl RunProgress {
-    pub(super) fn new(number: (u32, u32), asked: Option<Message>) -> Self {
+    pub(super) fn new(number: (u32, u32), asked: Option<Arc<Message>>) -> Self {
         Self {
             number,
             asked,
@@ -72,7 +73,7 @@ impl RunProgress {
 
     /// Returns the places after what an event tells: that of the message that began the turn, where it was not
     /// told yet, and that of the event.
-    pub(super) fn pass(&mut self, event: &TurnEvent) -> (Option<(Place, Message)>, Place) {
+    pub(super) fn pass(&mut self, event: &TurnEvent) -> (Option<(Place, Arc<Message>)>, Place) {
         let (turn, run) = self.number;
         let progress = self
             .progress

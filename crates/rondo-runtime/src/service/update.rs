@@ -6,6 +6,7 @@ use rondo_core::session::SessionEvent;
 use rondo_types::{EventBody, Message, TurnEvent, TurnId};
 use serde::Serialize;
 use std::io;
+use std::sync::Arc;
 
 /// One thing that happened in a session, and the cursor after it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,8 +26,8 @@ pub enum UpdateBody {
     Asked {
         /// The turn.
         turn: TurnId,
-        /// What is said, without secrets.
-        message: Message,
+        /// What is said, without secrets. It is the turn's own, which has it as long as it runs.
+        message: Arc<Message>,
     },
     /// An event of a turn. Its `seq` counts the deltas as this listener received them.
     Turn {

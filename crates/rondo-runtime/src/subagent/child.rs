@@ -137,7 +137,7 @@ impl Child<'_> {
                 plan.profile.limits = kept_back(left).applied_to(plan.profile.limits);
                 plan.target.check(&plan.profile, plan.tool_names.len())?;
                 let message = Message::user(&task.task);
-                (plan, TurnStart::Message(Box::new(message)))
+                (plan, TurnStart::Message(message.into()))
             }
             Some((_, info)) => {
                 session.take(info)?;

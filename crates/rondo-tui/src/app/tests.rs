@@ -349,7 +349,10 @@ fn nothing_of_what_lies_below_a_panel_shows_through_it() {
 fn turn_of(story: &mut Story, number: usize) {
     let turn = TurnId::new(format!("t-{number}"));
     let message = rondo_types::Message::user(format!("question {number}"));
-    story.update(UpdateBody::Asked { turn, message });
+    story.update(UpdateBody::Asked {
+        turn,
+        message: message.into(),
+    });
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn planned(
         turns.push(Planned { plan, start });
     }
     if let Some((plan, message)) = new {
-        let start = TurnStart::Message(Box::new(message));
+        let start = TurnStart::Message(message.into());
         turns.push(Planned { plan, start });
     }
     if turns.is_empty() {

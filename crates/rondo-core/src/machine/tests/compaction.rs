@@ -437,7 +437,7 @@ impl Play {
         let history = history_of(&script);
         let begin = Input::Begin {
             history: history.clone(),
-            message: Message::user("the question"),
+            message: Message::user("the question").into(),
         };
         Self {
             machine: TurnMachine::new(sim.config()),

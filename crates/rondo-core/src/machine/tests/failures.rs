@@ -157,7 +157,7 @@ impl Hand {
     fn begin(&mut self) {
         self.feed(Input::Begin {
             history: vec![],
-            message: Message::user("q"),
+            message: Message::user("q").into(),
         });
     }
 

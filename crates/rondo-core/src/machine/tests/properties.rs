@@ -194,7 +194,7 @@ impl<'a> Play<'a> {
         sim.fallbacks = vec![fallback(); script.fallbacks];
         let begin = Input::Begin {
             history: vec![],
-            message: Message::user("q"),
+            message: Message::user("q").into(),
         };
         Self {
             script,

@@ -138,7 +138,7 @@ impl Sim {
         let mut now = TimeMs(1_000_000);
         let begin = Input::Begin {
             history: self.history.clone(),
-            message: Message::user("q"),
+            message: Message::user("q").into(),
         };
         let mut inputs = std::collections::VecDeque::from([begin]);
         while let Some(input) = inputs.pop_front() {
