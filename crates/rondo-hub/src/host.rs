@@ -126,7 +126,7 @@ impl Core {
         let calibration = calibration.map_err(unreadable)?;
         let counted = (turn.began, calibration.estimate());
         let system = self.system(&actor, &chat, turn.settings, counted).await;
-        let tools = tools::of(&Scope {
+        let tools = tools::of(Scope {
             core: Arc::downgrade(self),
             session: session.clone(),
             chat: chat.clone(),

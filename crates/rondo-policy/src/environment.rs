@@ -1,5 +1,6 @@
 //! The environment variables that commands get.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The rules by which a command's environment is made from the agent's.
@@ -9,9 +10,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnvironment {
     /// Suffixes of names that are withheld, such as `_API_KEY`.
-    pub withheld_suffixes: Vec<String>,
+    pub withheld_suffixes: Vec<Cow<'static, str>>,
     /// Names that are withheld.
-    pub withheld: Vec<String>,
+    pub withheld: Vec<Cow<'static, str>>,
     /// Names that are passed on although they would be withheld.
     pub passed: Vec<String>,
     /// Variables that are set.
@@ -80,10 +81,9 @@ const SET: [(&str, &str); 9] = [
 
 impl Default for CommandEnvironment {
     fn default() -> Self {
-        let owned = |name: &&str| (*name).to_owned();
         Self {
-            withheld_suffixes: SECRET_SUFFIXES.iter().map(owned).collect(),
-            withheld: WITHHELD.iter().map(owned).collect(),
+            withheld_suffixes: SECRET_SUFFIXES.map(Cow::Borrowed).into(),
+            withheld: WITHHELD.map(Cow::Borrowed).into(),
             passed: Vec::new(),
             set: SET
                 .iter()

@@ -34,7 +34,7 @@ pub(crate) fn name_of_today(provider: &str) -> &str {
 
 /// A provider, with the fields of `[providers.NAME]`. The configuration overrides single fields of a built-in
 /// provider.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Provider {
     /// The dialect that it speaks.

@@ -10,6 +10,7 @@ use rondo_policy::CommandEnvironment;
 use rondo_python::{Capability, Looks, Session};
 use rondo_sandbox::SandboxSpec;
 use rondo_types::Profile;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -154,7 +155,8 @@ fn program(env: &Env, directory: &Path) -> PathBuf {
 /// What commands do not get, the interpreter does not get.
 fn withheld(env: &Env, keys: &[String]) -> Vec<String> {
     let mut environment = CommandEnvironment::default();
-    environment.withheld.extend_from_slice(keys);
+    let keys = keys.iter().cloned();
+    environment.withheld.extend(keys.map(Cow::Owned));
     let names = env.iter().map(|(name, _)| name);
     let mut withheld: Vec<String> = names
         .filter(|name| environment.is_withheld(name))

@@ -8,7 +8,7 @@ use crate::notices::Notices;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
-use crate::settings::Settings;
+use crate::settings::{Settings, Source, Values};
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
 use rondo_core::{EventSender, SharedSpecs};
@@ -34,6 +34,8 @@ struct Shared {
     extensions: Mutex<Extensions>,
     /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
+    /// The settings of the session that was taken last: those of most others are the same.
+    latest: Mutex<Option<(Values, Arc<[Source]>)>>,
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
     /// The servers that were started last, and the fingerprints of those and their directory.
     servers: Mutex<Option<(String, Arc<Servers>)>>,
@@ -53,6 +55,7 @@ impl Runtime {
             specs: SharedSpecs::default(),
             extensions: Mutex::default(),
             connected: Mutex::default(),
+            latest: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
         }))
@@ -65,6 +68,21 @@ impl Runtime {
     pub fn settings(&self, directory: PathBuf) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
         Settings::load(env, directory, flags, self.notices())
+    }
+
+    /// Has settings hold once with those that were shared last what is equal in both. A thousand sessions of a host have
+    /// read the same files.
+    pub(crate) fn share(&self, settings: &mut Settings) {
+        let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((values, sources)) = &*latest {
+            if settings.values == *values {
+                settings.values = values.clone();
+            }
+            if settings.sources == *sources {
+                settings.sources = Arc::clone(sources);
+            }
+        }
+        *latest = Some((settings.values.clone(), Arc::clone(&settings.sources)));
     }
 
     /// Finds the key or the weights of a plan's model and connects it. The model that was connected last is

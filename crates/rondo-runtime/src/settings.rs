@@ -10,6 +10,7 @@ use crate::policy;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use rondo_policy::rules::Rules;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const FLAGS: &str = "flags";
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The effective values.
-    pub values: Layer,
+    pub values: Values,
     /// The layers, lowest first; shared by all copies.
     pub sources: Arc<[Source]>,
     /// The environment.
@@ -37,8 +38,26 @@ pub struct Settings {
     pub mcp: McpSetup,
 }
 
+/// Effective values, which copies share until one of them is changed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Values(Arc<Layer>);
+
+impl Deref for Values {
+    type Target = Layer;
+
+    fn deref(&self) -> &Layer {
+        &self.0
+    }
+}
+
+impl DerefMut for Values {
+    fn deref_mut(&mut self) -> &mut Layer {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
 /// One layer and its name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     /// The name as it is displayed.
     pub name: String,
@@ -102,7 +121,7 @@ impl Settings {
             broken,
         )?;
         Ok(Self {
-            values,
+            values: Values(values.into()),
             sources: sources.into(),
             env,
             paths,

@@ -78,7 +78,7 @@ macro_rules! settings {
         $name:ident: $type:ty, $variable:expr, $flag:expr, $untrusted:expr;
     )*) => {
         /// What one source sets. The keys are those of `config.toml`.
-        #[derive(Debug, Clone, Default, Deserialize)]
+        #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Layer {
             $(

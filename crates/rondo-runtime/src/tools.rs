@@ -24,6 +24,7 @@ use rondo_policy::{
 use rondo_sandbox::SandboxSpec;
 use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
+use std::borrow::Cow;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -374,8 +375,8 @@ fn withhold_keys(
 ) {
     let shell = workdir.and_then(Workdir::environment);
     let held = secrets::withheld(settings, &settings.env, shell.as_ref());
-    environment.withheld.extend(keys.iter().cloned());
-    environment.withheld.extend(held);
+    let withheld = keys.iter().cloned().chain(held);
+    environment.withheld.extend(withheld.map(Cow::Owned));
 }
 
 /// Creates a directory that only the user can read, unless it exists.

@@ -18,6 +18,8 @@ use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool}
 use crate::system_prompt;
 use crate::todo::TodoTool;
 use crate::tools::{self, Toolset, ToolsetOptions};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
@@ -504,17 +506,25 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As [`run_turn`]: dropping ends everything at once.
-    pub async fn run(self, events: EventSender, control: TurnControl) -> Result<TurnEnd> {
+    #[must_use]
+    pub fn run(
+        self,
+        events: EventSender,
+        control: TurnControl,
+    ) -> BoxFuture<'static, Result<TurnEnd>> {
+        // Not an `async fn`, which would hold the turn beside what runs it, and the room for both ways.
         let (setup, history) = (self.setup, self.history);
         match self.start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {
-                Ok(run_turn(setup, history, message, events, control).await)
+                run_turn(setup, history, message, events, control)
+                    .map(Ok)
+                    .boxed()
             }
-            TurnStart::CutOff(turn) => {
-                // Boxed: a turn that begins would hold the room for it, too.
-                let resumed = resume_turn(setup, history, &turn.records, events, control);
-                Box::pin(resumed).await.map_err(cannot_go_on)
-            }
+            TurnStart::CutOff(turn) => Box::pin(async move {
+                resume_turn(setup, history, &turn.records, events, control)
+                    .await
+                    .map_err(cannot_go_on)
+            }),
         }
     }
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 pub(super) fn run(args: &TrustArgs, env: Env, output: &Output) -> Result<Exit> {
     let text = if args.list {
         let settings = Settings::load(env, working_directory(None)?, Layer::default(), output)?;
-        let folders = settings.values.trusted_folders.unwrap_or_default();
+        let folders = settings.values.trusted_folders.clone().unwrap_or_default();
         let lines = folders.iter().map(|it| format!("{}\n", it.display()));
         lines.collect()
     } else {

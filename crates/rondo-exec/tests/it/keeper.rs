@@ -301,7 +301,7 @@ async fn no_variable_of_the_agent_or_of_a_call_before_is_found_where_it_is_not_g
     assert_eq!(fixture.stdout(show).await, "here rondo-exec\n");
     fixture.options.environment.set.clear();
     let withheld = &mut fixture.options.environment.withheld;
-    withheld.push("CARGO_PKG_NAME".to_owned());
+    withheld.push("CARGO_PKG_NAME".into());
     assert_eq!(fixture.stdout(show).await, "none none\n");
     let look = format!(
         "{FIND_GUARD}; cat /proc/$PPID/environ /proc/$guard/environ /proc/{}/environ | tr '\\0' '\\n' \

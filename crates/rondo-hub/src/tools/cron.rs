@@ -15,12 +15,13 @@ use rondo_types::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The longest lateness that a run may have, in minutes: a week.
 const GRACE_MINUTES_MAX: u32 = 7 * 24 * 60;
 
 /// Sets up, lists, pauses and removes timed work.
-pub(super) struct Cron(pub(super) Scope);
+pub(super) struct Cron(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]

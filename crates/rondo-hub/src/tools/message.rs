@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The tool's name.
 pub(super) const NAME: &str = "message";
@@ -31,7 +32,7 @@ const FILE_BYTES_MAX: u64 = 50 << 20;
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Sends a message: `message {text?, files?, chat?}`.
-pub(super) struct SendMessage(pub(super) Scope);
+pub(super) struct SendMessage(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
 struct Args {

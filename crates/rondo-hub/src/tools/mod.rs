@@ -22,8 +22,7 @@ use rondo_runtime::service::Answers;
 use rondo_types::{SessionId, ToolErrorCode, ToolOutcome};
 use std::sync::{Arc, Weak};
 
-/// What the tools of a turn know.
-#[derive(Clone)]
+/// What the tools of a turn know, which share it.
 pub(crate) struct Scope {
     pub(crate) core: Weak<Core>,
     pub(crate) session: SessionId,
@@ -40,23 +39,24 @@ impl Scope {
 
 /// Returns the tools that the sender of the message has in its chat. Guests have none, since what they ask for reaches
 /// nothing of this machine; members have those that stay in their chat.
-pub(crate) fn of(scope: &Scope) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn of(scope: Scope) -> Vec<Arc<dyn Tool>> {
+    let scope = Arc::new(scope);
     let is_spawned = scope.session.parent().is_some();
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     if scope.actor.role == Role::Guest {
         return tools;
     }
-    tools.push(Arc::new(message::SendMessage(scope.clone())));
-    tools.push(Arc::new(skills::ListSkills(scope.clone())));
-    tools.push(Arc::new(skills::ReadSkill(scope.clone())));
+    tools.push(Arc::new(message::SendMessage(Arc::clone(&scope))));
+    tools.push(Arc::new(skills::ListSkills(Arc::clone(&scope))));
+    tools.push(Arc::new(skills::ReadSkill(Arc::clone(&scope))));
     if !is_spawned {
-        tools.push(Arc::new(spawn::Spawn(scope.clone())));
+        tools.push(Arc::new(spawn::Spawn(Arc::clone(&scope))));
     }
     // In a group others could have the owner's turn do it.
     if scope.actor.role == Role::Owner && scope.chat.kind == ChatKind::Private {
-        tools.push(Arc::new(cron::Cron(scope.clone())));
-        tools.push(Arc::new(skills::CreateSkill(scope.clone())));
-        tools.push(Arc::new(skills::DeleteSkill(scope.clone())));
+        tools.push(Arc::new(cron::Cron(Arc::clone(&scope))));
+        tools.push(Arc::new(skills::CreateSkill(Arc::clone(&scope))));
+        tools.push(Arc::new(skills::DeleteSkill(Arc::clone(&scope))));
     }
     tools
 }

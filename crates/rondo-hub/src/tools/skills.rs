@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Skills that may be in a workspace, those that are switched off included.
 const SKILLS_MAX: usize = 200;
@@ -26,13 +27,13 @@ const OFF: char = '.';
 const HASH_DIGITS: usize = 8;
 
 /// Lists the skills: `list_skills {}`.
-pub(super) struct ListSkills(pub(super) Scope);
+pub(super) struct ListSkills(pub(super) Arc<Scope>);
 /// Reads a skill: `read_skill {name}`.
-pub(super) struct ReadSkill(pub(super) Scope);
+pub(super) struct ReadSkill(pub(super) Arc<Scope>);
 /// Makes or changes a skill, switched off: `create_skill {name, description, text}`.
-pub(super) struct CreateSkill(pub(super) Scope);
+pub(super) struct CreateSkill(pub(super) Arc<Scope>);
 /// Deletes a skill: `delete_skill {name}`.
-pub(super) struct DeleteSkill(pub(super) Scope);
+pub(super) struct DeleteSkill(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
 struct Named {

@@ -10,6 +10,7 @@ use rondo_core::{Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
+use std::sync::Arc;
 
 /// Bytes of what is to be done.
 const TASK_BYTES_MAX: usize = 16 << 10;
@@ -19,7 +20,7 @@ const AT_ONCE_MAX: usize = 4;
 const KEY: &str = "spawned";
 
 /// Begins work beside the conversation: `spawn {task}`.
-pub(super) struct Spawn(pub(super) Scope);
+pub(super) struct Spawn(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
 struct Args {

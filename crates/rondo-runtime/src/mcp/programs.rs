@@ -28,7 +28,7 @@ impl Programs {
     pub(super) fn of(settings: &Settings) -> Self {
         let mut rules = CommandEnvironment::default();
         let held = secrets::withheld(settings, &settings.env, None);
-        rules.withheld.extend(held);
+        rules.withheld.extend(held.into_iter().map(Into::into));
         let all = settings
             .env
             .iter()

@@ -76,8 +76,8 @@ impl Actor {
     }
 
     /// A turn is under way for nearly all of the time: what is awaited briefly is boxed, so that the task does not hold the
-    /// room for all of it meanwhile.
-    pub(super) async fn run(mut self) {
+    /// room for all of it meanwhile. So is the actor, which an `async fn` would hold twice.
+    pub(super) async fn run(mut self: Box<Self>) {
         loop {
             let (look, resume) = self.entry.work().take();
             if self.entry.drains() {

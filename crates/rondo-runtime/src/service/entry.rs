@@ -129,7 +129,7 @@ impl Entry {
         let is_running = std::mem::replace(&mut work.is_running, true);
         drop(work);
         if !is_running {
-            let actor = Actor::new(Arc::clone(self));
+            let actor = Box::new(Actor::new(Arc::clone(self)));
             tokio::spawn(actor.run());
         }
         self.wake.notify_one();

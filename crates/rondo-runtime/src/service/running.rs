@@ -109,7 +109,7 @@ impl Running {
         let (handle, control) = control();
         let running = RunningTurn {
             id: turn.id(),
-            turn: Box::pin(turn.run(sender, control)),
+            turn: turn.run(sender, control),
             events,
             handle,
             end: None,

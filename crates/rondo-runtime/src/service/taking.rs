@@ -76,7 +76,7 @@ pub(super) fn take(entry: &Entry) -> Result<Session> {
     drop(named);
     let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
     let chosen = chosen.clone();
-    match store.session(&entry.id) {
+    let taken = match store.session(&entry.id) {
         Ok(info) => {
             let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
             chosen.over(&mut found.settings.values);
@@ -90,11 +90,15 @@ pub(super) fn take(entry: &Entry) -> Result<Session> {
         Err(StoreError::Unknown { .. }) => {
             let mut settings = runtime.settings(entry.options.directory.clone())?;
             chosen.over(&mut settings.values);
-            settings.values.model = model.or(settings.values.model);
+            let values = &mut *settings.values;
+            values.model = model.or(values.model.take());
             keeps(entry, &mut settings)?;
             let (id, store) = (entry.id.clone(), store.clone());
             Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))
         }
         Err(error) => Err(sessions::failed(error)),
-    }
+    };
+    let mut session = taken?;
+    runtime.share(&mut session.settings);
+    Ok(session)
 }
