@@ -1,20 +1,21 @@
 //! Sends one request and receives its response, over connections that are kept.
 //!
-//! What HTTP/1.1 says is read by a library without buffers of its own. With hyper's client a request under way holds 26 KB that
+//! It is HTTP/1.1 of our own, on the parser of heads that hyper uses. With hyper's client a request under way holds 26 KB that
 //! nothing can bound: 8 KB to write from, 8 KB to read into, and 9 KB of a channel to the task that its connection has. With
 //! a thousand conversations that is most of their memory. Here nothing is held while a server is waited for, no task is
-//! woken for each piece of a reply, and none is passed on between two tasks.
+//! woken for each piece of a reply, and none is passed on between two tasks. `ureq-proto` reads HTTP without buffers,
+//! too, but loses what came before a broken chunk, has no bound for trailers, and writes keys to the `log` at `trace`.
 
+use crate::body::{BodyDecoder, Malformed};
 use crate::connection::Connection;
 use crate::connector::{BoxError, Connector, Stream};
-use crate::http1::{self, After, Awaited, ReplyBody};
+use crate::head::{self, HEAD_BYTES_MAX, Head, NotHttp};
 use crate::pieces::Pieces;
 use crate::pool::{self, Origin, Pool};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hyper::header::{ACCEPT, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
-use hyper::http::response;
-use hyper::{Request, StatusCode, Version};
+use hyper::{Method, Request, StatusCode, Version};
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
@@ -23,9 +24,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tower_service::Service as _;
-
-/// The bound on the head of a reply, those of interim replies before it included.
-const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// The `User-Agent`.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARGO_PKG_VERSION")));
@@ -45,15 +43,15 @@ pub(crate) enum ExchangeError {
     /// The address has no host.
     #[error("the address has no host")]
     NoHost,
-    /// The request is none that HTTP can say.
-    #[error("the request cannot be sent")]
-    Unsendable(#[source] ureq_proto::Error),
     /// The server does not speak HTTP.
     #[error("the reply is not http")]
-    NotHttp(#[source] ureq_proto::Error),
+    NotHttp(#[source] NotHttp),
     /// The head of the reply has no end.
     #[error("the head of the reply has more than {HEAD_BYTES_MAX} bytes")]
     TooLarge,
+    /// What follows in the body is not what its head says.
+    #[error("the body is broken")]
+    Garbled(#[source] Malformed),
     /// The connection ended before the reply did.
     #[error("connection closed before message completed")]
     Closed,
@@ -126,9 +124,11 @@ struct Place {
 struct Waiting {
     connection: Connection,
     place: Place,
-    reply: Awaited,
+    method: Method,
     /// What was read of the head.
     received: Bytes,
+    /// How much was read, of interim replies too.
+    read: usize,
     /// Why not all of it can be sent. A server may say what it does not like and read no further.
     unsent: Option<io::Error>,
 }
@@ -146,7 +146,7 @@ impl Future for Sending {
                         continue;
                     };
                     let stream = connected.map_err(ExchangeError::Connect)?;
-                    State::Waiting(unsent.on(Connection::new(stream))?)
+                    State::Waiting(unsent.on(Connection::new(stream)))
                 }
                 State::Waiting(waiting) => {
                     let head = ready!(waiting.poll(cx));
@@ -178,7 +178,7 @@ fn begin((mut client, request): (Client, Request<Pieces>)) -> Result<State, Exch
         request,
     };
     Ok(match kept {
-        Some(connection) => State::Waiting(unsent.on(connection)?),
+        Some(connection) => State::Waiting(unsent.on(connection)),
         None => {
             let connecting = client.connector.call(unsent.request.uri().clone());
             State::Connecting(connecting, Box::new(unsent))
@@ -187,23 +187,23 @@ fn begin((mut client, request): (Client, Request<Pieces>)) -> Result<State, Exch
 }
 
 impl Unsent {
-    fn on(self, mut connection: Connection) -> Result<Waiting, ExchangeError> {
+    fn on(self, mut connection: Connection) -> Waiting {
         let (request, body) = self.request.into_parts();
-        let begun = http1::begin(request, body.bytes(), connection.is_forwarded());
-        let (head, reply) = begun.map_err(ExchangeError::Unsendable)?;
+        let head = head::write(&request, body.bytes(), connection.is_forwarded());
         connection.send(body.after(head));
-        Ok(Waiting {
+        Waiting {
             connection,
             place: self.place,
-            reply,
+            method: request.method,
             received: Bytes::new(),
+            read: 0,
             unsent: None,
-        })
+        }
     }
 }
 
 impl Waiting {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<response::Parts, ExchangeError>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Head, ExchangeError>> {
         if self.unsent.is_none()
             && let Poll::Ready(Err(error)) = self.connection.poll_send(cx)
         {
@@ -226,45 +226,48 @@ impl Waiting {
     }
 
     /// Reads the head, of which so many bytes are new.
-    fn head(&mut self, new: usize) -> Result<Option<response::Parts>, ExchangeError> {
+    fn head(&mut self, new: usize) -> Result<Option<Head>, ExchangeError> {
+        self.read += new;
         let before = self.received.len() - new;
         // A head that comes in small pieces is not read anew for each of them, once it has begun as one.
         let unseen = self.received.get(before.saturating_sub(3)..);
         let is_read = before == 0 || unseen.is_some_and(may_end);
-        let taken = match is_read {
-            true => self.reply.take(&mut self.received),
+        let head = match is_read {
+            true => head::take(&mut self.received, &self.method),
             false => Ok(None),
         };
-        match taken.map_err(ExchangeError::NotHttp)? {
-            Some(head) => Ok(Some(head.into_parts().0)),
-            None if self.received.len() > HEAD_BYTES_MAX => Err(ExchangeError::TooLarge),
-            None => Ok(None),
+        match head.map_err(ExchangeError::NotHttp)? {
+            None if self.read > HEAD_BYTES_MAX => Err(ExchangeError::TooLarge),
+            head => Ok(head),
         }
     }
 
     /// Says why the connection ended before a response.
     fn ended(&mut self) -> ExchangeError {
-        match (self.reply.take(&mut self.received), self.unsent.take()) {
+        match (
+            head::take(&mut self.received, &self.method),
+            self.unsent.take(),
+        ) {
             (Err(error), _) => ExchangeError::NotHttp(error),
             (Ok(_), Some(error)) => ExchangeError::Failed(error),
             (Ok(_), None) => ExchangeError::Closed,
         }
     }
 
-    fn answered(self, head: response::Parts) -> Response {
-        let on = Connected {
+    fn answered(self, head: Head) -> Response {
+        let body = Body {
             connection: self.connection,
             place: self.place,
+            decoder: BodyDecoder::new(head.length),
             received: self.received,
+            keeps_alive: head.keeps_alive,
         };
-        let body = match self.reply.after() {
-            After::Body(reply) => Some(Box::new(Body { on, reply })),
-            After::Nothing { keeps_connection } => {
-                on.over(keeps_connection);
-                None
-            }
-        };
-        Response { head, body }
+        Response {
+            status: head.status,
+            version: head.version,
+            headers: head.headers,
+            body: Box::new(body).unless_ended(),
+        }
     }
 }
 
@@ -279,36 +282,34 @@ fn may_end(bytes: &[u8]) -> bool {
 
 /// A response whose body is still to be read.
 pub(crate) struct Response {
-    head: response::Parts,
+    status: StatusCode,
+    version: Version,
+    headers: HeaderMap,
     /// What is left to read of the body.
     body: Option<Box<Body>>,
 }
 
 /// A body that is read.
 struct Body {
-    on: Connected,
-    reply: ReplyBody,
-}
-
-/// The connection of a request whose response has begun.
-struct Connected {
     connection: Connection,
     place: Place,
+    decoder: BodyDecoder,
     /// What was read and not looked at yet.
     received: Bytes,
+    keeps_alive: bool,
 }
 
 impl Response {
     pub(crate) fn status(&self) -> StatusCode {
-        self.head.status
+        self.status
     }
 
     pub(crate) fn version(&self) -> Version {
-        self.head.version
+        self.version
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.head.headers
+        &self.headers
     }
 
     /// Returns the next piece of the body; `None` at its end.
@@ -328,16 +329,16 @@ impl Response {
             return Poll::Ready(Ok(None));
         };
         let piece = ready!(body.poll_piece(cx));
-        let goes_on = matches!(piece, Ok(Some(_))) && !body.reply.has_ended();
-        if !goes_on && let Some(body) = self.body.take() {
-            body.over();
-        }
+        self.body = match &piece {
+            Ok(Some(_)) => self.body.take().and_then(|body| body.unless_ended()),
+            Ok(None) | Err(_) => None,
+        };
         Poll::Ready(piece.map_err(Into::into))
     }
 
     /// Lets go of the headers, which nobody asks for any more.
     pub(crate) fn forget_headers(&mut self) {
-        self.head.headers = HeaderMap::new();
+        self.headers = HeaderMap::new();
     }
 
     /// Returns whether the body was read to its end.
@@ -354,26 +355,22 @@ impl Response {
 impl Body {
     /// Reads what comes next; nothing where the body ends with its connection.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ExchangeError>> {
-        let Connected {
-            connection,
-            received,
-            ..
-        } = &mut self.on;
         // The server answered: whether it reads the rest of the request is its own affair.
-        if !connection.has_sent() {
-            let _ = connection.poll_send(cx);
+        if !self.connection.has_sent() {
+            let _ = self.connection.poll_send(cx);
         }
         loop {
-            let piece = self.reply.take(received).map_err(ExchangeError::NotHttp)?;
+            let piece = self.decoder.take(&mut self.received);
+            let piece = piece.map_err(ExchangeError::Garbled)?;
             if !piece.is_empty() {
                 return Poll::Ready(Ok(Some(piece)));
             }
-            if self.reply.has_ended() {
+            if self.decoder.has_ended() {
                 return Poll::Ready(Ok(None));
             }
-            let read = ready!(connection.poll_read_onto(received, cx));
+            let read = ready!(self.connection.poll_read_onto(&mut self.received, cx));
             if read.map_err(ExchangeError::Failed)? == 0 {
-                return Poll::Ready(match self.reply.may_close() {
+                return Poll::Ready(match self.decoder.may_close() {
                     true => Ok(None),
                     false => Err(ExchangeError::Closed),
                 });
@@ -381,27 +378,22 @@ impl Body {
         }
     }
 
-    /// Ends it: its connection is kept for another request, where it can be used.
-    fn over(self: Box<Self>) {
-        let Self { on, reply } = *self;
-        if reply.has_ended() {
-            on.over(reply.keeps_connection());
+    /// Returns the body, unless it has ended: then its connection is kept for another request, where it can be used.
+    fn unless_ended(self: Box<Self>) -> Option<Box<Self>> {
+        if !self.decoder.has_ended() {
+            return Some(self);
         }
-    }
-}
-
-impl Connected {
-    fn over(self, keeps_connection: bool) {
-        if keeps_connection && self.received.is_empty() && self.connection.has_sent() {
+        if self.keeps_alive && self.received.is_empty() && self.connection.has_sent() {
             self.place.pool.put(self.place.origin, self.connection);
         }
+        None
     }
 }
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
-            .field("status", &self.head.status)
+            .field("status", &self.status)
             .field("is_read", &self.is_read())
             .finish_non_exhaustive()
     }

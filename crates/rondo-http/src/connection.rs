@@ -4,10 +4,12 @@ use crate::connector::Stream;
 use bytes::{Buf as _, Bytes};
 use hyper::rt::{Read as _, ReadBuf, Write as _};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
+use tokio::task::unconstrained;
 
 /// What is read at once.
 const READ_BYTES_MAX: usize = 16 * 1024;
@@ -117,7 +119,12 @@ impl Connection {
 
     /// Returns whether another request may be sent: its server neither ended it nor sent what nobody asked for.
     pub(crate) fn is_quiet(&mut self) -> bool {
+        if !self.stream.is_quiet() {
+            return false;
+        }
+        // Of what is encrypted this tells more. Without `unconstrained` it would be quiet wherever its task has done much.
         let mut cx = Context::from_waker(Waker::noop());
-        self.poll_read(&mut cx, |_| ()).is_pending()
+        let read = unconstrained(poll_fn(|cx| self.poll_read(cx, |_| ())));
+        pin!(read).poll(&mut cx).is_pending()
     }
 }

@@ -1,5 +1,6 @@
 //! Opens connections: DNS, TCP, proxies and TLS, all within one timeout.
 
+use crate::socket::{Unread, unread};
 use crate::{HttpError, Network, Secret, unix};
 use hyper::http::Uri;
 use hyper::http::uri::Scheme;
@@ -9,6 +10,7 @@ use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use std::error::Error;
 use std::fmt;
@@ -18,6 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -174,8 +177,41 @@ fn direct(
     })
 }
 
-trait Io: Read + Write + Connection + Send + Unpin {}
-impl<I: Read + Write + Connection + Send + Unpin> Io for I {}
+trait Io: Read + Write + Connection + OnSocket + Send + Unpin {}
+impl<I: Read + Write + Connection + OnSocket + Send + Unpin> Io for I {}
+
+/// What is on a socket, however deep.
+trait OnSocket {
+    fn socket(&self) -> &TcpStream;
+    /// Whether bytes on the socket may mean nothing to who reads, as those of TLS.
+    fn is_encrypted(&self) -> bool;
+}
+
+impl OnSocket for TokioIo<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.inner()
+    }
+
+    fn is_encrypted(&self) -> bool {
+        false
+    }
+}
+
+impl<I: OnSocket> OnSocket for MaybeHttpsStream<I> {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Http(plain) => plain.socket(),
+            Self::Https(secure) => secure.inner().get_ref().0.inner().socket(),
+        }
+    }
+
+    fn is_encrypted(&self) -> bool {
+        match self {
+            Self::Http(plain) => plain.is_encrypted(),
+            Self::Https(_) => true,
+        }
+    }
+}
 
 /// A connection, with TLS where the address asks for it.
 pub struct Stream {
@@ -188,6 +224,16 @@ impl Stream {
     /// Returns whether requests are for a proxy to pass on, and name their addresses in full.
     pub(crate) fn is_forwarded(&self) -> bool {
         self.is_forwarded
+    }
+
+    /// Returns whether its server neither ended it nor sent what nobody has read. What is sent over TLS may be nothing to
+    /// read, and is not told.
+    pub(crate) fn is_quiet(&self) -> bool {
+        match unread(self.io.socket()) {
+            Unread::Nothing => true,
+            Unread::Bytes => self.io.is_encrypted(),
+            Unread::End => false,
+        }
     }
 }
 

@@ -50,11 +50,7 @@ impl PostError {
             Self::Setup(_) => true,
             Self::Connection(cause) => matches!(
                 cause.downcast_ref::<ExchangeError>(),
-                Some(
-                    ExchangeError::Connect(_)
-                        | ExchangeError::NoHost
-                        | ExchangeError::Unsendable(_)
-                )
+                Some(ExchangeError::Connect(_) | ExchangeError::NoHost)
             ),
         }
     }

@@ -7,7 +7,7 @@
 //! # Layout
 //! - `endpoint`, `network`, `secret`: a provider's address, connections and key, as plain values.
 //! - `transport`: the shared connections; https is set up when it is first used.
-//! - `client`: one request. `http1`: what it says and where its reply ends; `connection`: sending and reading; `pool`:
+//! - `client`: one request. `head`, `body`: what it says and where its reply ends; `connection`: sending and reading; `pool`:
 //!   connections that are kept; `connector`: opening one.
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: the bound on concurrent requests.
@@ -21,6 +21,7 @@
 
 mod address;
 mod base_url;
+mod body;
 mod client;
 mod connection;
 mod connector;
@@ -32,7 +33,7 @@ mod endpoint;
 mod error;
 mod exchange;
 mod failure;
-mod http1;
+mod head;
 mod limit;
 mod listing;
 mod model;
@@ -42,6 +43,7 @@ mod pool;
 pub mod probe;
 mod raw;
 mod secret;
+mod socket;
 mod transport;
 mod unix;
 

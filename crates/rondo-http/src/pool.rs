@@ -6,14 +6,14 @@ use hyper::http::uri::{Authority, Scheme};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long an idle connection is kept for the next step.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 /// The bound on idle connections kept to one host: as many as conversations may be held at once
 /// without a new connection for each of their steps.
 const IDLE_PER_HOST_MAX: usize = 1024;
-/// How long what is kept too long may stay besides: they go together, so that each is not waited for by itself.
+/// How long what is kept too long, or was ended by its server, may stay besides.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Where connections lead.
@@ -71,21 +71,22 @@ impl Pool {
         }
     }
 
-    /// Closes what was kept for too long. Returns when that is to be looked at again, if anything is left.
+    /// Closes what was kept for too long or cannot be used again. Returns when that is to be looked at again, if anything
+    /// is left.
     fn sweep(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut idle = self.idle();
         let mut over = Vec::new();
         idle.kept.retain(|_, kept| {
-            over.extend(kept.extract_if(.., |it| it.until <= now));
+            over.extend(kept.extract_if(.., |it| it.until <= now || !it.connection.is_quiet()));
             !kept.is_empty()
         });
-        let first = idle.kept.values().flatten().map(|it| it.until).min();
-        idle.is_swept = first.is_some();
+        idle.is_swept = !idle.kept.is_empty();
+        let next = idle.is_swept.then(|| now + SWEEP);
         drop(idle);
         // To close them takes system calls, which nobody else has to wait for.
         drop(over);
-        first.map(|first| first + SWEEP)
+        next
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -98,6 +99,8 @@ struct Sweeper(Weak<Pool>);
 
 impl Sweeper {
     async fn run(self) {
+        // What was just kept is looked at in a while.
+        sleep(SWEEP).await;
         while let Some(next) = self.0.upgrade().and_then(|pool| pool.sweep()) {
             sleep_until(next).await;
         }

@@ -7,6 +7,8 @@ use rondo_testkit::{
 };
 use rondo_types::ErrorClass;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 /// The beginning of an answer: the role and one piece of text.
 fn opening() -> Vec<Bytes> {
@@ -198,4 +200,37 @@ async fn a_request_is_never_sent_twice_for_a_kept_connection_that_ended() {
             assert_broken(&outcome, ErrorClass::Network, true, "");
         }
     }
+}
+
+/// Runs a request that is answered with these frames in chunks, all at once with what is no chunk.
+async fn run_garbled(frames: Vec<Bytes>) -> Run {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let mut reply = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for frame in frames {
+        reply.extend_from_slice(format!("{:x}\r\n", frame.len()).as_bytes());
+        reply.extend_from_slice(&frame);
+        reply.extend_from_slice(b"\r\n");
+    }
+    reply.extend_from_slice(b"HTTP/1.1 502 Bad Gateway\r\n\r\n");
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.read_u8().await.unwrap() != b'\n' {}
+        stream.write_all(&reply).await.unwrap();
+        stream
+    };
+    let stream = ask(&model(&Endpoint::new("local", "openai-chat", url)));
+    tokio::join!(drive(stream, Timers::default()), server).0
+}
+
+#[tokio::test]
+async fn a_body_that_goes_on_with_something_else_is_tried_again_and_what_came_is_told() {
+    let outcome = run_garbled(opening()).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "par");
+    let whole = wire::frames(&ReplyScript::text(["par", "tial"]));
+    let outcome = run_garbled(whole).await;
+    assert_eq!(
+        (outcome.end.clone(), outcome.text()),
+        (Ok(()), "partial".to_owned())
+    );
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-const TURNS: usize = 3;
-const CALLS: usize = 3;
+pub(crate) const TURNS: usize = 3;
+pub(crate) const CALLS: usize = 3;
 /// Bytes that each chat's first message has, which all its requests carry.
 const HISTORY: usize = 20_000;
 
@@ -44,17 +44,13 @@ pub(crate) async fn run(chats: usize) {
         for chat in 0..chats {
             let number = turn * chats + chat;
             said.insert(number, Instant::now());
-            let history = match turn {
-                0 => format!("{}\n", "word ".repeat(HISTORY / 5)),
-                _ => String::new(),
-            };
             messenger.push(Event {
                 id: format!("n{number}"),
                 chat: format!("p{chat}"),
                 group: false,
                 sender: format!("p{chat}"),
                 mentioned: true,
-                text: history + &Task::Calls(CALLS).said(number),
+                text: text(turn, number),
                 pressed: None,
             });
         }
@@ -129,6 +125,15 @@ pub(crate) async fn run(chats: usize) {
     hub.kill().await.unwrap();
 }
 
+/// What a chat says to begin a turn.
+pub(crate) fn text(turn: usize, number: usize) -> String {
+    let history = match turn {
+        0 => format!("{}\n", "word ".repeat(HISTORY / 5)),
+        _ => String::new(),
+    };
+    history + &Task::Calls(CALLS).said(number)
+}
+
 /// Returns how long each turn took, from when it could begin until its answer was seen, the shortest first.
 fn waits(messenger: &Messenger, said: &BTreeMap<usize, Instant>) -> Vec<Duration> {
     let mut free = BTreeMap::new();
@@ -152,7 +157,7 @@ fn resident_kib(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 
-fn status(pid: u32, name: &str) -> u64 {
+pub(crate) fn status(pid: u32, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|it| it.strip_prefix(name));
     let number = line.and_then(|it| it.split_whitespace().next());
