@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, Bytes};
 
-/// The bound on what stands beside the content of a body in chunks: their extensions, and the trailers.
+/// The bound on what stands beside the content of a chunk: its extension, and behind the last one the trailers.
 const BESIDE_BYTES_MAX: usize = 32 * 1024;
 
 /// How the end of a body is told.
@@ -144,10 +144,14 @@ impl Chunks {
             (At::Length | At::LengthSpace, b';') => At::Extension,
             (At::Length | At::LengthSpace | At::Extension, b'\r') => At::LengthLf,
             // Others may end the line here, and read what follows otherwise.
-            (At::Extension, b'\n') => return Err(Malformed),
+            (At::Extension | At::Line | At::Trailer, b'\n') => return Err(Malformed),
             (At::Extension, _) => self.beside(At::Extension)?,
             (At::LengthLf, b'\n') if self.left == 0 => At::Line,
-            (At::LengthLf, b'\n') => At::Content,
+            (At::LengthLf, b'\n') => {
+                // Each chunk may have as much beside it.
+                self.beside_bytes = 0;
+                At::Content
+            }
             (At::ContentCr, b'\r') => At::ContentLf,
             (At::ContentLf, b'\n') => At::Start,
             (At::Line, b'\r') => At::EndLf,
@@ -163,7 +167,11 @@ impl Chunks {
         let digit = char::from(byte).to_digit(16).ok_or(Malformed)?;
         let larger = self.left.checked_mul(16).ok_or(Malformed)?;
         self.left = larger + u64::from(digit);
-        Ok(At::Length)
+        match self.left {
+            // Zeros have no end of their own.
+            0 => self.beside(At::Length),
+            _ => Ok(At::Length),
+        }
     }
 
     fn beside(&mut self, at: At) -> Result<At, Malformed> {
@@ -264,15 +272,19 @@ mod tests {
     }
 
     #[test]
-    fn extensions_and_trailers_are_bounded_together() {
+    fn what_stands_beside_a_chunk_is_bounded() {
         let extended = |bytes: usize| format!("1;{}\r\nx\r\n0\r\nt\r\n\r\n", "e".repeat(bytes));
-        let most = extended(BESIDE_BYTES_MAX - 1);
+        let most = extended(BESIDE_BYTES_MAX);
         let (content, taken, has_ended) = read(Length::Chunked, [most.as_bytes()]).unwrap();
         assert_eq!(
             (content.as_str(), taken, has_ended),
             ("x", most.len(), true)
         );
-        let more = extended(BESIDE_BYTES_MAX);
+        let twice = extended(BESIDE_BYTES_MAX).replace("0\r\nt\r\n\r\n", &most);
+        assert!(read(Length::Chunked, [twice.as_bytes()]).is_ok());
+        let zeros = "0".repeat(BESIDE_BYTES_MAX + 1);
+        assert_eq!(read(Length::Chunked, [zeros.as_bytes()]), Err(Malformed));
+        let more = extended(BESIDE_BYTES_MAX + 1);
         assert_eq!(
             read(Length::Chunked, [more.as_bytes(), b"x"]),
             Err(Malformed)

@@ -125,6 +125,8 @@ struct Waiting {
     connection: Connection,
     place: Place,
     method: Method,
+    /// Whether the request lets another one follow it.
+    keeps_alive: bool,
     /// What was read of the head.
     received: Bytes,
     /// How much was read, of interim replies too.
@@ -189,12 +191,14 @@ fn begin((mut client, request): (Client, Request<Pieces>)) -> Result<State, Exch
 impl Unsent {
     fn on(self, mut connection: Connection) -> Waiting {
         let (request, body) = self.request.into_parts();
+        let keeps_alive = head::keeps_alive(&request.headers, Version::HTTP_11);
         let head = head::write(&request, body.bytes(), connection.is_forwarded());
         connection.send(body.after(head));
         Waiting {
             connection,
             place: self.place,
             method: request.method,
+            keeps_alive,
             received: Bytes::new(),
             read: 0,
             unsent: None,
@@ -260,7 +264,7 @@ impl Waiting {
             place: self.place,
             decoder: BodyDecoder::new(head.length),
             received: self.received,
-            keeps_alive: head.keeps_alive,
+            keeps_alive: self.keeps_alive && head.keeps_alive,
         };
         Response {
             status: head.status,
@@ -331,7 +335,12 @@ impl Response {
         let piece = ready!(body.poll_piece(cx));
         self.body = match &piece {
             Ok(Some(_)) => self.body.take().and_then(|body| body.unless_ended()),
-            Ok(None) | Err(_) => None,
+            Ok(None) => {
+                // Its last bytes may be no content.
+                let _ = self.body.take().and_then(|body| body.unless_ended());
+                None
+            }
+            Err(_) => None,
         };
         Poll::Ready(piece.map_err(Into::into))
     }

@@ -125,6 +125,7 @@ impl Connection {
         // Of what is encrypted this tells more. Without `unconstrained` it would be quiet wherever its task has done much.
         let mut cx = Context::from_waker(Waker::noop());
         let read = unconstrained(poll_fn(|cx| self.poll_read(cx, |_| ())));
-        pin!(read).poll(&mut cx).is_pending()
+        // What is unread still, the runtime did not know of.
+        pin!(read).poll(&mut cx).is_pending() && self.stream.is_drained()
     }
 }

@@ -235,6 +235,11 @@ impl Stream {
             Unread::End => false,
         }
     }
+
+    /// Returns whether its socket holds nothing, of TLS neither.
+    pub(crate) fn is_drained(&self) -> bool {
+        unread(self.io.socket()) == Unread::Nothing
+    }
 }
 
 impl Connection for Stream {

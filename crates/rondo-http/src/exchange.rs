@@ -19,10 +19,11 @@ use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
 use std::collections::VecDeque;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// The bound on what is read of an error's body.
@@ -140,7 +141,8 @@ impl Timer {
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(self.at)));
-        sleep.as_mut().poll(cx)
+        // What was read before it may have used up what the runtime lets a task do in one turn.
+        pin!(unconstrained(sleep.as_mut())).poll(cx)
     }
 }
 

@@ -185,9 +185,11 @@ fn body_length(
     }
 }
 
-fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
+pub(crate) fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     // Two lengths: who is to believe which is how replies are smuggled into those of others.
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
+    if headers.contains_key(TRANSFER_ENCODING)
+        && (headers.contains_key(CONTENT_LENGTH) || version == Version::HTTP_10)
+    {
         return false;
     }
     let says = |word| {
@@ -196,13 +198,16 @@ fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     };
     match version {
         Version::HTTP_10 => says("keep-alive") && !says("close"),
-        _ => !says("close"),
+        _ => !says("close") && !says(NO_TEXT),
     }
 }
 
+/// Stands for a value that is not text.
+const NO_TEXT: &str = "?";
+
 /// Returns the elements of a list; one that is not text has a single one that means nothing.
 fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
-    value.to_str().unwrap_or("?").split(',').map(str::trim)
+    value.to_str().unwrap_or(NO_TEXT).split(',').map(str::trim)
 }
 
 fn is(token: &str, word: &str) -> bool {
@@ -344,6 +349,7 @@ mod tests {
             ("1 200 x\r\nconnection: Close\r\n", false),
             ("1 200 x\r\nconnection: a, close\r\n", false),
             ("1 200 x\r\nconnection: a\r\nconnection: close\r\n", false),
+            ("1 200 x\r\nconnection: close, \u{e9}\r\n", false),
             ("0 200 x\r\n", false),
             ("0 200 x\r\nconnection: keep-alive\r\n", true),
             (

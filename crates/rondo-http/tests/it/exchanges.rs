@@ -237,7 +237,7 @@ async fn connections_after(first: &'static str, closes: bool) -> usize {
         }
     });
     for request in requests {
-        assert_eq!(send(&transport, request).await.unwrap().1, "ok");
+        assert_eq!(send(&transport, request).await.unwrap().0, 200);
     }
     connections.load(Ordering::Relaxed)
 }
@@ -245,6 +245,8 @@ async fn connections_after(first: &'static str, closes: bool) -> usize {
 #[tokio::test]
 async fn a_connection_is_kept_unless_something_is_left_on_it_or_it_ends() {
     assert_eq!(connections_after(OK, false).await, 1);
+    let empty = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+    assert_eq!(connections_after(empty, false).await, 1);
     for ends in [
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok",
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n",
