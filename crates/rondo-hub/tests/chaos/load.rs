@@ -127,11 +127,14 @@ pub(crate) async fn run(chats: usize) {
 
 /// What a chat says to begin a turn.
 pub(crate) fn text(turn: usize, number: usize) -> String {
-    let history = match turn {
-        0 => format!("{}\n", "word ".repeat(HISTORY / 5)),
-        _ => String::new(),
-    };
-    history + &Task::Calls(CALLS).said(number)
+    let mut text = String::new();
+    if turn == 0 {
+        let mut lines = (0..).map(|line| format!("Line {line} of what was said before.\n"));
+        while text.len() < HISTORY {
+            text.extend(lines.next());
+        }
+    }
+    text + &Task::Calls(CALLS).said(number)
 }
 
 /// Returns how long each turn took, from when it could begin until its answer was seen, the shortest first.
@@ -157,7 +160,7 @@ fn resident_kib(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 
-pub(crate) fn status(pid: u32, name: &str) -> u64 {
+fn status(pid: u32, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|it| it.strip_prefix(name));
     let number = line.and_then(|it| it.split_whitespace().next());

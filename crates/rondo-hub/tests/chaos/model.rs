@@ -107,7 +107,7 @@ pub(crate) fn reply(request: &Recorded) -> Response {
     };
     match words.get(2).copied() {
         Some("calls") if made < words[3].parse().unwrap() => {
-            call(lists(&body), &json!({"path": "."}))
+            call("list_files", &json!({"path": "."}))
         }
         Some("writes") if made == 0 => {
             let arguments = json!({"path": format!("note{number}"), "content": number});
@@ -116,16 +116,6 @@ pub(crate) fn reply(request: &Recorded) -> Response {
         Some("later") if made == 0 => call("cron", &job(number)),
         Some("slowly") => slowly(number),
         _ => openai::streamed(&ReplyScript::text([answer(number)]).usage(10, 10)),
-    }
-}
-
-/// Returns what the tool is called that lists a directory: another gateway has one of another name.
-fn lists(body: &Value) -> &'static str {
-    let tools = body["tools"].as_array().into_iter().flatten();
-    let mut names = tools.filter_map(|it| it["function"]["name"].as_str());
-    match names.any(|name| name == "list_dir") {
-        true => "list_dir",
-        false => "list_files",
     }
 }
 
