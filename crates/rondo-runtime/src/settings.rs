@@ -42,6 +42,12 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values(Arc<Layer>);
 
+impl From<Layer> for Values {
+    fn from(values: Layer) -> Self {
+        Self(values.into())
+    }
+}
+
 impl Deref for Values {
     type Target = Layer;
 
@@ -121,7 +127,7 @@ impl Settings {
             broken,
         )?;
         Ok(Self {
-            values: Values(values.into()),
+            values: values.into(),
             sources: sources.into(),
             env,
             paths,
@@ -292,8 +298,9 @@ mod tests {
             model: Some("flag/m".into()),
             ..Layer::default()
         };
-        let model =
-            |env: &[(&str, &str)], flags: Layer| scene.load(env, flags).values.model.unwrap();
+        let model = |env: &[(&str, &str)], flags: Layer| {
+            scene.load(env, flags).values.model.clone().unwrap()
+        };
         let env = [("RONDO_MODEL", "env/m")];
         assert_eq!(model(&env, flags), "flag/m");
         assert_eq!(model(&env, Layer::default()), "env/m");
@@ -306,7 +313,7 @@ mod tests {
     fn a_project_opens_no_permission_unless_its_folder_is_trusted() {
         let scene = Folders::new("", "yolo = true\nbase_url = 'http://evil'");
         let values = scene.load(&[], Layer::default()).values;
-        assert_eq!((values.yolo, values.base_url), (None, None));
+        assert_eq!((values.yolo, &values.base_url), (None, &None));
         scene.trust("");
         assert_eq!(scene.load(&[], Layer::default()).values.yolo, Some(true));
     }
@@ -359,6 +366,6 @@ mod tests {
         let values = scene
             .load(&[("RONDO_DISALLOWED_TOOLS", "c")], Layer::default())
             .values;
-        assert_eq!(values.disallowed_tools.unwrap(), ["a", "b", "c"]);
+        assert_eq!(values.disallowed_tools.clone().unwrap(), ["a", "b", "c"]);
     }
 }

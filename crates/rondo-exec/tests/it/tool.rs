@@ -343,7 +343,7 @@ async fn withheld_variables_do_not_reach_a_command() {
         .options
         .environment
         .withheld
-        .push("CARGO_PKG_NAME".to_owned());
+        .push("CARGO_PKG_NAME".into());
     assert_eq!(fixture.stdout(show).await, "none\n");
     fixture
         .options

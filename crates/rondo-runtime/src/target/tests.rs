@@ -134,7 +134,8 @@ fn without_any_model_the_ways_are_listed() {
         values: crate::table::Layer {
             offline: Some(true),
             ..crate::table::Layer::default()
-        },
+        }
+        .into(),
         ..settings(&[], Layer::default())
     };
     let error = ModelTarget::make(&offline).unwrap_err();
