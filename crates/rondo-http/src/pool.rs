@@ -6,7 +6,7 @@ use hyper::http::uri::{Authority, Scheme};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 /// How long an idle connection is kept for the next step.
 const IDLE_MAX: Duration = Duration::from_secs(90);
@@ -71,9 +71,8 @@ impl Pool {
         }
     }
 
-    /// Closes what was kept for too long or cannot be used again. Returns when that is to be looked at again, if anything
-    /// is left.
-    fn sweep(&self) -> Option<Instant> {
+    /// Closes what was kept for too long or cannot be used again. Returns whether anything is left.
+    fn sweep(&self) -> bool {
         let now = Instant::now();
         let mut idle = self.idle();
         let mut over = Vec::new();
@@ -81,12 +80,12 @@ impl Pool {
             over.extend(kept.extract_if(.., |it| it.until <= now || !it.connection.is_quiet()));
             !kept.is_empty()
         });
-        idle.is_swept = !idle.kept.is_empty();
-        let next = idle.is_swept.then(|| now + SWEEP);
+        let is_left = !idle.kept.is_empty();
+        idle.is_swept = is_left;
         drop(idle);
         // To close them takes system calls, which nobody else has to wait for.
         drop(over);
-        next
+        is_left
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -99,10 +98,11 @@ struct Sweeper(Weak<Pool>);
 
 impl Sweeper {
     async fn run(self) {
-        // What was just kept is looked at in a while.
-        sleep(SWEEP).await;
-        while let Some(next) = self.0.upgrade().and_then(|pool| pool.sweep()) {
-            sleep_until(next).await;
+        loop {
+            sleep(SWEEP).await;
+            if !self.0.upgrade().is_some_and(|pool| pool.sweep()) {
+                return;
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ async fn ask_all(mut stream: TcpStream, chat: usize, chats: usize) {
         messages.push(json!({"role": "user", "content": load::text(turn, number)}));
         for call in 0..=CALLS {
             let body = json!({"stream": true, "messages": messages}).to_string();
-            let reply = posted(&mut stream, &body, b"\r\n0\r\n\r\n").await;
+            let reply = posted(&mut stream, &body).await;
             messages.extend(answered(call, number));
             assert!(reply.contains("[DONE]"), "{reply}");
         }
@@ -53,16 +53,16 @@ fn answered(call: usize, number: usize) -> Vec<Value> {
     ]
 }
 
-async fn posted(stream: &mut TcpStream, body: &str, end: &[u8]) -> String {
+/// Sends a request, and reads the reply to its end.
+pub(crate) async fn posted(stream: &mut TcpStream, body: &str) -> String {
     let to = stream.peer_addr().unwrap();
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {to}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.write_all(body.as_bytes()).await.unwrap();
+    stream.write_all((head + body).as_bytes()).await.unwrap();
     let (mut reply, mut room) = (Vec::new(), vec![0; 16 << 10]);
-    while !reply.ends_with(end) {
+    while !reply.ends_with(b"\r\n0\r\n\r\n") {
         let count = stream.read(&mut room).await.unwrap();
         assert!(count > 0, "{}", String::from_utf8_lossy(&reply));
         reply.extend_from_slice(&room[..count]);

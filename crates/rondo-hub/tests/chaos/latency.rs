@@ -1,6 +1,7 @@
 //! How long a turn takes beside its model while few run: next to it, in the same run, a client that does nothing but ask
 //! the same model.
 
+use crate::beside;
 use crate::load;
 use crate::model::{self, Task};
 use crate::world::{World, event};
@@ -8,7 +9,6 @@ use rondo_hub::channel::Delivery;
 use rondo_testkit::Script;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -113,7 +113,7 @@ impl std::fmt::Display for Percentiles {
 /// A connection on which one request follows another.
 struct Client {
     stream: TcpStream,
-    request: Vec<u8>,
+    body: String,
 }
 
 impl Client {
@@ -123,24 +123,11 @@ impl Client {
         let said = Task::Plain.said(0);
         let body =
             format!(r#"{{"stream":true,"messages":[{{"role":"user","content":"{said}"}}]}}"#);
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        Self {
-            stream,
-            request: (head + &body).into_bytes(),
-        }
+        Self { stream, body }
     }
 
     /// Asks, and reads the reply to its end.
     async fn ask(&mut self) {
-        self.stream.write_all(&self.request).await.unwrap();
-        let (mut reply, mut buffer) = (Vec::new(), [0; 16 << 10]);
-        while !reply.ends_with(b"\r\n0\r\n\r\n") {
-            let count = self.stream.read(&mut buffer).await.unwrap();
-            assert!(count > 0, "{}", String::from_utf8_lossy(&reply));
-            reply.extend_from_slice(&buffer[..count]);
-        }
+        beside::posted(&mut self.stream, &self.body).await;
     }
 }
