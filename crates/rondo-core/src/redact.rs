@@ -72,7 +72,16 @@ impl Secrets {
     /// Adds values.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = String>) -> Self {
-        Self::new(self.values.iter().cloned().chain(more))
+        let is_new = |it: &String| {
+            let value = it.trim();
+            value.len() >= Self::BYTES_MIN && !self.values.iter().any(|known| known == value)
+        };
+        let mut new = more.into_iter().filter(is_new).peekable();
+        match new.peek() {
+            // What finds them is built once for each set of values.
+            None => self.clone(),
+            Some(_) => Self::new(self.values.iter().cloned().chain(new)),
+        }
     }
 
     /// Returns the text, redacted.

@@ -69,7 +69,7 @@ pub struct ExecOptions {
     /// The bound on the file that holds a whole output, in bytes.
     pub spill_bytes_max: u64,
     /// What commands find in their environment.
-    pub environment: CommandEnvironment,
+    pub environment: Arc<CommandEnvironment>,
     /// The terminal they see.
     pub pty: PtySize,
     /// What they may reach; everything where there is nothing.
@@ -127,7 +127,7 @@ impl ExecOptions {
             timeout: Self::TIMEOUT,
             output_bytes_max: Self::OUTPUT_BYTES,
             spill_bytes_max: Self::SPILL_BYTES,
-            environment: CommandEnvironment::default(),
+            environment: Arc::default(),
             pty: PtySize::default(),
             sandbox: None,
             reached: None,

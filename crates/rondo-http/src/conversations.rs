@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The bound on conversations whose encoding is kept.
 const CONVERSATIONS_MAX: usize = 4096;
 /// The bound on the bytes kept for all of them together; only the latest one may be larger. Where there are more, they are
-/// encoded anew for each step, which takes a few milliseconds for so many bytes: with a thousand conversations memory
+/// encoded anew for each step, which takes about a millisecond for so many bytes: with a thousand conversations memory
 /// counts for more.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+const BYTES_MAX: usize = 1024 * 1024;
 /// Conversations shorter than this are not kept: to encode them costs less than to find them.
 const BYTES_MIN: usize = 4 * 1024;
 

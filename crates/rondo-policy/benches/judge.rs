@@ -166,7 +166,7 @@ fn gate(project: &Path) -> StandardGate {
         home: None,
     };
     let mut options = GateOptions::new(AllowedDirs::new(project, &[]).unwrap());
-    let rules = &mut options.rules;
+    let rules = Arc::make_mut(&mut options.rules);
     rules.add(vec![command, path], "policy.toml", dirs).unwrap();
     StandardGate::new(options).unwrap()
 }

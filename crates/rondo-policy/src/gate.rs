@@ -56,7 +56,7 @@ pub struct StandardGate(Arc<Judge>);
 struct Judge {
     dirs: AllowedDirs,
     workdir: Option<Workdir>,
-    environment: CommandEnvironment,
+    environment: Arc<CommandEnvironment>,
     yolo: bool,
     looks_only: bool,
     confined: Option<Confined>,
@@ -65,7 +65,7 @@ struct Judge {
     answers: Answers,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
-    rules: Rules,
+    rules: Arc<Rules>,
     grants: Grants,
     /// What is allowed for ever, by the rules.
     granted: Grants,
@@ -81,7 +81,7 @@ pub struct GateOptions {
     /// it.
     pub workdir: Option<Workdir>,
     /// The variables that the shell tool gives its commands.
-    pub environment: CommandEnvironment,
+    pub environment: Arc<CommandEnvironment>,
     /// Allows every call that `disallowed_tools` and `rules` do not deny.
     pub yolo: bool,
     /// Denies every call that does more than look, whatever else allows it.
@@ -101,7 +101,7 @@ pub struct GateOptions {
     /// Calls that are denied, in the same form.
     pub disallowed_tools: Vec<String>,
     /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// What the user allowed for the rest of the session.
     pub grants: Grants,
 }
@@ -154,7 +154,7 @@ impl GateOptions {
         Self {
             dirs,
             workdir: None,
-            environment: CommandEnvironment::default(),
+            environment: Arc::default(),
             yolo: false,
             looks_only: false,
             confined: None,
@@ -163,7 +163,7 @@ impl GateOptions {
             answers: Answers::default(),
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
-            rules: Rules::default(),
+            rules: Arc::default(),
             grants: Grants::default(),
         }
     }

@@ -167,7 +167,7 @@ pub struct RuleError {
 }
 
 /// A rule that is in force.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     spec: RuleSpec,
     origin: String,
@@ -204,7 +204,7 @@ pub struct GrantSpec {
 }
 
 /// All rules that are in force, and the denials that are built in.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     rules: Vec<Rule>,
     /// Those that are not in force, since no profile named them yet.

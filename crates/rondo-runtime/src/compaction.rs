@@ -10,7 +10,7 @@ const BYTES_MIN: usize = 400;
 impl TurnPlan {
     /// Has the turn sum up what was said, and do nothing else.
     pub fn only_sum_up(&mut self) {
-        let policy = &mut self.profile.compaction;
+        let policy = &mut Arc::make_mut(&mut self.profile).compaction;
         policy.only = true;
         policy.max_messages = None;
         if policy.summary_tokens == 0 {

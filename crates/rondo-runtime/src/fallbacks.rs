@@ -45,7 +45,7 @@ pub fn choose(
 /// When a provider's settings are invalid.
 pub(crate) fn models(
     targets: &[ModelTarget],
-    profile: &Profile,
+    profile: &Arc<Profile>,
     settings: &Settings,
     limits: &RequestLimits,
 ) -> Result<Vec<Arc<dyn Model>>> {
@@ -55,7 +55,7 @@ pub(crate) fn models(
 
 fn fallback(
     target: &ModelTarget,
-    profile: &Profile,
+    profile: &Arc<Profile>,
     settings: &Settings,
     limits: &RequestLimits,
 ) -> Result<Arc<dyn Model>> {
@@ -77,7 +77,7 @@ fn fallback(
         base_url: model.base_url(),
         late: Arc::new(Late {
             target: target.clone(),
-            profile: profile.clone(),
+            profile: Arc::clone(profile),
             settings: settings.clone(),
             limit,
             model: OnceCell::new(),
@@ -95,7 +95,7 @@ struct LateModel {
 
 struct Late {
     target: ModelTarget,
-    profile: Profile,
+    profile: Arc<Profile>,
     settings: Settings,
     limit: RequestLimit,
     model: OnceCell<HttpModel>,

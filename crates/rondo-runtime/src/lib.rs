@@ -80,6 +80,7 @@ pub mod service;
 pub mod session;
 pub mod sessions;
 pub mod settings;
+mod shared_values;
 pub mod skills;
 pub mod subagent;
 pub mod system_prompt;

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 /// The models, profile and tools of a turn.
 pub struct TurnPlan {
     /// The effective profile.
-    pub profile: Profile,
+    pub profile: Arc<Profile>,
     /// The model to use first.
     pub target: ModelTarget,
     /// The models to use if it fails, in order.
@@ -104,7 +104,7 @@ impl TurnPlan {
         target.check(&profile, tool_names.len())?;
         let fallbacks = fallbacks::choose(&target, &profile, tool_names.len(), settings, notices)?;
         Ok(Self {
-            profile,
+            profile: Arc::new(profile),
             target,
             fallbacks,
             tool_names,

@@ -61,7 +61,7 @@ pub fn offer(plan: &mut TurnPlan, settings: &Settings) {
     let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
     for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
         plan.tool_names.push(name.to_owned());
-        plan.profile.tools.push(name.to_owned());
+        Arc::make_mut(&mut plan.profile).tools.push(name.to_owned());
     }
 }
 

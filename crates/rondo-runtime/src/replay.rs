@@ -6,10 +6,10 @@ use crate::memory;
 use crate::plan::permitted_now;
 use crate::python::LivePython;
 use crate::settings::Settings;
+use crate::shared_values::SharedValues;
 use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use crate::{profiles, secrets};
-use rondo_core::SharedSpecs;
 use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Changes, Rerun, rerun};
 use rondo_memory::Outside;
@@ -75,7 +75,12 @@ impl RecordedTools {
         };
         let names: Vec<String> = self.reading.into_iter().collect();
         let toolset = toolset(&names, &profile, &directory_of(session), settings)?;
-        let gate = tools::standard_gate(tools::gate_options(&toolset, &profile, settings)?)?;
+        let gate = tools::standard_gate(tools::gate_options(
+            &toolset,
+            &profile,
+            settings,
+            &SharedValues::default(),
+        )?)?;
         Ok(ReadingTools {
             session: session.clone(),
             toolset,
@@ -119,7 +124,7 @@ fn toolset(
         secrets: &secrets,
         workdir: None,
         python: &LivePython::default(),
-        specs: &SharedSpecs::default(),
+        values: &SharedValues::default(),
     })
 }
 

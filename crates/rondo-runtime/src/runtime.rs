@@ -9,9 +9,10 @@ use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
 use crate::settings::{Settings, Source, Values};
+use crate::shared_values::SharedValues;
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
-use rondo_core::{EventSender, SharedSpecs};
+use rondo_core::EventSender;
 use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +31,7 @@ struct Shared {
     has_noted_shortfall: AtomicBool,
     request_limits: RequestLimits,
     python: LivePython,
-    specs: SharedSpecs,
+    values: SharedValues,
     extensions: Mutex<Extensions>,
     /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
@@ -52,7 +53,7 @@ impl Runtime {
             has_noted_shortfall: AtomicBool::new(false),
             request_limits: RequestLimits::default(),
             python: LivePython::default(),
-            specs: SharedSpecs::default(),
+            values: SharedValues::default(),
             extensions: Mutex::default(),
             connected: Mutex::default(),
             latest: Mutex::default(),
@@ -230,9 +231,9 @@ impl Runtime {
         extensions.clone()
     }
 
-    /// Returns where toolboxes share what is known of equal tools.
-    pub(crate) fn specs(&self) -> &SharedSpecs {
-        &self.0.specs
+    /// Returns where turns share what they have alike.
+    pub(crate) fn values(&self) -> &SharedValues {
+        &self.0.values
     }
 
     /// Returns the live Python session, which all sessions share.

@@ -10,12 +10,13 @@ use crate::python::{self, LivePython};
 use crate::scratch;
 use crate::secrets;
 use crate::settings::Settings;
+use crate::shared_values::SharedValues;
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
 use crate::subagent::{self, SubagentTool};
 use crate::todo::{self, TodoList, TodoTool};
 use crate::web;
 use rondo_core::redact::Secrets;
-use rondo_core::{Gate, SharedSpecs, Tool, Toolbox};
+use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_memory::TOOL_NAMES;
 use rondo_policy::{
@@ -129,8 +130,8 @@ pub struct ToolsetOptions<'a> {
     pub workdir: Option<&'a Workdir>,
     /// The Python session to use if `live` brings none.
     pub python: &'a LivePython,
-    /// Where toolboxes share what is known of equal tools.
-    pub specs: &'a SharedSpecs,
+    /// Where turns share what they have alike.
+    pub values: &'a SharedValues,
 }
 
 /// Builds the tools of a turn.
@@ -193,7 +194,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         known.extend(web::tools(settings)?);
     }
     let (tools, missing) = chosen(options.names, options.live, &known);
-    let tools = Toolbox::sharing(options.specs, tools)
+    let tools = Toolbox::sharing(&options.values.specs, tools)
         .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
     Ok(Toolset {
         tools,
@@ -238,7 +239,9 @@ pub(crate) fn own_commands(
     }
     let directory = settings.directory.clone();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
-    options.environment.withheld_suffixes.clear();
+    Arc::make_mut(&mut options.environment)
+        .withheld_suffixes
+        .clear();
     options.is_kept = is_kept;
     options.secrets = secrets.clone();
     options.output_bytes_max = output_bytes_max;
@@ -316,7 +319,8 @@ fn exec_options(
     let directory = workspace.working_dir().to_owned();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
     options.workdir = workdir.cloned();
-    withhold_keys(&mut options.environment, keys, settings, *workdir);
+    let environment = command_environment(keys, settings, *workdir);
+    options.environment = toolset.values.environments.share(environment);
     options.is_kept = is_kept;
     options.secrets = toolset.secrets.clone();
     // After a crash, the process that resumes the session finds the command again.
@@ -367,16 +371,17 @@ fn own_directories(workspace: &Workspace, settings: &Settings) -> Vec<PathBuf> {
 
 /// Withholds from commands every variable from which a provider takes a key or a header, and every other
 /// variable that holds the same key.
-fn withhold_keys(
-    environment: &mut CommandEnvironment,
+fn command_environment(
     keys: &[String],
     settings: &Settings,
     workdir: Option<&Workdir>,
-) {
+) -> Arc<CommandEnvironment> {
+    let mut environment = CommandEnvironment::default();
     let shell = workdir.and_then(Workdir::environment);
     let held = secrets::withheld(settings, &settings.env, shell.as_ref());
     let withheld = keys.iter().cloned().chain(held);
     environment.withheld.extend(withheld.map(Cow::Owned));
+    Arc::new(environment)
 }
 
 /// Creates a directory that only the user can read, unless it exists.
@@ -404,6 +409,7 @@ pub fn gate_options(
     toolset: &Toolset,
     profile: &Profile,
     settings: &Settings,
+    values: &SharedValues,
 ) -> Result<GateOptions> {
     let (current, more) = toolset
         .directories
@@ -417,6 +423,8 @@ pub fn gate_options(
         confined.tools.clone_from(&toolset.confined);
     }
     options.looking = toolset.looking.clone();
+    options.rules = values.rules.share(options.rules);
+    options.environment = values.environments.share(options.environment);
     Ok(options)
 }
 
@@ -431,10 +439,10 @@ pub(crate) fn gate_options_in(
     settings: &Settings,
 ) -> Result<GateOptions> {
     let mut options = GateOptions::new(dirs);
-    options.rules = policy::under(profile, settings)?;
+    let mut rules = policy::under(profile, settings)?;
     options.workdir = workdir.cloned();
-    withhold_keys(&mut options.environment, &[], settings, workdir);
-    options.confined = confined::of_gate(settings, &options.rules);
+    options.environment = command_environment(&[], settings, workdir);
+    options.confined = confined::of_gate(settings, &rules);
     options.looks_only = settings.values.plan == Some(true);
     options.without_shell = settings.values.exec_shell == Some(false);
     options.yolo = settings.values.yolo == Some(true);
@@ -445,10 +453,11 @@ pub(crate) fn gate_options_in(
         .extend_from_slice(&profile.allowed_tools);
     let home = settings.env.get("HOME").map(Path::new);
     let home = home.filter(|it| it.is_absolute());
-    if skills::forbid(&mut options.rules, &skills::places(settings), home).is_err() {
+    if skills::forbid(&mut rules, &skills::places(settings), home).is_err() {
         let commands = ExecTool::NAMES.map(str::to_owned);
         options.disallowed_tools.extend(commands);
     }
+    options.rules = Arc::new(rules);
     Ok(options)
 }
 

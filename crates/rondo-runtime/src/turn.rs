@@ -164,6 +164,7 @@ impl TurnContext<'_> {
         let host = self.extended(host);
         let secrets = host.secrets.with(connected.key.clone());
         let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
+        let secrets = self.runtime.values().secrets.share(secrets);
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
@@ -184,7 +185,7 @@ impl TurnContext<'_> {
         let models: Vec<_> = plan.targets().collect();
         let own_budgets = budgets::of(settings, self.store, &models)?;
         extensions.budgets.extend(own_budgets);
-        let mut gate = tools::gate_options(&toolset, profile, settings)?;
+        let mut gate = tools::gate_options(&toolset, profile, settings, self.runtime.values())?;
         gate.grants = conversation.grants.clone();
         let gate = (host.gate)(gate)?;
         if let Some(parent) = parent {
@@ -210,7 +211,7 @@ impl TurnContext<'_> {
             tool_sources: extensions.tool_sources,
             interceptors: extensions.interceptors,
             budgets: extensions.budgets,
-            profile: Arc::new(profile.clone()),
+            profile: self.runtime.values().profiles.share(Arc::clone(profile)),
         };
         let new = self.new_turn(&start, host.commits, host.schema, outside_text);
         Ok(Turn {
@@ -358,7 +359,7 @@ impl TurnContext<'_> {
                 settings: self.settings.clone(),
                 store: self.store.cloned(),
                 session: self.conversation.session.clone(),
-                profile: plan.profile.clone(),
+                profile: Arc::clone(&plan.profile),
                 target: plan.target.clone(),
                 fallbacks: plan.fallbacks.clone(),
                 connected_from: plan.connected_from(self.settings),
@@ -423,7 +424,7 @@ impl TurnContext<'_> {
             secrets,
             workdir,
             python: self.runtime.python(),
-            specs: self.runtime.specs(),
+            values: self.runtime.values(),
         })?;
         if !toolset.missing.is_empty() {
             self.runtime.notices().note(&format!(

@@ -201,7 +201,7 @@ impl AgentChat {
         let mut plan = self.session.plan()?;
         if !self.remembers(&plan.profile.name) {
             // A record says what is left out, so that the session can still be replayed.
-            plan.profile.compaction.max_messages = Some(0);
+            Arc::make_mut(&mut plan.profile).compaction.max_messages = Some(0);
         }
         if self.python.is_some() {
             python::offer(&mut plan, &self.session.settings);

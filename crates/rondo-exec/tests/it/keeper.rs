@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tokio::task::JoinSet;
@@ -296,12 +297,12 @@ async fn nothing_that_the_agent_or_another_call_has_open_is_open_in_a_command() 
 async fn no_variable_of_the_agent_or_of_a_call_before_is_found_where_it_is_not_given() {
     let (mut fixture, program) = alone();
     let show = "echo ${OF_ONE_CALL:-none} ${CARGO_PKG_NAME:-none}";
-    let set = &mut fixture.options.environment.set;
+    let set = &mut Arc::make_mut(&mut fixture.options.environment).set;
     set.insert("OF_ONE_CALL".to_owned(), "here".to_owned());
     assert_eq!(fixture.stdout(show).await, "here rondo-exec\n");
-    fixture.options.environment.set.clear();
-    let withheld = &mut fixture.options.environment.withheld;
-    withheld.push("CARGO_PKG_NAME".into());
+    let environment = Arc::make_mut(&mut fixture.options.environment);
+    environment.set.clear();
+    environment.withheld.push("CARGO_PKG_NAME".into());
     assert_eq!(fixture.stdout(show).await, "none none\n");
     let look = format!(
         "{FIND_GUARD}; cat /proc/$PPID/environ /proc/$guard/environ /proc/{}/environ | tr '\\0' '\\n' \

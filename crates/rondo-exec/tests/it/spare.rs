@@ -12,6 +12,7 @@ use rondo_types::ToolErrorCode;
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The processes of a spare: its guard, its supervisor, and what becomes the command.
 type Spare = [Process; 3];
@@ -210,7 +211,7 @@ async fn a_call_that_is_cancelled_before_its_supervisor_is_ready_is_not_started_
 #[tokio::test]
 async fn a_spare_has_nothing_of_a_call() {
     let (mut fixture, program) = alone();
-    let set = &mut fixture.options.environment.set;
+    let set = &mut Arc::make_mut(&mut fixture.options.environment).set;
     set.insert("OF_ONE_CALL".to_owned(), "of_one_call".to_owned());
     let shown = fixture.stdout("echo $OF_ONE_CALL").await;
     assert_eq!(shown, "of_one_call\n");

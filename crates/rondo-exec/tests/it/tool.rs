@@ -9,6 +9,7 @@ use rondo_exec::{ExecTool, SupervisorCommand};
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn gs_10_commands_run_in_bash_on_a_terminal_of_their_own() {
@@ -339,15 +340,11 @@ async fn withheld_variables_do_not_reach_a_command() {
     let mut fixture = Fixture::new();
     let show = "echo ${CARGO_PKG_NAME:-none}";
     assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
-    fixture
-        .options
-        .environment
+    Arc::make_mut(&mut fixture.options.environment)
         .withheld
         .push("CARGO_PKG_NAME".into());
     assert_eq!(fixture.stdout(show).await, "none\n");
-    fixture
-        .options
-        .environment
+    Arc::make_mut(&mut fixture.options.environment)
         .passed
         .push("CARGO_PKG_NAME".to_owned());
     assert_eq!(fixture.stdout(show).await, "rondo-exec\n");

@@ -128,6 +128,6 @@ impl Client {
 
     /// Asks, and reads the reply to its end.
     async fn ask(&mut self) {
-        beside::posted(&mut self.stream, &self.body).await;
+        beside::posted(&mut self.stream, &self.body, beside::STREAM_END).await;
     }
 }

@@ -156,7 +156,7 @@ pub(crate) fn number_of(answer: &str) -> usize {
     number.trim_end_matches('.').parse().unwrap()
 }
 
-fn resident_kib(pid: u32) -> u64 {
+pub(crate) fn resident_kib(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 

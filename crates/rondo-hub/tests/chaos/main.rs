@@ -11,12 +11,12 @@
 //!   breaks off; receipts are lost. The hub is killed, or told to stop, at moments that are chosen from what is seen of it.
 //! - `points.rs`: one conversation that loses power before and after each of its commits.
 //! - `disk.rs`: a disk that is full for a while.
-//! - `load.rs`: a thousand chats at once; `beside.rs`: a client that only sends their requests.
+//! - `load.rs`: a thousand chats at once; `beside.rs`: a client that only sends their requests, and another gateway.
 //! - `latency.rs`: few chats, and how long a turn takes beside its model.
 //!
 //! Everything random follows from a seed, which is printed. Without arguments a little of all is tried; `--kills N` has
-//! cases run until so many kills, `--all-points` tries every commit, `--load N` measures N chats, and
-//! `--latency N` measures N turns a second.
+//! cases run until so many kills, `--all-points` tries every commit, `--load N` measures N chats, and with `--peer PROGRAM`
+//! another gateway beside them, such as `peers/nanobot.sh`; `--latency N` measures N turns a second.
 
 #![expect(
     clippy::indexing_slicing,
@@ -42,7 +42,7 @@ mod tally;
 mod victim;
 mod world;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tally::Tally;
@@ -84,6 +84,7 @@ struct Plan {
     all_points: bool,
     is_broken: bool,
     load: Option<usize>,
+    peer: Option<PathBuf>,
     latency: Option<u32>,
 }
 
@@ -108,6 +109,9 @@ fn main() -> ExitCode {
         runtime().block_on(async {
             load::run(chats).await;
             beside::client(chats).await;
+            if let Some(peer) = &plan.peer {
+                beside::peer(peer, chats).await;
+            }
         });
         return ExitCode::SUCCESS;
     }
@@ -204,10 +208,15 @@ fn plan(args: &[String]) -> Option<Plan> {
         all_points: false,
         is_broken: false,
         load: None,
+        peer: None,
         latency: None,
     };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
+        if arg == "--peer" {
+            plan.peer = Some(rest.next()?.into());
+            continue;
+        }
         let mut number = || rest.next().and_then(|it| it.parse().ok());
         match arg.as_str() {
             "--kills" => plan.kills = number()?,

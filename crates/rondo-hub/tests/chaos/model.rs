@@ -96,6 +96,11 @@ pub(crate) fn failing(faults: &Faults) -> Script {
 
 /// Answers a request.
 pub(crate) fn reply(request: &Recorded) -> Response {
+    reply_by("list_files", request)
+}
+
+/// Answers a request, and calls this tool where it is told to take calls.
+pub(crate) fn reply_by(tool: &str, request: &Recorded) -> Response {
     let body = request.json();
     let text = asked(&body);
     let words: Vec<&str> = text.lines().last().unwrap_or_default().split(' ').collect();
@@ -106,9 +111,7 @@ pub(crate) fn reply(request: &Recorded) -> Response {
         openai::streamed(&ReplyScript::calls([call]).usage(10, 10))
     };
     match words.get(2).copied() {
-        Some("calls") if made < words[3].parse().unwrap() => {
-            call("list_files", &json!({"path": "."}))
-        }
+        Some("calls") if made < words[3].parse().unwrap() => call(tool, &json!({"path": "."})),
         Some("writes") if made == 0 => {
             let arguments = json!({"path": format!("note{number}"), "content": number});
             call("write_file", &arguments)

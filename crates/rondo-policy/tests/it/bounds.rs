@@ -3,6 +3,7 @@
 use crate::grants::{World, asks};
 use rondo_core::ports::Verdict;
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, NESTING_MAX, TOKENS_MAX};
+use std::sync::Arc;
 
 /// The bounds of an analysis that have no name outside of it.
 const COMMANDS_MAX: usize = 256;
@@ -85,7 +86,7 @@ async fn a_program_that_may_not_run_may_not_run_over_a_bound() {
     let mut world = World::new();
     world.options.yolo = true;
     let programs = ["rm".to_owned()];
-    world.options.rules.forbid_programs(&programs, "own");
+    Arc::make_mut(&mut world.options.rules).forbid_programs(&programs, "own");
     for (name, bound, pad) in BOUNDS {
         for count in [bound - 1, bound, bound + 1] {
             let verdict = world.check(&pad(count, "rm a")).await;

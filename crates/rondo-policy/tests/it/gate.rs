@@ -311,12 +311,13 @@ async fn hub_33_blacklisted_programs_are_refused_wherever_they_hide() {
     let mut of_set = Fixture::new();
     let hub = rondo_core::profile::builtin("hub").unwrap();
     for name in &hub.rule_sets {
-        of_set.options.rules.put_in_force(name, "hub").unwrap();
+        let rules = Arc::make_mut(&mut of_set.options.rules);
+        rules.put_in_force(name, "hub").unwrap();
     }
     // As a profile lists them, and journals have it that were written before there were sets.
     let mut of_list = Fixture::new();
     let programs = BLACKLIST.map(str::to_owned);
-    of_list.options.rules.forbid_programs(&programs, "hub");
+    Arc::make_mut(&mut of_list.options.rules).forbid_programs(&programs, "hub");
     for mut fixture in [of_set, of_list] {
         fixture.options.yolo = true;
         blacklisted_programs_are_refused(&fixture).await;

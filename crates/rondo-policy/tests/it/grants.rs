@@ -39,7 +39,8 @@ impl World {
             home: None,
         };
         let specs = serde_json::from_value(specs).unwrap();
-        self.options.rules.add(specs, "test", dirs).unwrap();
+        let rules = Arc::make_mut(&mut self.options.rules);
+        rules.add(specs, "test", dirs).unwrap();
     }
 
     fn path(&self) -> &Path {
@@ -364,7 +365,7 @@ async fn what_is_allowed_for_ever_is_written_and_counts_as_it_was_given() {
     again.options.grants = rondo_policy::Grants::default();
     let mut rules = Rules::default();
     rules.grant(serde_json::from_str(&text).unwrap()).unwrap();
-    again.options.rules = rules;
+    again.options.rules = Arc::new(rules);
     for command in ["make all", "touch a", "touch b"] {
         assert_eq!(again.check(command).await, Verdict::Allow, "{command}");
     }

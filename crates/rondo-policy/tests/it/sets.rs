@@ -4,6 +4,7 @@ use crate::gate::Fixture;
 use rondo_core::ports::Verdict;
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleSpec, Rules, SETS_MAX};
 use std::path::Path;
+use std::sync::Arc;
 
 const ORIGIN: &str = "policy.toml";
 fn dirs() -> RuleDirs<'static> {
@@ -36,9 +37,9 @@ fn refused(name: &str, specs: Vec<RuleSpec>, said: &str) {
 async fn a_set_counts_under_a_profile_that_names_it_alone() {
     let mut fixture = Fixture::new();
     fixture.options.yolo = true;
-    fixture.options.rules = defined("no-curl", vec![deny("curl")]).unwrap();
+    fixture.options.rules = Arc::new(defined("no-curl", vec![deny("curl")]).unwrap());
     assert_eq!(fixture.exec("curl x").await, Verdict::Allow);
-    let rules = &mut fixture.options.rules;
+    let rules = Arc::make_mut(&mut fixture.options.rules);
     rules.put_in_force("no-curl", "mine").unwrap();
     rules.put_in_force("no-curl", "mine").unwrap();
     assert_eq!(rules.rules().len(), 1, "named twice, it counts once");
@@ -109,11 +110,8 @@ async fn a_rule_says_what_becomes_of_a_command_of_which_it_cannot_be_told_whethe
             when_unclear,
             ..deny("curl")
         };
-        fixture
-            .options
-            .rules
-            .add(vec![rule], ORIGIN, dirs())
-            .unwrap();
+        let rules = Arc::make_mut(&mut fixture.options.rules);
+        rules.add(vec![rule], ORIGIN, dirs()).unwrap();
         for command in [
             "$X y",
             "bash -c \"$X\"",
@@ -144,7 +142,7 @@ async fn a_rule_says_what_becomes_of_a_command_of_which_it_cannot_be_told_whethe
 #[tokio::test]
 async fn a_star_ends_the_name_of_a_program_that_a_rule_restricts_and_of_none_that_it_allows() {
     let mut fixture = Fixture::new();
-    let rules = &mut fixture.options.rules;
+    let rules = Arc::make_mut(&mut fixture.options.rules);
     rules.add(vec![deny("mk*")], ORIGIN, dirs()).unwrap();
     for command in [
         "mkfs.ext4 x",
@@ -161,11 +159,8 @@ async fn a_star_ends_the_name_of_a_program_that_a_rule_restricts_and_of_none_tha
         decision: Decision::Allow,
         ..deny("mk*")
     };
-    fixture
-        .options
-        .rules
-        .add(vec![allow], ORIGIN, dirs())
-        .unwrap();
+    let rules = Arc::make_mut(&mut fixture.options.rules);
+    rules.add(vec![allow], ORIGIN, dirs()).unwrap();
     assert_eq!(fixture.decision("mkdir x").await, Decision::Ask);
 }
 
@@ -178,7 +173,8 @@ async fn a_rule_that_asks_hides_no_question_that_holds_though_all_calls_are_allo
     for specs in [vec![deny("rm"), ask.clone()], vec![ask, deny("rm")]] {
         let mut fixture = Fixture::new();
         fixture.options.yolo = true;
-        fixture.options.rules.add(specs, ORIGIN, dirs()).unwrap();
+        let rules = Arc::make_mut(&mut fixture.options.rules);
+        rules.add(specs, ORIGIN, dirs()).unwrap();
         assert_eq!(fixture.decision("touch a; $X b").await, Decision::Ask);
     }
 }

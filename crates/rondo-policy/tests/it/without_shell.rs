@@ -4,12 +4,14 @@ use crate::gate::Fixture;
 use rondo_core::ports::Verdict;
 use rondo_types::ToolKind;
 use serde_json::json;
+use std::sync::Arc;
 
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     let hub = rondo_core::profile::builtin("hub").unwrap();
     for name in &hub.rule_sets {
-        fixture.options.rules.put_in_force(name, "hub").unwrap();
+        let rules = Arc::make_mut(&mut fixture.options.rules);
+        rules.put_in_force(name, "hub").unwrap();
     }
     fixture.options.without_shell = true;
     fixture.options.yolo = true;

@@ -451,8 +451,10 @@ impl Actor {
             is_stopped = hosted.is_stopped;
             plan.tool_names.retain(|it| hosted.tool_filter.allows(it));
             hosted.name_tools(&mut plan.tool_names);
-            let compaction = &mut plan.profile.compaction;
-            compaction.keep_messages = hosted.keep_messages.or(compaction.keep_messages);
+            if hosted.keep_messages.is_some() {
+                let profile = Arc::make_mut(&mut plan.profile);
+                profile.compaction.keep_messages = hosted.keep_messages;
+            }
             self.turn(&plan, model, start, hosted)
         });
         let (turn, told) = match turn {

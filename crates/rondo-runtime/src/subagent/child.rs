@@ -134,7 +134,8 @@ impl Child<'_> {
         let (plan, start) = match &stored {
             None => {
                 let mut plan = parent.plan(self.agent, &tools);
-                plan.profile.limits = kept_back(left).applied_to(plan.profile.limits);
+                let profile = Arc::make_mut(&mut plan.profile);
+                profile.limits = kept_back(left).applied_to(profile.limits.clone());
                 plan.target.check(&plan.profile, plan.tool_names.len())?;
                 let message = Message::user(&task.task);
                 (plan, TurnStart::Message(message.into()))

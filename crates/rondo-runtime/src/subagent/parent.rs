@@ -27,7 +27,7 @@ pub(crate) struct ParentTurn {
     /// The journal; none where the session is not kept.
     pub(crate) store: Option<Store>,
     pub(crate) session: SessionId,
-    pub(crate) profile: Profile,
+    pub(crate) profile: Arc<Profile>,
     pub(crate) target: ModelTarget,
     pub(crate) fallbacks: Vec<ModelTarget>,
     /// What the model's connection depends on.
@@ -184,7 +184,7 @@ impl ParentTurn {
 
     /// Returns the models, the profile and the tools of a new child.
     pub(super) fn plan(&self, agent: Option<&Agent>, tools: &ChildTools) -> TurnPlan {
-        let mut profile = self.profile.clone();
+        let mut profile = (*self.profile).clone();
         if let Some(agent) = agent {
             profile.system_prompt = Some(agent.prompt.clone());
         }
@@ -197,7 +197,7 @@ impl ParentTurn {
         );
         let own_target = agent.and_then(|it| self.model_of(it));
         TurnPlan {
-            profile,
+            profile: Arc::new(profile),
             // The fallbacks are those of the parent's model.
             fallbacks: match own_target {
                 Some(_) => Vec::new(),
