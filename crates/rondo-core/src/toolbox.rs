@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tools of a turn, by name, in the order they were added.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Toolbox {
-    by_name: Arc<HashMap<String, Arc<dyn Tool>>>,
+    /// In the order of their specs.
+    tools: Arc<[Arc<dyn Tool>]>,
     specs: Arc<Specs>,
     /// Redacted from the results of the tools, and of those that are added.
     secrets: Option<Secrets>,
@@ -19,7 +20,8 @@ pub struct Toolbox {
 /// What is known of tools without the tools themselves.
 #[derive(Default)]
 struct Specs {
-    by_name: HashMap<String, Arc<ToolSpec>>,
+    /// Each with the place of its tool.
+    by_name: HashMap<String, (usize, Arc<ToolSpec>)>,
     schemas: Arc<Schemas>,
 }
 
@@ -37,6 +39,16 @@ pub enum ToolboxError {
     /// More tools than any provider takes.
     #[error("there are more than {max} tools", max = Toolbox::TOOLS_MAX)]
     TooMany,
+}
+
+impl Default for Toolbox {
+    fn default() -> Self {
+        Self {
+            tools: Arc::new([]),
+            specs: Arc::default(),
+            secrets: None,
+        }
+    }
 }
 
 impl Toolbox {
@@ -59,20 +71,21 @@ impl Toolbox {
         shared: &SharedSpecs,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Result<Self, ToolboxError> {
-        let mut by_name = HashMap::new();
+        let (mut names, mut collected) = (HashSet::new(), Vec::new());
         let mut specs = Vec::new();
         for tool in tools {
             let spec = tool.spec();
             if specs.len() == Self::TOOLS_MAX {
                 return Err(ToolboxError::TooMany);
             }
-            if by_name.insert(spec.name.clone(), tool).is_some() {
+            if !names.insert(spec.name.clone()) {
                 return Err(ToolboxError::Duplicate(spec.name));
             }
             specs.push(spec);
+            collected.push(tool);
         }
         Ok(Self {
-            by_name: Arc::new(by_name),
+            tools: collected.into(),
             specs: shared.of(specs),
             secrets: None,
         })
@@ -84,8 +97,8 @@ impl Toolbox {
         &self,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> (Self, Vec<String>) {
-        let mut all: Vec<_> = self.tools().collect();
-        let mut names: HashSet<String> = self.by_name.keys().cloned().collect();
+        let mut all = self.tools.to_vec();
+        let mut names: HashSet<String> = self.specs.by_name.keys().cloned().collect();
         let mut left_out = Vec::new();
         for tool in tools {
             let name = tool.spec().name;
@@ -108,22 +121,12 @@ impl Toolbox {
         }
     }
 
-    /// Returns the tools in their order.
-    fn tools(&self) -> impl Iterator<Item = Arc<dyn Tool>> + '_ {
-        let specs = self.specs();
-        let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
-        names.into_iter().filter_map(|name| self.get(&name))
-    }
-
     /// Returns the same tools, with these secrets redacted from their results.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
-        let tools = self.by_name.iter().map(|(name, tool)| {
-            let tool = redacted(Arc::clone(tool), secrets);
-            (name.clone(), tool)
-        });
+        let tools = self.tools.iter();
         Self {
-            by_name: Arc::new(tools.collect()),
+            tools: tools.map(|it| redacted(Arc::clone(it), secrets)).collect(),
             specs: self.specs,
             secrets: Some(secrets.clone()),
         }
@@ -132,13 +135,15 @@ impl Toolbox {
     /// Returns the tool of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.by_name.get(name).map(Arc::clone)
+        let (place, _) = self.specs.by_name.get(name)?;
+        self.tools.get(*place).map(Arc::clone)
     }
 
     /// Returns the spec of the tool of that name, as it was when the tool was added.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<Arc<ToolSpec>> {
-        self.specs.by_name.get(name).map(Arc::clone)
+        let (_, spec) = self.specs.by_name.get(name)?;
+        Some(Arc::clone(spec))
     }
 
     /// Returns the specs of all tools, which the model reads.
@@ -156,9 +161,10 @@ impl Toolbox {
 
 impl Specs {
     fn of(specs: Vec<ToolSpec>) -> Self {
-        let by_name = specs
-            .iter()
-            .map(|it| (it.name.clone(), Arc::new(it.clone())));
+        let by_name = specs.iter().enumerate().map(|(place, spec)| {
+            let known = (place, Arc::new(spec.clone()));
+            (spec.name.clone(), known)
+        });
         Self {
             by_name: by_name.collect(),
             schemas: Arc::new(Schemas::new(Arc::new(specs))),

@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,7 @@ fn sandbox_of(mode: SandboxMode, directory: &Path) -> SandboxSpec {
     let home = std::env::home_dir();
     let search_path = std::env::var_os("PATH");
     SandboxSpec {
-        readable: readable_roots(home.as_deref(), search_path.as_deref()),
+        readable: Arc::new(readable_roots(home.as_deref(), search_path.as_deref())),
         home,
         network: match mode {
             SandboxMode::ReadOnly => NetworkAccess::Nothing,

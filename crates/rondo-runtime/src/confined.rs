@@ -13,7 +13,6 @@ use rondo_sandbox::{
 #[cfg(all(feature = "web", target_os = "linux"))]
 use rondo_web::proxy::HostProxy;
 use std::path::{Path, PathBuf};
-#[cfg(all(feature = "web", target_os = "linux"))]
 use std::sync::Arc;
 #[cfg(all(feature = "web", target_os = "linux"))]
 use std::time::SystemTime;
@@ -176,7 +175,7 @@ fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> S
     let home = home(settings);
     let search_path = settings.env.get("PATH");
     SandboxSpec {
-        readable: readable_roots(home, search_path.map(AsRef::as_ref)),
+        readable: Arc::new(readable_roots(home, search_path.map(AsRef::as_ref))),
         home: home.map(Path::to_owned),
         ..SandboxSpec::new(mode, directories.to_vec())
     }

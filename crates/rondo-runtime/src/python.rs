@@ -84,7 +84,7 @@ pub(crate) fn tools(own: OwnSession<'_>) -> Vec<Arc<dyn Tool>> {
     let home = own.settings.env.get("HOME").map(Path::new);
     wanted.sandbox = own.sandbox.map(|mut sandbox| {
         let prefixes = prefixes(&wanted.program, home);
-        sandbox.readable.extend(prefixes);
+        Arc::make_mut(&mut sandbox.readable).extend(prefixes);
         sandbox
     });
     let session = own.live.session(wanted);

@@ -5,6 +5,7 @@ use rondo_core::redact::Secrets;
 use rondo_policy::CommandEnvironment;
 use rondo_policy::rules::Rules;
 use rondo_types::Profile;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many different values of a kind are kept.
@@ -17,6 +18,8 @@ pub struct SharedValues {
     pub(crate) profiles: Interner<Arc<Profile>>,
     pub(crate) rules: Interner<Arc<Rules>>,
     pub(crate) environments: Interner<Arc<CommandEnvironment>>,
+    /// What commands in a sandbox may read besides their directories.
+    pub(crate) readable: Interner<Arc<Vec<PathBuf>>>,
     /// With what finds them in a text.
     pub(crate) secrets: Interner<Secrets>,
 }

@@ -352,11 +352,16 @@ fn confine_commands(
     }
     if let Some(sandbox) = &mut exec.sandbox {
         // Those of the user are in the home directory, which is hidden otherwise.
-        sandbox.readable.extend(skills.iter().map(SkillPlace::path));
+        let skills = skills.iter().map(SkillPlace::path);
+        Arc::make_mut(&mut sandbox.readable).extend(skills);
     }
     let looking = LookingCalls::default();
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
+    let specs = exec.sandbox.iter_mut();
+    for spec in specs.chain(exec.looking.as_mut().map(|(_, spec)| spec)) {
+        spec.readable = options.values.readable.share(Arc::clone(&spec.readable));
+    }
     Ok(looking)
 }
 

@@ -12,6 +12,7 @@
 use rondo_sandbox::{NetworkAccess, Protection, SandboxMode, SandboxSpec, confine, readable_roots};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Starts of each kind.
@@ -55,7 +56,7 @@ fn spec(mode: SandboxMode, project: &Path) -> SandboxSpec {
     let home = std::env::home_dir();
     let search_path = std::env::var_os("PATH");
     SandboxSpec {
-        readable: readable_roots(home.as_deref(), search_path.as_deref()),
+        readable: Arc::new(readable_roots(home.as_deref(), search_path.as_deref())),
         home,
         ..SandboxSpec::new(mode, vec![project.to_owned()])
     }

@@ -49,6 +49,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 pub use roots::{PROTECTED, readable_roots};
 pub use support::{Support, known_support, probe, support};
@@ -104,7 +105,7 @@ pub struct SandboxSpec {
     /// The directories that it works in, absolute.
     pub writable: Vec<PathBuf>,
     /// What else it may read and execute, absolute; what does not exist is passed over.
-    pub readable: Vec<PathBuf>,
+    pub readable: Arc<Vec<PathBuf>>,
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
     pub home: Option<PathBuf>,
     /// A directory for its caches, to which variables of its environment lead; absolute, and made where it is not
@@ -142,7 +143,7 @@ impl SandboxSpec {
             mode,
             enforcement: Enforcement::Full,
             writable,
-            readable: Vec::new(),
+            readable: Arc::default(),
             home: None,
             scratch: None,
             network: NetworkAccess::Loopback,

@@ -12,6 +12,7 @@ use std::io::{self, Read as _};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -95,7 +96,7 @@ fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
     let search_path = std::env::var_os("PATH");
     let own = std::env::home_dir();
     let spec = SandboxSpec {
-        readable: readable_roots(own.as_deref(), search_path.as_deref()),
+        readable: Arc::new(readable_roots(own.as_deref(), search_path.as_deref())),
         home: own,
         ..SandboxSpec::new(mode, vec![world.project()])
     };

@@ -6,6 +6,7 @@ use rondo_exec::{ExecOptions, ExecTool};
 use rondo_policy::LookingCalls;
 use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, readable_roots};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Most containers do not let a process confine itself.
 #[expect(clippy::print_stderr, reason = "what is not run is said")]
@@ -21,7 +22,7 @@ pub(crate) fn is_enforced() -> bool {
 pub(crate) fn spec(fixture: &Fixture, mode: SandboxMode) -> SandboxSpec {
     let search_path = std::env::var_os("PATH");
     SandboxSpec {
-        readable: readable_roots(None, search_path.as_deref()),
+        readable: Arc::new(readable_roots(None, search_path.as_deref())),
         ..SandboxSpec::new(mode, vec![fixture.path().to_owned()])
     }
 }

@@ -299,7 +299,7 @@ async fn a_directory_that_took_the_place_of_another_is_the_one_that_is_worked_in
     fixture.options.directory.clone_from(&project);
     let mut sandbox = spec(&fixture, SandboxMode::WorkspaceWrite);
     sandbox.writable = vec![project.clone()];
-    sandbox.readable.push(library.clone());
+    Arc::make_mut(&mut sandbox.readable).push(library.clone());
     fixture.options.sandbox = Some(sandbox);
     works(&fixture, "touch first").await;
     spare(&fixture, &program).await;

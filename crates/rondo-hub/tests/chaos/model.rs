@@ -107,7 +107,7 @@ pub(crate) fn reply_by(tool: &str, request: &Recorded) -> Response {
     let number: usize = words.get(1).and_then(|it| it.parse().ok()).unwrap_or(0);
     let made = results(&body).count();
     let call = |name: &str, arguments: &Value| {
-        let call = CallScript::new(&format!("c{made}"), name, arguments);
+        let call = CallScript::new(&format!("c{number}-{made}"), name, arguments);
         openai::streamed(&ReplyScript::calls([call]).usage(10, 10))
     };
     match words.get(2).copied() {

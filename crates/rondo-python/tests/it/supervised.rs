@@ -6,6 +6,7 @@ use rondo_python::{Session, SessionError, Settings};
 use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, readable_roots};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Starts a process that leaves the group of its interpreter, and prints its id.
 const DETACHES: &str = "import subprocess\nd = subprocess.Popen(['sleep', '600'], start_new_session=True)\nprint(d.pid)";
@@ -125,7 +126,7 @@ async fn a_sandboxed_interpreter_works_in_its_directory_and_reaches_nothing_else
     settings.directory.clone_from(&work);
     let (path, home) = (std::env::var_os("PATH"), std::env::home_dir());
     let mut sandbox = SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![work.clone()]);
-    sandbox.readable = readable_roots(home.as_deref(), path.as_deref());
+    sandbox.readable = Arc::new(readable_roots(home.as_deref(), path.as_deref()));
     sandbox.home = home;
     settings.sandbox = Some(sandbox);
     let session = Session::new(settings);

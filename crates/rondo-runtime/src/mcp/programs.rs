@@ -12,6 +12,7 @@ use rondo_sandbox::{SandboxMode, SandboxSpec, readable_roots};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Starts programs in the environment and directory of these settings.
@@ -78,7 +79,10 @@ impl Programs {
             return Err(format!("your home directory is in its folder, and {only}"));
         }
         Ok(SandboxSpec {
-            readable: readable_roots(self.home.as_deref(), Some(self.search_path.as_ref())),
+            readable: Arc::new(readable_roots(
+                self.home.as_deref(),
+                Some(self.search_path.as_ref()),
+            )),
             home: self.home.clone(),
             scratch: Some(self.cache.clone()),
             network: rondo_sandbox::NetworkAccess::Host,

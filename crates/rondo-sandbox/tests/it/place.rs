@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 pub(crate) struct Place {
@@ -68,7 +69,7 @@ impl Place {
         let spec = SandboxSpec {
             enforcement: self.enforcement,
             network: self.network,
-            readable: readable_roots(home.as_deref(), search_path.as_deref()),
+            readable: Arc::new(readable_roots(home.as_deref(), search_path.as_deref())),
             home,
             scratch: (self.mode == SandboxMode::WorkspaceWrite).then(|| self.scratch.clone()),
             ..SandboxSpec::new(self.mode, vec![self.workspace.clone()])

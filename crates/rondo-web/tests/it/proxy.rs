@@ -45,7 +45,10 @@ fn is_enforced() -> bool {
 async fn run(project: &Path, proxy: &HostProxy, urls: &[&str]) -> Output {
     let mut spec = SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![project.to_owned()]);
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    spec.readable = readable_roots(home.as_deref(), std::env::var_os("PATH").as_deref());
+    spec.readable = Arc::new(readable_roots(
+        home.as_deref(),
+        std::env::var_os("PATH").as_deref(),
+    ));
     spec.proxy = Some(proxy.socket().to_owned());
     let mut command = Command::new("python3");
     command.args(["-c", FETCH]).args(urls).current_dir(project);
