@@ -207,6 +207,8 @@ impl EventReceiver {
         if queue.senders == 0 || queue.closed || queue.receiver_gone {
             return Poll::Ready(None);
         }
+        // Most of a turn its listener waits: the room for what came together is not held meanwhile.
+        queue.waiting = VecDeque::new();
         queue.listener = Some(context.waker().clone());
         Poll::Pending
     }

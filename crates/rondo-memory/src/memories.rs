@@ -14,7 +14,6 @@ use rondo_core::ports::Embedder;
 use rondo_core::redact::Secrets;
 use rondo_types::{ChangedFile, FileVersion, SessionId, TimeMs};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +51,8 @@ pub struct Options {
 /// Every function that is not `async` blocks for the disk.
 #[derive(Clone)]
 pub struct Memories {
-    folders: Arc<BTreeMap<Scope, Folder>>,
+    /// The widest first.
+    folders: Arc<[Folder]>,
     pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) secrets: Secrets,
@@ -95,9 +95,9 @@ impl Memories {
     /// Takes where memories are. Nothing is opened yet, and nothing made.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let mut folders = BTreeMap::new();
+        let mut folders = Vec::new();
         let mut add = |scope, base: &Path, below: &[&str]| {
-            folders.insert(scope, Folder::new(scope, base.to_owned(), below));
+            folders.push(Folder::new(scope, base.to_owned(), below));
         };
         if let Some(data) = &options.data {
             add(Scope::User, data, &[FOLDER]);
@@ -108,8 +108,9 @@ impl Memories {
         if let Some(project) = &options.project {
             add(Scope::Project, project, &[PROJECT_FOLDER, FOLDER]);
         }
+        folders.sort_by_key(|it| it.scope);
         Self {
-            folders: Arc::new(folders),
+            folders: folders.into(),
             index: Arc::new(Mutex::new(Index::at(options.index))),
             embedder: options.embedder,
             secrets: options.secrets,
@@ -118,7 +119,7 @@ impl Memories {
 
     /// Returns the scopes that there are.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> {
-        self.folders.keys().copied()
+        self.folders.iter().map(|it| it.scope)
     }
 
     /// Saves a memory: at the end of `MEMORY.md`, or of the note of the day. A memory that says the same as another one
@@ -183,7 +184,7 @@ impl Memories {
     /// When a directory of memories is a link, or the disk fails.
     pub fn list(&self) -> Result<Listing, MemoryError> {
         let mut listing = Listing::default();
-        for folder in self.folders.values() {
+        for folder in self.folders.iter() {
             let Some(open) = folder.open()? else {
                 continue;
             };
@@ -286,12 +287,13 @@ impl Memories {
 
     pub(crate) fn folder(&self, scope: Scope) -> Result<&Folder, MemoryError> {
         self.folders
-            .get(&scope)
+            .iter()
+            .find(|it| it.scope == scope)
             .ok_or(MemoryError::NoScope { scope })
     }
 
     pub(crate) fn folders(&self) -> impl Iterator<Item = &Folder> {
-        self.folders.values()
+        self.folders.iter()
     }
 }
 

@@ -679,7 +679,7 @@ impl Actor {
         let asked: Vec<&str> = asked.map(|it| it.hash.as_str()).collect();
         let is_stale = |it: &Answer| it.question == *question && !asked.contains(&it.hash.as_str());
         let rows = self.known.iter();
-        let stale = rows.filter(|(_, row)| row.answer.as_ref().is_some_and(is_stale));
+        let stale = rows.filter(|(_, row)| row.answer.as_deref().is_some_and(is_stale));
         let stale: Vec<String> = stale.map(|(key, _)| key.clone()).collect();
         for key in stale {
             self.drop_row(&key).await;

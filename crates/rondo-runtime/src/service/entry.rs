@@ -34,7 +34,7 @@ pub(super) struct Entry {
     /// The model that a host named for it.
     pub(super) model: Mutex<Option<String>>,
     /// Other settings that a host chose for it.
-    pub(super) chosen: Mutex<Layer>,
+    pub(super) chosen: Mutex<Option<Box<Layer>>>,
     /// Messages that began a turn and are in the mailbox still, and those that steer one. Held while one is edited or
     /// taken back.
     pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<Steers>>>,

@@ -274,7 +274,7 @@ impl SessionHandle {
             .chosen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        settings.over(&mut chosen);
+        settings.over(chosen.get_or_insert_default());
     }
 
     /// Listens from a cursor on: [`Cursor::START`] is told everything that ever happened, what is in no record

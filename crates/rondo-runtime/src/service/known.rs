@@ -10,14 +10,14 @@ pub(super) struct KnownRow {
     /// The digest of what it says, since a message that waits may have megabytes; none where it is no message.
     said: Option<[u8; 32]>,
     /// What it answers; none where it is no answer.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<Box<Answer>>,
 }
 
 impl KnownRow {
     pub(super) fn of(row: &Mail) -> Self {
         let (said, answer) = match &row.body {
             MailBody::Message { message, .. } => (Some(digest(message)), None),
-            MailBody::Answer { answer } => (None, Some(answer.clone())),
+            MailBody::Answer { answer } => (None, Some(Box::new(answer.clone()))),
             MailBody::Cancel => (None, None),
         };
         Self {

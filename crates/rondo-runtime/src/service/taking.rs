@@ -64,7 +64,9 @@ pub(super) fn settings(entry: &Entry) -> Result<Settings> {
         Err(error) => return Err(sessions::failed(error)),
     };
     let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-    chosen.clone().over(&mut settings.values);
+    if let Some(chosen) = &*chosen {
+        (**chosen).clone().over(&mut settings.values);
+    }
     Ok(settings)
 }
 
@@ -75,7 +77,7 @@ pub(super) fn take(entry: &Entry) -> Result<Session> {
     let model = named.clone();
     drop(named);
     let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-    let chosen = chosen.clone();
+    let chosen = chosen.as_deref().cloned().unwrap_or_default();
     let taken = match store.session(&entry.id) {
         Ok(info) => {
             let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
