@@ -2,8 +2,8 @@
 
 use rondo_core::SharedSpecs;
 use rondo_core::redact::Secrets;
-use rondo_policy::CommandEnvironment;
 use rondo_policy::rules::Rules;
+use rondo_policy::{CommandEnvironment, GateOptions};
 use rondo_types::Profile;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +22,14 @@ pub struct SharedValues {
     pub(crate) readable: Interner<Arc<Vec<PathBuf>>>,
     /// With what finds them in a text.
     pub(crate) secrets: Interner<Secrets>,
+}
+
+impl SharedValues {
+    /// Has a gate hold what others hold that are alike.
+    pub(crate) fn share(&self, gate: &mut GateOptions) {
+        gate.rules = self.rules.share(Arc::clone(&gate.rules));
+        gate.environment = self.environments.share(Arc::clone(&gate.environment));
+    }
 }
 
 /// Holds equal values once: those that it was asked for last. Clones of `T` share what they hold.

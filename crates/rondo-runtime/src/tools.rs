@@ -414,7 +414,6 @@ pub fn gate_options(
     toolset: &Toolset,
     profile: &Profile,
     settings: &Settings,
-    values: &SharedValues,
 ) -> Result<GateOptions> {
     let (current, more) = toolset
         .directories
@@ -428,8 +427,6 @@ pub fn gate_options(
         confined.tools.clone_from(&toolset.confined);
     }
     options.looking = toolset.looking.clone();
-    options.rules = values.rules.share(options.rules);
-    options.environment = values.environments.share(options.environment);
     Ok(options)
 }
 

@@ -185,7 +185,8 @@ impl TurnContext<'_> {
         let models: Vec<_> = plan.targets().collect();
         let own_budgets = budgets::of(settings, self.store, &models)?;
         extensions.budgets.extend(own_budgets);
-        let mut gate = tools::gate_options(&toolset, profile, settings, self.runtime.values())?;
+        let mut gate = tools::gate_options(&toolset, profile, settings)?;
+        self.runtime.values().share(&mut gate);
         gate.grants = conversation.grants.clone();
         let gate = (host.gate)(gate)?;
         if let Some(parent) = parent {

@@ -146,9 +146,12 @@ async fn warm(messenger: &Messenger) {
         text: Task::Plain.said(0),
         pressed: None,
     });
-    while messenger.all_seen().is_empty() {
-        sleep(Duration::from_millis(50)).await;
-    }
+    let answered = async {
+        while messenger.all_seen().is_empty() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(ASKED_MAX, answered).await.expect("it is answered");
     sleep(Duration::from_secs(2)).await;
 }
 
