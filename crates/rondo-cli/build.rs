@@ -1,5 +1,5 @@
-//! Has the linker put the functions that a turn calls side by side, and pack the relocations; `cargo xtask layout`
-//! writes the list and says what it is good for.
+//! Has the linker put the functions that a turn calls side by side, pack the relocations and protect what they filled
+//! in; `cargo xtask layout` writes the list and says what it is good for.
 //!
 //! Names hold the versions of compiler and crates: what the linker does not know of a list that is
 //! behind stays where it would be anyway. Only the linker that rustup's toolchains bring is asked,
@@ -12,6 +12,10 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=layout");
     println!("cargo::rerun-if-changed=build.rs");
+    if var("CARGO_CFG_TARGET_OS").is_ok_and(|it| it == "linux") {
+        // All addresses are found at the start, and can then not be overwritten; see `.cargo/config.toml`.
+        println!("cargo::rustc-link-arg-bin=rondo=-Wl,-z,now");
+    }
     if let Some(list) = list() {
         println!(
             "cargo::rustc-link-arg-bin=rondo=-Wl,--symbol-ordering-file={list},--no-warn-symbol-ordering"
