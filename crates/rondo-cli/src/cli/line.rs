@@ -55,15 +55,17 @@ pub(crate) enum Line {
 }
 
 /// Decides what a line means. Every line that names a command first is left as it is.
-pub(crate) fn read(args: Vec<OsString>, streams: Streams) -> Line {
+///
+/// `cli` is the program's own, which takes a while to make; nothing is built of it here.
+pub(crate) fn read(cli: &Command, args: Vec<OsString>, streams: Streams) -> Line {
     let typed = |args| Line::Parse {
         args,
         implied: false,
     };
-    let mut cli = Cli::command();
-    if command_named(&cli, args.get(1)).is_some() {
+    if command_named(cli, args.get(1)).is_some() {
         return typed(args);
     }
+    let mut cli = Cli::command();
     // Adds every command's options, which are left out until they are asked for.
     cli.build();
     let scanned = Scan::of(&cli, &args);

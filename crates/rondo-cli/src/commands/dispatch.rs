@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::interactive;
 use crate::log;
 use crate::output::Output;
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
@@ -33,10 +33,11 @@ use std::os::fd::AsFd;
 pub fn run(args: Vec<OsString>) -> u8 {
     let env = Env::from_env();
     let typed = args.clone();
-    let exit = match read_line(args, streams()) {
-        Line::Parse { args, implied } => return parse(&args, implied, env),
-        Line::Help => return parse(&["rondo".into()], false, env),
-        Line::Version => return parse(&["rondo".into(), "--version".into()], false, env),
+    let cli = Cli::command();
+    let exit = match read_line(&cli, args, streams()) {
+        Line::Parse { args, implied } => return parse(cli, &args, implied, env),
+        Line::Help => return parse(cli, &["rondo".into()], false, env),
+        Line::Version => return parse(cli, &["rondo".into(), "--version".into()], false, env),
         Line::Refuse { message, hint } => {
             let error = CliError::new(Exit::Usage, message).hint(hint);
             let format = format_of(&typed, &env);
@@ -49,9 +50,13 @@ pub fn run(args: Vec<OsString>) -> u8 {
 }
 
 /// Parses arguments that name a command, runs it, and returns the exit code.
-fn parse(args: &[OsString], implied: bool, env: Env) -> u8 {
+fn parse(mut cli: clap::Command, args: &[OsString], implied: bool, env: Env) -> u8 {
     let format = announced_format(args, &env);
-    match Cli::try_parse_from(args) {
+    let matches = cli.try_get_matches_from_mut(args);
+    let parsed = matches.and_then(|mut matches| {
+        Cli::from_arg_matches_mut(&mut matches).map_err(|err| err.format(&mut cli))
+    });
+    match parsed {
         Ok(mut cli) => {
             match &mut cli.command {
                 Command::Ask(ask) => ask.implied = implied,

@@ -9,7 +9,7 @@ const TERMINAL: Streams = Streams {
 
 fn at(line: &[&str], streams: Streams) -> Line {
     let args = std::iter::once("rondo").chain(line.iter().copied());
-    read(args.map(OsString::from).collect(), streams)
+    read(&Cli::command(), args.map(OsString::from).collect(), streams)
 }
 
 fn parsed(line: &[&str], implied: bool) -> Line {
