@@ -103,10 +103,6 @@ pub enum BuildError {
         #[source]
         source: std::io::Error,
     },
-    /// A pattern of the gate cannot be read.
-    #[cfg(any(feature = "exec", feature = "files"))]
-    #[error(transparent)]
-    Gate(#[from] rondo_policy::PatternError),
 }
 
 impl AgentBuilder {

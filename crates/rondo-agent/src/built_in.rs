@@ -67,7 +67,7 @@ mod install {
             };
             let allowed =
                 AllowedDirs::new(current, more).map_err(|source| unusable(current, source))?;
-            let gate = StandardGate::new(GateOptions::new(allowed))?;
+            let gate = StandardGate::new(GateOptions::new(allowed));
             Ok(Some(Installed {
                 gate: Arc::new(gate),
                 directory: current.clone(),

@@ -17,6 +17,6 @@ pub mod supervisor;
 mod tool;
 
 pub use rondo_launch::{
-    SupervisorCommand, hide_environment, move_environment, survive_large_files,
+    SupervisorCommand, bound_heaps, hide_environment, move_environment, survive_large_files,
 };
 pub use tool::{ExecOptions, ExecTool, Reached};

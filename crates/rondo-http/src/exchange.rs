@@ -15,7 +15,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::http::{Uri, request};
 use hyper::{Method, Request};
 use rondo_core::ModelStream;
-use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
+use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, ToolSpec};
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
 use std::collections::VecDeque;
 use std::fmt;
@@ -84,7 +84,7 @@ enum Phase {
     Unsent(Arc<ModelRequest>),
     /// The client for https is built.
     Waiting(BoxFuture<'static, Result<(), ModelError>>, Box<Outgoing>),
-    Sending(Sending, Box<dyn Decoder>, Uri),
+    Sending(Sending, Arc<Vec<ToolSpec>>, Uri),
     /// The body of an error is read.
     Refused(BoxFuture<'static, ModelError>),
     Reading(Body),
@@ -100,10 +100,10 @@ enum Answer {
     Refusal(BoxFuture<'static, ModelError>),
 }
 
-/// A request that is ready to be sent, and what will read its reply.
+/// A request that is ready to be sent, and the tools that it offers.
 struct Outgoing {
     request: Request<Pieces>,
-    decoder: Box<dyn Decoder>,
+    tools: Arc<Vec<ToolSpec>>,
 }
 
 /// A body that is read.
@@ -220,17 +220,17 @@ impl Exchange {
 
     /// Sends a request, once there is a client for it.
     fn send(&mut self, outgoing: Outgoing) -> Phase {
-        let Outgoing { request, decoder } = outgoing;
+        let Outgoing { request, tools } = outgoing;
         let uri = request.uri().clone();
         if let Some(client) = self.link.transport.built(&uri) {
-            return Phase::Sending(client.send(request), decoder, uri);
+            return Phase::Sending(client.send(request), tools, uri);
         }
         let link = Arc::clone(&self.link);
         let building = async move {
             let built = link.transport.client(&uri).await;
             built.map(drop).map_err(|error| setup_error(&error))
         };
-        Phase::Waiting(building.boxed(), Box::new(Outgoing { request, decoder }))
+        Phase::Waiting(building.boxed(), Box::new(Outgoing { request, tools }))
     }
 
     fn go_on(&mut self, built: Result<(), ModelError>) -> Phase {
@@ -243,13 +243,11 @@ impl Exchange {
 
     fn answered(&mut self, answer: Result<Answer, ModelError>) -> Phase {
         match (std::mem::replace(&mut self.phase, Phase::Done), answer) {
-            (Phase::Sending(_, decoder, _), Ok(Answer::Success(response))) => {
-                Phase::Reading(Body {
-                    response,
-                    decoder,
-                    end_by: None,
-                })
-            }
+            (Phase::Sending(_, tools, _), Ok(Answer::Success(response))) => Phase::Reading(Body {
+                response,
+                decoder: self.link.decoder(tools),
+                end_by: None,
+            }),
             (_, Ok(Answer::Refusal(refusal))) => Phase::Refused(refusal),
             (_, Err(error)) => Phase::Failed(error),
             (phase, _) => phase,
@@ -331,12 +329,8 @@ impl Body {
 
 impl Link {
     fn outgoing(&self, request: &ModelRequest) -> Result<Outgoing, ModelError> {
-        let target = Target {
-            tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
-            ..self.target.clone()
-        };
         let mut kept = self.conversations.take(&request.messages);
-        let encoded = self.dialect.encode_onto(&mut kept, request, &target);
+        let encoded = self.dialect.encode_onto(&mut kept, request, &self.target);
         self.conversations.put(kept);
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
@@ -344,15 +338,23 @@ impl Link {
         let mut builder = Request::builder()
             .method(Method::POST)
             .uri(self.uri(&encoded.path)?)
-            .header(ACCEPT, accept(target.streaming))
+            .header(ACCEPT, accept(self.target.streaming))
             .header(CONTENT_TYPE, "application/json");
         for (name, value) in encoded.headers {
             builder = builder.header(name, value);
         }
         Ok(Outgoing {
             request: self.signed(builder, encoded.body)?,
-            decoder: self.dialect.decoder(&target, self.bounds),
+            tools: Arc::clone(&request.tools),
         })
+    }
+
+    fn decoder(&self, tools: Arc<Vec<ToolSpec>>) -> Box<dyn Decoder> {
+        let target = Target {
+            tools,
+            ..self.target.clone()
+        };
+        self.dialect.decoder(&target, self.bounds)
     }
 
     /// Adds body and headers of one's own, the key among them. The body is in pieces; there is none

@@ -19,6 +19,9 @@ const APPLICATION_ID: u32 = 0x726e_646f;
 /// Statements that the writer keeps prepared: more than it has.
 const STATEMENTS: usize = 64;
 
+/// What a connection keeps of the file's pages.
+const CACHE_KIB: i32 = 512;
+
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
 /// the records, and are kept so that a list need not read them but for how the last turn stands. `lost_after` is the last record of a
 /// session whose end was cut off.
@@ -71,6 +74,7 @@ CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
 pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(options.busy_timeout)?;
+    bound_cache(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "page_size", 4096)?;
     // Holds where the file is made, or rewritten as a whole.
@@ -96,8 +100,16 @@ pub(crate) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connect
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;
+    bound_cache(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// SQLite would take 2 MB for each connection, which a busy host fills, and the system has the same pages.
+fn bound_cache(connection: &Connection) -> Result<(), StoreError> {
+    // A negative number is one of KiB.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    Ok(())
 }
 
 /// Two processes may open a new journal at once, so the version is read inside the transaction.

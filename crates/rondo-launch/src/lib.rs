@@ -48,7 +48,7 @@ pub use assignment::{Assignment, Life};
 pub use capture::{Capture, Captured};
 pub use child_role::ChildRole;
 pub use client::{CommandEvent, Ender, Supervised};
-pub use environment::{hide_environment, move_environment, survive_large_files};
+pub use environment::{bound_heaps, hide_environment, move_environment, survive_large_files};
 pub use guard::{COMMAND_END_MAX, NOTICE_MAX};
 pub use pipe::send_last;
 pub use piped::{PipedChild, PipedEnd, PipedSpec};

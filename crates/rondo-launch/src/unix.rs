@@ -279,6 +279,21 @@ pub(crate) fn hide_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide_environment() {}
 
+/// Has the allocator keep at most so many heaps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(
+    unsafe_code,
+    reason = "the allocator's parameters have no safe binding"
+)]
+pub(crate) fn bound_heaps(heaps: usize) {
+    let heaps = libc::c_int::try_from(heaps.max(1)).unwrap_or(libc::c_int::MAX);
+    // SAFETY: it takes two numbers; an unknown or impossible one changes nothing.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, heaps) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn bound_heaps(_: usize) {}
+
 /// Lets other processes of the same user see this one again, which a keeper's fork must want to.
 #[cfg(target_os = "linux")]
 pub(crate) fn show_environment() {

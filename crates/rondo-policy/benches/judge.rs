@@ -168,7 +168,7 @@ fn gate(project: &Path) -> StandardGate {
     let mut options = GateOptions::new(AllowedDirs::new(project, &[]).unwrap());
     let rules = Arc::make_mut(&mut options.rules);
     rules.add(vec![command, path], "policy.toml", dirs).unwrap();
-    StandardGate::new(options).unwrap()
+    StandardGate::new(options)
 }
 
 fn request(command: &str) -> GateRequest {

@@ -6,8 +6,9 @@ use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
 use crate::lookup::{Lookup, Settled};
+use crate::pattern::{Pattern, ToolPatterns};
 use crate::question::{question, shortened};
-use crate::rules::{Decision, PATH_ARGUMENT, Rules, names_tool};
+use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::terms;
 use crate::workdir::Workdir;
 use async_trait::async_trait;
@@ -63,8 +64,8 @@ struct Judge {
     looking: LookingCalls,
     without_shell: bool,
     answers: Answers,
-    allowed: Vec<Pattern>,
-    disallowed_tools: Vec<Pattern>,
+    allowed: ToolPatterns,
+    disallowed_tools: ToolPatterns,
     rules: Arc<Rules>,
     grants: Grants,
     /// What is allowed for ever, by the rules.
@@ -95,11 +96,10 @@ pub struct GateOptions {
     pub without_shell: bool,
     /// Calls that are allowed since they only say something to the readers of the answer, unless a rule speaks of them.
     pub answers: Answers,
-    /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
-    /// words.
-    pub allowed_tools: Vec<String>,
-    /// Calls that are denied, in the same form.
-    pub disallowed_tools: Vec<String>,
+    /// Calls that are allowed without asking.
+    pub allowed_tools: ToolPatterns,
+    /// Calls that are denied.
+    pub disallowed_tools: ToolPatterns,
     /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
     pub rules: Arc<Rules>,
     /// What the user allowed for the rest of the session.
@@ -116,7 +116,7 @@ pub struct Confined {
     /// Whether no question is asked about what it holds, but those of rules.
     pub is_enough: bool,
     /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
-    pub protected: Vec<String>,
+    pub protected: &'static [&'static str],
     /// The names of tools that run inside of it, besides commands. They are asked about as where there is none.
     pub tools: Vec<String>,
 }
@@ -161,8 +161,8 @@ impl GateOptions {
             looking: LookingCalls::default(),
             without_shell: false,
             answers: Answers::default(),
-            allowed_tools: Vec::new(),
-            disallowed_tools: Vec::new(),
+            allowed_tools: ToolPatterns::default(),
+            disallowed_tools: ToolPatterns::default(),
             rules: Arc::default(),
             grants: Grants::default(),
         }
@@ -193,79 +193,13 @@ impl Judged {
     }
 }
 
-/// A tool pattern that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a tool or `tool(words)`")]
-pub struct PatternError(pub String);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pattern {
-    tool: String,
-    /// What a command begins with; `None` for the tool as such.
-    words: Option<Vec<String>>,
-}
-
-impl Pattern {
-    fn parse(text: &str) -> Result<Self, PatternError> {
-        let error = || PatternError(text.to_owned());
-        let text = text.trim();
-        let (tool, rule) = match text.split_once('(') {
-            None => (text, None),
-            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(error)?)),
-        };
-        let is_name = |c: char| c.is_alphanumeric() || "_-.*".contains(c);
-        if tool.is_empty() || !tool.chars().all(is_name) {
-            return Err(error());
-        }
-        let words = rule.map(|rule| {
-            let rule = rule.trim().trim_end_matches('*').trim_end_matches(':');
-            rule.split_whitespace().map(str::to_owned).collect()
-        });
-        Ok(Self {
-            tool: tool.to_owned(),
-            words: words.filter(|words: &Vec<String>| !words.is_empty()),
-        })
-    }
-
-    fn names(&self, tool: &str) -> bool {
-        names_tool(&self.tool, tool)
-    }
-
-    fn begins(&self, words: &[&str]) -> bool {
-        self.words.as_ref().is_none_or(|prefix| {
-            prefix.len() <= words.len() && prefix.iter().zip(words).all(|(one, other)| one == other)
-        })
-    }
-
-    /// Returns whether a command may be meant: whatever stands between its words.
-    fn may_mean(&self, words: &[&str]) -> bool {
-        let Some((program, rest)) = self.words.as_ref().and_then(|words| words.split_first())
-        else {
-            return true;
-        };
-        let mut words = words.iter();
-        words.next().is_some_and(|word| base_name(word) == program)
-            && rest.iter().all(|wanted| words.any(|word| wanted == word))
-    }
-
-    fn program(&self) -> Option<&str> {
-        self.words.as_ref()?.first().map(String::as_str)
-    }
-}
-
 impl StandardGate {
     /// Builds the gate.
-    ///
-    /// # Errors
-    /// When a pattern cannot be read.
-    pub fn new(options: GateOptions) -> Result<Self, PatternError> {
-        let parse = |patterns: &[String]| {
-            let patterns = patterns.iter().map(|text| Pattern::parse(text));
-            patterns.collect::<Result<Vec<_>, _>>()
-        };
-        Ok(Self(Arc::new(Judge {
-            allowed: parse(&options.allowed_tools)?,
-            disallowed_tools: parse(&options.disallowed_tools)?,
+    #[must_use]
+    pub fn new(options: GateOptions) -> Self {
+        Self(Arc::new(Judge {
+            allowed: options.allowed_tools,
+            disallowed_tools: options.disallowed_tools,
             dirs: options.dirs,
             workdir: options.workdir,
             environment: options.environment,
@@ -279,7 +213,7 @@ impl StandardGate {
             rules: options.rules,
             grants: options.grants,
             settled: Settled::default(),
-        })))
+        }))
     }
 
     /// Says what becomes of a command and of each simple command in it, without running anything.
@@ -380,7 +314,7 @@ impl Judge {
         let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
         let is_own = path.is_some_and(|path| {
             let path = Path::new(path);
-            self.dirs.holds_unprotected(path, &confined.protected)
+            self.dirs.holds_unprotected(path, confined.protected)
         });
         match (is_own, confined.is_enough) {
             (false, _) => Reach::Protected,
@@ -725,11 +659,6 @@ fn asks_outside(arguments: &Value) -> bool {
 fn leaves(analysis: &Analysis, dirs: &AllowedDirs, is_known: bool) -> bool {
     let commands = analysis.plain_effects().filter(|_| is_known);
     !commands.is_some_and(|all| all.iter().all(|it| changes_only_inside(it, dirs)))
-}
-
-/// However a program is named, it is the same.
-fn base_name(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
 }
 
 fn deny(reason: String) -> Verdict {

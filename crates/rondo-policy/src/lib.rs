@@ -25,6 +25,7 @@ mod gate;
 mod grants;
 mod looking;
 mod lookup;
+mod pattern;
 mod question;
 pub mod rules;
 mod terms;
@@ -34,9 +35,8 @@ mod workdir;
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use answers::Answers;
 pub use environment::CommandEnvironment;
-pub use gate::{
-    Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, PatternError, StandardGate,
-};
+pub use gate::{Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, StandardGate};
 pub use grants::Grants;
 pub use looking::LookingCalls;
+pub use pattern::{PatternError, ToolPatterns};
 pub use workdir::{Variables, Workdir};

@@ -91,7 +91,7 @@ pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
         may_write: mode == SandboxMode::WorkspaceWrite,
         reaches_hosts: hosts(rules).is_some(),
         is_enough: settings.values.approval == Some(ApprovalMode::Auto),
-        protected: PROTECTED.map(str::to_owned).to_vec(),
+        protected: &PROTECTED,
         tools: Vec::new(),
     })
 }

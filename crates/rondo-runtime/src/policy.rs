@@ -8,11 +8,11 @@ use crate::paths::{Paths, project_policy};
 use crate::profiles;
 use crate::settings::Settings;
 use crate::table::Layer;
-use crate::tools::{gate_options_in, new_gate};
+use crate::tools::gate_options_in;
 use crate::trust::is_trusted;
 use rondo_exec::ExecTool;
 use rondo_policy::rules::{Decision, GrantSpec, RuleDirs, RuleSpec, Rules, UnknownSet};
-use rondo_policy::{AllowedDirs, Judged};
+use rondo_policy::{AllowedDirs, Judged, StandardGate};
 use rondo_types::Profile;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Res
     let tool = names.find(|it| ExecTool::NAMES.contains(it));
     let [first, ..] = ExecTool::NAMES;
     let tool = tool.unwrap_or(first);
-    Ok(new_gate(options)?.explain(tool, command))
+    Ok(StandardGate::new(options).explain(tool, command))
 }
 
 fn read(file: &Path) -> Result<PolicyFile> {

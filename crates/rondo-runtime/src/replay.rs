@@ -75,7 +75,7 @@ impl RecordedTools {
         };
         let names: Vec<String> = self.reading.into_iter().collect();
         let toolset = toolset(&names, &profile, &directory_of(session), settings)?;
-        let gate = tools::standard_gate(tools::gate_options(&toolset, &profile, settings)?)?;
+        let gate = tools::standard_gate(tools::gate_options(&toolset, &profile, settings)?);
         Ok(ReadingTools {
             session: session.clone(),
             toolset,

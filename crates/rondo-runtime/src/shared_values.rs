@@ -3,7 +3,7 @@
 use rondo_core::SharedSpecs;
 use rondo_core::redact::Secrets;
 use rondo_policy::rules::Rules;
-use rondo_policy::{CommandEnvironment, GateOptions};
+use rondo_policy::{CommandEnvironment, GateOptions, ToolPatterns};
 use rondo_types::Profile;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,7 @@ pub struct SharedValues {
     pub(crate) profiles: Interner<Arc<Profile>>,
     pub(crate) rules: Interner<Arc<Rules>>,
     pub(crate) environments: Interner<Arc<CommandEnvironment>>,
+    pub(crate) tool_patterns: Interner<ToolPatterns>,
     /// What commands in a sandbox may read besides their directories.
     pub(crate) readable: Interner<Arc<Vec<PathBuf>>>,
     /// With what finds them in a text.
@@ -28,6 +29,8 @@ impl SharedValues {
     /// Has a gate hold what others hold that are alike.
     pub(crate) fn share(&self, gate: &mut GateOptions) {
         gate.rules = self.rules.share(Arc::clone(&gate.rules));
+        gate.allowed_tools = self.tool_patterns.share(gate.allowed_tools.clone());
+        gate.disallowed_tools = self.tool_patterns.share(gate.disallowed_tools.clone());
         gate.environment = self.environments.share(Arc::clone(&gate.environment));
     }
 }

@@ -20,7 +20,7 @@ use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_memory::TOOL_NAMES;
 use rondo_policy::{
-    AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, Workdir,
+    AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, ToolPatterns, Workdir,
 };
 use rondo_sandbox::SandboxSpec;
 use rondo_tools::{ChangeLog, Workspace};
@@ -448,31 +448,33 @@ pub(crate) fn gate_options_in(
     options.looks_only = settings.values.plan == Some(true);
     options.without_shell = settings.values.exec_shell == Some(false);
     options.yolo = settings.values.yolo == Some(true);
-    options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
-    options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
-    options
-        .allowed_tools
-        .extend_from_slice(&profile.allowed_tools);
+    let allowed = settings.values.allowed_tools.iter().flatten();
+    options.allowed_tools = tool_patterns(allowed.chain(&profile.allowed_tools))?;
+    let mut disallowed: Vec<&str> = Vec::new();
+    let by_settings = settings.values.disallowed_tools.iter().flatten();
+    disallowed.extend(by_settings.map(String::as_str));
     let home = settings.env.get("HOME").map(Path::new);
     let home = home.filter(|it| it.is_absolute());
     if skills::forbid(&mut rules, &skills::places(settings), home).is_err() {
-        let commands = ExecTool::NAMES.map(str::to_owned);
-        options.disallowed_tools.extend(commands);
+        disallowed.extend(ExecTool::NAMES);
     }
+    options.disallowed_tools = tool_patterns(disallowed)?;
     options.rules = Arc::new(rules);
     Ok(options)
 }
 
 /// Builds the gate.
-///
-/// # Errors
-/// When a pattern cannot be read.
-pub fn standard_gate(options: GateOptions) -> Result<Arc<dyn Gate>> {
-    Ok(Arc::new(new_gate(options)?))
+#[must_use]
+pub fn standard_gate(options: GateOptions) -> Arc<dyn Gate> {
+    Arc::new(StandardGate::new(options))
 }
 
-pub(crate) fn new_gate(options: GateOptions) -> Result<StandardGate> {
-    StandardGate::new(options).map_err(|err| {
+/// Reads patterns of tools.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn tool_patterns<T: AsRef<str>>(patterns: impl IntoIterator<Item = T>) -> Result<ToolPatterns> {
+    ToolPatterns::parse(patterns).map_err(|err| {
         SetupError::caused(SetupErrorKind::Usage, err)
             .hint("write a tool's name, or `exec(git status *)`")
     })

@@ -70,7 +70,7 @@ fn redacted(message: Arc<Message>, secrets: &Secrets) -> Arc<Message> {
 }
 
 /// Builds the gate of a turn from its options.
-pub type MakeGate<'a> = &'a (dyn Fn(GateOptions) -> Result<Arc<dyn Gate>> + Sync);
+pub type MakeGate<'a> = &'a (dyn Fn(GateOptions) -> Arc<dyn Gate> + Sync);
 
 /// What the host provides for a turn.
 pub struct TurnHost<'a> {
@@ -188,7 +188,7 @@ impl TurnContext<'_> {
         let mut gate = tools::gate_options(&toolset, profile, settings)?;
         self.runtime.values().share(&mut gate);
         gate.grants = conversation.grants.clone();
-        let gate = (host.gate)(gate)?;
+        let gate = (host.gate)(gate);
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
             let gate = Arc::clone(&gate);

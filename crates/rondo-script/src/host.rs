@@ -63,10 +63,7 @@ pub trait ScriptHost: Send + Sync {
     fn approver(&self) -> Arc<dyn Approver>;
 
     /// Builds the gate of a turn.
-    ///
-    /// # Errors
-    /// When a pattern of the settings cannot be read.
-    fn gate(&self, options: rondo_runtime::GateOptions) -> Result<Arc<dyn Gate>>;
+    fn gate(&self, options: rondo_runtime::GateOptions) -> Arc<dyn Gate>;
 
     /// Takes what happens in a turn of an agent. Must not block.
     fn event(&self, agent: &str, event: &TurnEvent);

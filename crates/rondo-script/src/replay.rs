@@ -8,7 +8,6 @@ use rondo_core::ports::{
     Approval, ApprovalReply, ApprovalRequest, GateRequest, RecordBody, ScriptRun, Verdict,
 };
 use rondo_core::{Approver, Gate};
-use rondo_runtime::error::Result as SetupResult;
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{GateOptions, Runtime};
@@ -126,8 +125,8 @@ impl ScriptHost for Nobody {
         Arc::new(Self)
     }
 
-    fn gate(&self, _: GateOptions) -> SetupResult<Arc<dyn Gate>> {
-        Ok(Arc::new(Self))
+    fn gate(&self, _: GateOptions) -> Arc<dyn Gate> {
+        Arc::new(Self)
     }
 
     fn event(&self, _: &str, _: &TurnEvent) {}

@@ -23,6 +23,7 @@ mod request;
 mod time;
 mod tool;
 mod tool_kind;
+mod tool_names;
 mod turn_event;
 mod usage;
 
@@ -50,6 +51,7 @@ pub use tool::{
     ToolSpec, Used,
 };
 pub use tool_kind::ToolKind;
+pub use tool_names::ToolNames;
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,
     TurnEvent,

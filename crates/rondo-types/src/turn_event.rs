@@ -1,5 +1,6 @@
 //! The events of a turn, as listeners and `stream-json` receive them.
 
+use crate::tool_names::ToolNames;
 use crate::{
     BlockInfo, CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, MediaInfo,
     Question, SessionId, StopReason, TimeMs, TodoItem, ToolErrorCode, ToolProgress, TurnId, Usage,
@@ -369,7 +370,7 @@ pub struct InitEvent {
     /// The limits in force.
     pub limits: Limits,
     /// The names of the tools that the model may call.
-    pub tools: Vec<String>,
+    pub tools: ToolNames,
 }
 
 /// The last event of a turn.

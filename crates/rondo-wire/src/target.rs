@@ -2,9 +2,10 @@
 
 use crate::LoweringNote;
 use bytes::Bytes;
-use rondo_types::Origin;
+use rondo_types::{Origin, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The provider and model that a request is encoded for, and the provider's quirks.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +21,8 @@ pub struct Target {
     pub extra_body: Map<String, Value>,
     /// Whether to offer the provider's own search of the web, where the dialect has one.
     pub web_search: bool,
-    /// Names of the tools on offer, which [`Quirks::lenient_tool_calls`] looks for.
-    pub tools: Vec<String>,
+    /// The tools on offer, whose names [`Quirks::lenient_tool_calls`] looks for.
+    pub tools: Arc<Vec<ToolSpec>>,
 }
 
 impl Target {
@@ -34,7 +35,7 @@ impl Target {
             streaming: true,
             extra_body: Map::new(),
             web_search: false,
-            tools: Vec::new(),
+            tools: Arc::default(),
         }
     }
 }

@@ -262,7 +262,9 @@ pub use tokio_util::sync::CancellationToken;
 pub mod tools {
     #[cfg(feature = "exec")]
     pub use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-    pub use rondo_policy::{AllowedDirs, GateOptions, PatternError, StandardGate, Workdir};
+    pub use rondo_policy::{
+        AllowedDirs, GateOptions, PatternError, StandardGate, ToolPatterns, Workdir,
+    };
     #[cfg(feature = "files")]
     pub use rondo_tools::{
         EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,

@@ -4,7 +4,7 @@ use super::Tester;
 use super::world::World;
 use crate::workspace;
 use anyhow::{Context, Result};
-use rondo_policy::{AllowedDirs, GateOptions, StandardGate};
+use rondo_policy::{AllowedDirs, GateOptions, StandardGate, ToolPatterns};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
@@ -48,8 +48,8 @@ impl Class {
     /// Returns the attempts that would run without a question.
     fn allowed_in(&self, project: &Path) -> Result<Vec<&str>> {
         let mut options = GateOptions::new(AllowedDirs::new(project, &[])?);
-        options.allowed_tools.clone_from(&self.allowed);
-        let gate = StandardGate::new(options)?;
+        options.allowed_tools = ToolPatterns::parse(&self.allowed)?;
+        let gate = StandardGate::new(options);
         let is_allowed = |attempt: &&String| {
             let judged = gate.explain(TOOL, attempt);
             judged

@@ -41,14 +41,13 @@ pub struct TurnConfig {
 impl TurnConfig {
     /// Returns the first event of the turn.
     pub(crate) fn init_event(&self) -> InitEvent {
-        let tools = self.tools.iter();
         InitEvent {
             schema_version: rondo_types::EVENT_SCHEMA_VERSION,
             model: self.model.full_name(),
             fallbacks: self.fallbacks.iter().map(ModelInfo::full_name).collect(),
             profile: self.profile.name.clone(),
             limits: self.profile.limits.clone(),
-            tools: tools.map(|spec| spec.name.clone()).collect(),
+            tools: Arc::clone(&self.tools).into(),
         }
     }
 }

@@ -372,6 +372,8 @@ impl SessionMachine {
     /// Has the messages of the mailbox wait before those that came since it was read.
     fn begin_queue(&mut self, waiting: Vec<QueuedMessage>) {
         let since = std::mem::take(&mut self.queue);
+        // Mostly it is one, and without a bound there would be room for four.
+        self.queue.reserve_exact(waiting.len());
         for message in waiting {
             let waiting = self.arrived(message);
             self.queue.push_back(waiting);

@@ -79,7 +79,7 @@ async fn what_is_judged_is_judged_where_it_would_run() {
     let workdir = Workdir::new(inside.path().join("sub"));
     let mut options = GateOptions::new(AllowedDirs::new(inside.path(), &[]).unwrap());
     options.workdir = Some(workdir.clone());
-    let gate = StandardGate::new(options).unwrap();
+    let gate = StandardGate::new(options);
     let check = async |arguments: Value| {
         let spec = ExecTool::exec(Fixture::new().options).spec().into();
         let call_id = CallId::new("c");

@@ -74,6 +74,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     if let Some(loss) = order.loss {
         loss.install();
     }
+    // As `rondo serve` does.
+    rondo_exec::bound_heaps(2);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -111,7 +111,7 @@ impl AllowedDirs {
 
     /// Returns whether a path leads inside, by whatever links, and to nothing that has one of these names, or lies below
     /// something that has.
-    pub(crate) fn holds_unprotected(&self, path: &Path, names: &[String]) -> bool {
+    pub(crate) fn holds_unprotected(&self, path: &Path, names: &[&str]) -> bool {
         self.holds_without(path, |part| {
             names.iter().any(|name| part.eq_ignore_ascii_case(name))
         })

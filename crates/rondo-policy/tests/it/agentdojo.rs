@@ -1,6 +1,7 @@
 //! What the injections of AgentDojo would have a model do: nothing of it runs without a question.
 
 use crate::grants::{World, asks, tool};
+use rondo_policy::ToolPatterns;
 use rondo_types::{Effects, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ fn injections() -> Vec<String> {
 async fn what_an_injection_asks_for_is_asked_about_whatever_allows_it() {
     let mut world = World::new();
     world.has_outside_text = true;
-    world.options.allowed_tools = vec!["*".to_owned(), "exec(curl *)".to_owned()];
+    world.options.allowed_tools = ToolPatterns::parse(["*", "exec(curl *)"]).unwrap();
     world.rules(
         r#"[{"command": ["curl"], "decision": "allow"}, {"tool": "*", "decision": "allow"}]"#,
     );

@@ -2,6 +2,7 @@
 
 use crate::grants::{World, asks};
 use rondo_core::ports::Verdict;
+use rondo_policy::ToolPatterns;
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, NESTING_MAX, TOKENS_MAX};
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ async fn over_a_bound_what_is_denied_stays_denied_and_what_is_asked_about_is_ask
     for is_yolo in [false, true] {
         let mut world = World::new();
         world.options.yolo = is_yolo;
-        world.options.allowed_tools = vec!["exec(ls *)".to_owned(), "exec(echo *)".to_owned()];
+        world.options.allowed_tools = ToolPatterns::parse(["exec(ls *)", "exec(echo *)"]).unwrap();
         world.rules(
             r#"[{"command": ["curl"], "decision": "deny"}, {"path": "secrets/**", "decision": "deny"},
                 {"command": ["git", "push"], "decision": "deny"}]"#,

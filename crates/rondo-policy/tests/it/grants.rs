@@ -2,7 +2,9 @@
 
 use rondo_core::ports::{Gate as _, GateRequest, Terms, Verdict};
 use rondo_policy::rules::{GrantSpec, RuleDirs, Rules};
-use rondo_policy::{AllowedDirs, Answers, GateOptions, StandardGate, Variables, Workdir};
+use rondo_policy::{
+    AllowedDirs, Answers, GateOptions, StandardGate, ToolPatterns, Variables, Workdir,
+};
 use rondo_types::{CallId, Effects, Grant, GrantScope, ToolHints, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -48,7 +50,7 @@ impl World {
     }
 
     fn gate(&self) -> StandardGate {
-        StandardGate::new(self.options.clone()).unwrap()
+        StandardGate::new(self.options.clone())
     }
 
     fn request(&self, spec: ToolSpec, arguments: Value) -> GateRequest {
@@ -422,7 +424,7 @@ async fn after_text_from_outside_rules_do_not_let_data_out_or_writes_outside() {
         r#"[{"command": ["cargo"], "decision": "allow"}, {"command": ["curl"], "decision": "allow"},
             {"command": ["touch"], "decision": "allow"}, {"tool": ["web", "mail", "write_file"], "decision": "allow"}]"#,
     );
-    world.options.allowed_tools = vec!["exec(git push *)".to_owned(), "run_code".to_owned()];
+    world.options.allowed_tools = ToolPatterns::parse(["exec(git push *)", "run_code"]).unwrap();
     let fetch = ToolSpec {
         effects: Effects::ReadOnly,
         ..tool("web", ToolKind::Fetch)
@@ -508,11 +510,11 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
         reaches_hosts: false,
         may_write: true,
         is_enough: true,
-        protected: Vec::new(),
+        protected: &[],
         tools: Vec::new(),
     });
     assert_eq!(world.check("make && curl http://x").await, Verdict::Allow);
-    world.options.allowed_tools = vec!["web".to_owned()];
+    world.options.allowed_tools = ToolPatterns::parse(["web"]).unwrap();
     let fetch = ToolSpec {
         effects: Effects::ReadOnly,
         ..tool("web", ToolKind::Fetch)
@@ -588,7 +590,7 @@ async fn what_tells_nobody_more_than_the_answer_is_no_way_out_for_text_from_outs
     assert!(asks(&say(&world, "other").await));
     world.rules(r#"[{"tool": "message", "decision": "ask"}]"#);
     assert!(asks(&say(&world, "own").await));
-    world.options.disallowed_tools = vec!["message".to_owned()];
+    world.options.disallowed_tools = ToolPatterns::parse(["message"]).unwrap();
     let verdict = say(&world, "own").await;
     assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
 }

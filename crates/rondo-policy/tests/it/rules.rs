@@ -2,6 +2,7 @@
 
 use crate::gate::Fixture;
 use rondo_core::ports::Verdict;
+use rondo_policy::ToolPatterns;
 use rondo_policy::rules::{AnyOf, DENIALS, Decision, RuleDirs, RuleSpec, Rules};
 use rondo_types::ToolKind;
 use serde_json::json;
@@ -399,7 +400,7 @@ const NOT_DENIED: &[&str] = &[
 async fn a_catastrophe_is_denied_in_every_mode_until_its_denial_is_lifted() {
     let mut gate = Fixture::new().with(Vec::new());
     gate.options.yolo = true;
-    gate.options.allowed_tools = vec!["exec".to_owned()];
+    gate.options.allowed_tools = ToolPatterns::parse(["exec"]).unwrap();
     let mut wrong = Vec::new();
     for (id, commands) in DENIED {
         let denial = DENIALS.iter().find(|it| it.id == *id).unwrap();

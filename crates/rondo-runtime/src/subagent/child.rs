@@ -13,11 +13,11 @@ use crate::session::Session;
 use crate::sessions;
 use crate::turn::{Turn, TurnHost, TurnStart};
 use crate::watch;
+use rondo_core::TurnEnd;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{CallEnd, MailBody, Mailbox as _, NewMail, ToolInvocation};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_core::{Gate, TurnEnd};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
 use rondo_types::{Allowance, Answer, Message, Outcome, QuestionId, SessionId, ToolOutcome};
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Child<'_> {
         let gate = built.map(|it| Arc::clone(&it.gate)).ok_or_else(|| {
             SetupError::new(SetupErrorKind::Other, "the parent's gate is not built")
         })?;
-        let make_gate = move |_| -> Result<Arc<dyn Gate>> { Ok(Arc::clone(&gate)) };
+        let make_gate = move |_| Arc::clone(&gate);
         let host = TurnHost {
             gate: &make_gate,
             live: parent.live.clone(),

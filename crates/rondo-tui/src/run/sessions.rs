@@ -3,12 +3,12 @@
 use super::effects::Done;
 use super::{Ended, Runner};
 use crate::app::{Effect, LISTED_MAX, Story};
-use rondo_policy::{AllowedDirs, GateOptions};
 use rondo_runtime::error::Result;
 use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::service::{Cell, SessionHandle};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
+use rondo_runtime::tools::tool_patterns;
 use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, plan, profiles, secrets};
 use rondo_types::SessionId;
 use tokio::task::spawn_blocking;
@@ -194,7 +194,7 @@ impl Runner {
         }
         let mut settings = self.settings.clone();
         settings.values.allowed_tools = Some(allowed.clone());
-        check(pattern, &settings)?;
+        tool_patterns([pattern])?;
         self.settings = settings;
         self.choose(Layer {
             allowed_tools: Some(allowed),
@@ -294,15 +294,6 @@ impl Runner {
     pub(super) fn failed(&mut self, error: &SetupError) {
         self.app.error(&error.to_string(), error.hint.as_deref());
     }
-}
-
-/// Checks that a pattern names calls.
-fn check(pattern: &str, settings: &Settings) -> Result<()> {
-    let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
-    let directories = AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
-    let mut options = GateOptions::new(directories);
-    options.allowed_tools = vec![pattern.to_owned()];
-    rondo_runtime::tools::standard_gate(options).map(drop)
 }
 
 async fn remember(text: String, settings: Settings, session: SessionHandle) -> Result<Done> {

@@ -11,9 +11,12 @@ use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
 use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use rondo_types::{
+    ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, ToolSpec, Usage,
+};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Reads chunks, and whole replies, which have the same shape but for one name.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +31,7 @@ pub(crate) struct ChatPayloadDecoder {
     template: Template<Plain>,
     any: bool,
     /// The tools to look for in text, where the quirk is on.
-    tools: Option<Vec<String>>,
+    tools: Option<Arc<Vec<ToolSpec>>>,
     /// Whether the request offered tools. Without, some servers still say `tool_calls`.
     offered: bool,
 }
@@ -56,7 +59,7 @@ impl ChatPayloadDecoder {
             tools: target
                 .quirks
                 .lenient_tool_calls
-                .then(|| target.tools.clone()),
+                .then(|| Arc::clone(&target.tools)),
             offered: !target.tools.is_empty(),
         }
     }

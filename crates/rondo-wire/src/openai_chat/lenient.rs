@@ -2,6 +2,7 @@
 
 use crate::json::Text;
 use crate::scan::JsonScan;
+use rondo_types::ToolSpec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -93,7 +94,7 @@ impl HeldText {
 }
 
 /// Finds the first call of a known tool in text that was held back.
-pub(super) fn find_call<'t>(held: &'t str, tools: &[String]) -> Option<TextCall<'t>> {
+pub(super) fn find_call<'t>(held: &'t str, tools: &[ToolSpec]) -> Option<TextCall<'t>> {
     let text = held.trim();
     let mut rest = match text.strip_prefix(FENCE) {
         Some(fenced) => whole_fence(fenced)?,
@@ -131,10 +132,10 @@ fn whole_fence(behind_ticks: &str) -> Option<&str> {
     }
 }
 
-fn read_call<'t>(object: &'t str, tools: &[String]) -> Option<TextCall<'t>> {
+fn read_call<'t>(object: &'t str, tools: &[ToolSpec]) -> Option<TextCall<'t>> {
     let call: WrittenCall<'t> = serde_json::from_str(object).ok()?;
     let arguments = call.arguments.get();
-    let known = tools.iter().any(|tool| *tool == call.name.0);
+    let known = tools.iter().any(|tool| tool.name == call.name.0);
     (known && arguments.starts_with('{')).then(|| TextCall {
         name: call.name.0.into_owned(),
         arguments,
@@ -152,7 +153,10 @@ mod tests {
         let mut text = HeldText::default();
         let shown = pieces.iter().map(|piece| text.push(piece)).collect();
         let held = text.release();
-        let tools = ["exec".to_owned()];
+        let tools = [ToolSpec {
+            name: "exec".to_owned(),
+            ..ToolSpec::default()
+        }];
         let call = find_call(&held, &tools).map(|call| call.arguments.to_owned());
         (shown, call)
     }

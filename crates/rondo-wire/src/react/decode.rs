@@ -51,7 +51,7 @@ impl<D: Decoder> ReactDecoder<D> {
             below: Vec::new(),
             candidates: BTreeMap::new(),
             origin: target.origin.clone(),
-            tools: target.tools.clone().into(),
+            tools: target.tools.iter().map(|it| it.name.clone()).collect(),
             held_bytes_max: bounds.event_bytes_max,
         })
     }

@@ -24,6 +24,7 @@ use crate::openai_chat::OpenAiChat;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, Origin, TimeMs};
+use std::sync::Arc;
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "react";
@@ -105,7 +106,7 @@ impl React {
                 dialect: self.base().name().to_owned(),
                 ..target.origin.clone()
             },
-            tools: Vec::new(),
+            tools: Arc::default(),
             ..target.clone()
         };
         below.quirks.lenient_tool_calls = false;

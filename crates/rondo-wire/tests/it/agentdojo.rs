@@ -1,7 +1,8 @@
 //! The injections of AgentDojo as the results of calls: they stay text within their fence, and are read as no call.
 
 use crate::support::{
-    assistant, decode_pieces, encode, request, sse, target, tool_call, tool_result, tool_spec,
+    assistant, decode_pieces, encode, offered, request, sse, target, tool_call, tool_result,
+    tool_spec,
 };
 use rondo_types::{Message, ModelRequest, Part, ToolContent};
 use rondo_wire::{Target, dialect_names, react_over};
@@ -59,7 +60,7 @@ fn injections() -> Vec<String> {
 
 fn react(dialect: &str) -> Target {
     Target {
-        tools: vec!["look".to_owned(), "send_money".to_owned()],
+        tools: offered(&["look", "send_money"]),
         ..target(dialect)
     }
 }

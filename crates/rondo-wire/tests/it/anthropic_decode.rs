@@ -1,6 +1,6 @@
 //! What bodies of Anthropic Messages decode to.
 
-use crate::support::{Decoded, decode, decode_pieces, recordings, sse, target};
+use crate::support::{Decoded, decode, decode_pieces, offered, recordings, sse, target};
 use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, TimeMs, ToolCall, Usage};
 use rondo_wire::dialect;
 use serde_json::{Value, json};
@@ -454,7 +454,7 @@ fn open_blocks_and_calls_are_bounded() {
 /// Decodes a reply to a request that offered tools.
 fn decode_offered(payloads: &[&str]) -> Decoded {
     let mut target = target(NAME);
-    target.tools = vec!["f".to_owned()];
+    target.tools = offered(&["f"]);
     decode_pieces(&target, &[sse(payloads).as_bytes()])
 }
 

@@ -1,9 +1,10 @@
 //! What holds for any body, however it is cut. The fuzz targets include this file, and a test feeds
 //! it what they found.
 
-use rondo_types::{ModelError, ModelEvent, Origin};
+use rondo_types::{ModelError, ModelEvent, Origin, ToolSpec};
 use rondo_wire::{Bounds, Decoder, Target, dialect};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Bytes in front of the body that say how to decode it.
 pub(crate) const HEAD_BYTES: usize = 4;
@@ -68,7 +69,7 @@ impl<'a> Case<'a> {
             model: "some-model".to_owned(),
         });
         target.quirks.lenient_tool_calls = self.flags & FLAG_LENIENT != 0;
-        target.tools = TOOLS.map(str::to_owned).to_vec();
+        target.tools = Arc::new(TOOLS.map(named).to_vec());
         let dialect = dialect(name).expect("a known dialect");
         dialect.decoder(&target, self.bounds())
     }
@@ -226,5 +227,12 @@ fn said_bytes(event: &ModelEvent) -> usize {
         ModelEvent::Finished { raw, .. } => raw.len(),
         ModelEvent::PromptBlocked { reason } => reason.len(),
         _ => 0,
+    }
+}
+
+fn named(tool: &str) -> ToolSpec {
+    ToolSpec {
+        name: tool.to_owned(),
+        ..ToolSpec::default()
     }
 }

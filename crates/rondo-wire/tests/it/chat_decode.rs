@@ -1,7 +1,7 @@
 //! Quirks of openai-chat servers. All bodies here are synthetic: written by hand from the shapes
 //! that servers are known to send.
 
-use crate::support::{Decoded, decode, decode_pieces, sse, target};
+use crate::support::{Decoded, decode, decode_pieces, offered, sse, target};
 use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, Usage};
 use serde_json::{Value, json};
 
@@ -446,7 +446,7 @@ fn a_call_written_as_text_is_read_only_with_the_quirk() {
         delta(&json!({"content": "{\"name\": \"exec\", \"arguments\": {\"command\": \"ls\"}}"}));
     let body = sse(&[&text, STOP]);
     let mut target = target("openai-chat");
-    target.tools = vec!["exec".to_owned()];
+    target.tools = offered(&["exec"]);
     assert_eq!(decode_pieces(&target, &[body.as_bytes()]).calls(), []);
     target.quirks.lenient_tool_calls = true;
     let decoded = decode_pieces(&target, &[body.as_bytes()]);
@@ -463,7 +463,7 @@ fn a_call_written_in_doubled_braces_is_read_too() {
     let text =
         delta(&json!({"content": "{{\"name\": \"exec\", \"arguments\": {\"command\": \"ls\"}}}"}));
     let mut target = target("openai-chat");
-    target.tools = vec!["exec".to_owned()];
+    target.tools = offered(&["exec"]);
     target.quirks.lenient_tool_calls = true;
     let decoded = decode_pieces(&target, &[sse(&[&text, STOP]).as_bytes()]);
     assert_eq!(
@@ -475,7 +475,7 @@ fn a_call_written_in_doubled_braces_is_read_too() {
 #[test]
 fn text_is_kept_when_a_native_call_came_or_none_was_written() {
     let mut target = target("openai-chat");
-    target.tools = vec!["exec".to_owned()];
+    target.tools = offered(&["exec"]);
     target.quirks.lenient_tool_calls = true;
     let written = "{\"name\": \"exec\", \"arguments\": {}}";
     let text = delta(&json!({"content": written}));
@@ -698,9 +698,9 @@ fn nulls_in_lists_are_passed_over() {
 fn a_reply_that_announces_a_call_and_has_none_lost_it() {
     let said = delta(&json!({"content": "Let me look."}));
     let body = sse(&[&said, CALLS]);
-    let mut offered = target("openai-chat");
-    offered.tools = vec!["f".to_owned()];
-    let decoded = decode_pieces(&offered, &[body.as_bytes()]);
+    let mut with_tools = target("openai-chat");
+    with_tools.tools = offered(&["f"]);
+    let decoded = decode_pieces(&with_tools, &[body.as_bytes()]);
     let error = decoded.error.unwrap();
     assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
     // Several servers say so of any reply where no tools were offered.

@@ -1,6 +1,6 @@
 //! What holds for every body.
 
-use crate::support::{Decoded, decode_pieces, recordings, sse, target};
+use crate::support::{Decoded, decode_pieces, offered, recordings, sse, target};
 use proptest::prelude::*;
 use rondo_types::TimeMs;
 use rondo_wire::{dialect, dialect_names};
@@ -132,7 +132,7 @@ proptest! {
             for lenient in [false, true] {
                 let mut target = target(name);
                 target.quirks.lenient_tool_calls = lenient;
-                target.tools = vec!["f".to_owned()];
+                target.tools = offered(&["f"]);
                 let at_once = decode_pieces(&target, &[&body]);
                 let pieces: Vec<&[u8]> = body.chunks(size).collect();
                 prop_assert_eq!(decode_pieces(&target, &pieces), at_once);

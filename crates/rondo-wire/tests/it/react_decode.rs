@@ -1,6 +1,6 @@
 //! Calls written as text.
 
-use crate::support::{Decoded, decode_pieces, sse, target};
+use crate::support::{Decoded, decode_pieces, offered, sse, target};
 use proptest::prelude::*;
 use rondo_types::{FinishReason, ModelEvent};
 use rondo_wire::{Bounds, Target, dialect};
@@ -52,7 +52,7 @@ const FRAGMENTS: [&str; 33] = [
 
 fn react() -> Target {
     Target {
-        tools: vec!["look".to_owned(), "list".to_owned()],
+        tools: offered(&["look", "list"]),
         ..target("react")
     }
 }

@@ -244,6 +244,12 @@ pub(crate) fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
     }
 }
 
+/// Returns tools of these names, as a request offers them.
+pub(crate) fn offered(names: &[&str]) -> Arc<Vec<ToolSpec>> {
+    let specs = names.iter().map(|it| tool_spec(it, Value::Null));
+    Arc::new(specs.collect())
+}
+
 /// Returns what encoding a request changed.
 pub(crate) fn lowerings(target: &Target, request: &ModelRequest) -> Vec<Lowering> {
     let encoded = dialect(&target.origin.dialect)

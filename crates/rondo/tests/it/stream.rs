@@ -103,7 +103,11 @@ async fn fa_31_definitions_come_from_the_toolbox_in_its_order() {
     let Some(EventBody::Init(init)) = ran.events.first() else {
         panic!("the first event is init")
     };
-    assert_eq!(init.tools, ["second", "first"]);
+    assert!(
+        init.tools.iter().eq(["second", "first"]),
+        "{:?}",
+        init.tools
+    );
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ impl ScriptHost for Host {
         Arc::clone(&self.approver)
     }
 
-    fn gate(&self, options: GateOptions) -> Result<Arc<dyn Gate>> {
+    fn gate(&self, options: GateOptions) -> Arc<dyn Gate> {
         tools::standard_gate(options)
     }
 

@@ -81,6 +81,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         ));
         return Ok(Exit::Answer);
     }
+    rondo_exec::bound_heaps(threads());
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads())
         .enable_all()

@@ -5,11 +5,11 @@ use crate::exit::Exit;
 use crate::repl::Repl;
 use crate::repl::mode::Mode;
 use rondo_core::shown;
-use rondo_policy::GateOptions;
 use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
+use rondo_runtime::tools::tool_patterns;
 
 /// The bound on patterns that calls are allowed by.
 const PATTERNS_MAX: usize = 256;
@@ -64,7 +64,7 @@ impl Repl {
 
     pub(super) fn approve(&mut self, pattern: &str) -> Result<()> {
         if !pattern.is_empty() {
-            check(pattern, &self.talk.session.settings)?;
+            tool_patterns([pattern])?;
             let values = &mut self.talk.session.settings.values;
             let allowed = values.allowed_tools.get_or_insert_default();
             if allowed.len() >= PATTERNS_MAX {
@@ -104,15 +104,6 @@ impl Repl {
         self.forget_face();
         Ok(())
     }
-}
-
-fn check(pattern: &str, settings: &Settings) -> Result<()> {
-    let failed = |err| CliError::caused(Exit::Input, anyhow::Error::new(err));
-    let dirs = rondo_policy::AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
-    let mut options = GateOptions::new(dirs);
-    options.allowed_tools = vec![pattern.to_owned()];
-    rondo_runtime::tools::standard_gate(options)?;
-    Ok(())
 }
 
 fn wrong(message: String) -> CliError {
