@@ -25,6 +25,8 @@ mod keeping;
 mod keys;
 mod limits;
 mod line;
+#[cfg(target_os = "linux")]
+mod linked;
 mod local;
 mod mcp;
 mod mcp_login;

@@ -183,6 +183,7 @@ impl Runner {
     }
 
     fn allow(&mut self, pattern: &str) -> Result<()> {
+        tool_patterns([pattern])?;
         let mut allowed = self
             .settings
             .values
@@ -192,10 +193,7 @@ impl Runner {
         if !allowed.iter().any(|it| it == pattern) {
             allowed.push(pattern.to_owned());
         }
-        let mut settings = self.settings.clone();
-        settings.values.allowed_tools = Some(allowed.clone());
-        tool_patterns([pattern])?;
-        self.settings = settings;
+        self.settings.values.allowed_tools = Some(allowed.clone());
         self.choose(Layer {
             allowed_tools: Some(allowed),
             ..Layer::default()

@@ -81,9 +81,10 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         ));
         return Ok(Exit::Answer);
     }
-    rondo_exec::bound_heaps(threads());
+    let workers = threads();
+    rondo_exec::bound_heaps(workers);
     let threads = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads())
+        .worker_threads(workers)
         .enable_all()
         .build()
         .map_err(|err| CliError::caused(Exit::Error, err))?;
