@@ -29,7 +29,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// That note.
 const SILENT: &str = "reading standard input until it ends; `< /dev/null` if there is none";
 /// Bytes read from standard input at once.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 
 /// The first bytes of what can be attached besides text.
 const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [

@@ -1,5 +1,10 @@
-//! Facts about models (context, price, abilities): the table `data/models.toml`, which is compiled in, and the
-//! `[models]` of the configuration, which override it.
+//! Facts about models (context, price, abilities): the tables in `data/models`, one for each provider, which are
+//! compiled in, and the `[models]` of the configuration, which override them.
+//!
+//! # The tables
+//! Models by name. A key that ends in `*` speaks for every longer name; an exact key, and then the longest prefix, wins.
+//! Prices are US dollars for a million tokens as the providers list them for their standard tier; they change, and the
+//! configuration overrides them. A model that is not listed is let through: its limits and price are simply unknown.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -8,9 +13,20 @@ use rondo_types::{NanoUsd, Price};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-const TABLE: &str = include_str!("../data/models.toml");
+/// The tables by provider. A turn reads that of its own: all of them together take longer than the rest of its settings.
+const TABLES: [(&str, &str); 9] = [
+    ("anthropic", include_str!("../data/models/anthropic.toml")),
+    ("deepseek", include_str!("../data/models/deepseek.toml")),
+    ("gemini", include_str!("../data/models/gemini.toml")),
+    ("groq", include_str!("../data/models/groq.toml")),
+    ("local", include_str!("../data/models/local.toml")),
+    ("localhost", include_str!("../data/models/localhost.toml")),
+    ("mistral", include_str!("../data/models/mistral.toml")),
+    ("ollama", include_str!("../data/models/ollama.toml")),
+    ("openai", include_str!("../data/models/openai.toml")),
+];
 
-/// Facts by `provider/model`; a key that ends in `*` matches every name with that prefix.
+/// Facts by `provider/model`, or by the names of one provider's models; a key that ends in `*` matches every name with that prefix.
 pub type ModelTable = BTreeMap<String, ModelFacts>;
 
 /// Facts about one model. An absent fact is unknown, which by itself never prevents a turn.
@@ -31,11 +47,6 @@ pub struct ModelFacts {
     pub cache_read_usd: Option<f64>,
     /// Dollars for a million prompt tokens written to the cache; as `input_usd` when absent.
     pub cache_write_usd: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Table {
-    models: ModelTable,
 }
 
 impl ModelFacts {
@@ -67,26 +78,33 @@ impl ModelFacts {
 /// Returns the facts about a model; the user's override the built-in ones.
 ///
 /// # Errors
-/// When the table that ships with the binary cannot be read.
+/// When a table that ships with the binary cannot be read.
 pub fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<ModelFacts> {
-    let shipped: Table = toml::from_str(TABLE).map_err(|err| {
-        SetupError::because(SetupErrorKind::Other, "failed to read the model table", err)
-    })?;
-    let name = format!("{provider}/{model}");
-    let known = lookup(user, &name);
+    let known = lookup(user, &format!("{provider}/{model}"));
     let known = match other_name(provider) {
         Some(other) => known.or(lookup(user, &format!("{other}/{model}"))),
         None => known,
     };
-    Ok(known.or(lookup(&shipped.models, &name)))
+    let mut tables = TABLES.iter().filter(|(of, _)| *of == provider);
+    let built_in = tables.next().map(|(_, table)| read(table)).transpose();
+    let built_in = built_in.map_err(|err| {
+        SetupError::because(SetupErrorKind::Other, "failed to read the model table", err)
+    })?;
+    Ok(known.or(lookup(&built_in.unwrap_or_default(), model)))
 }
 
 /// Returns the names of all models in the tables.
 pub fn names(user: &ModelTable) -> BTreeSet<String> {
-    let shipped = toml::from_str::<Table>(TABLE).map(|table| table.models);
-    let shipped = shipped.unwrap_or_default();
-    let keys = user.keys().chain(shipped.keys());
-    keys.filter(|key| !key.ends_with('*')).cloned().collect()
+    let built_in = TABLES.iter().flat_map(|(provider, table)| {
+        let names = read(table).unwrap_or_default().into_keys();
+        names.map(move |name| format!("{provider}/{name}"))
+    });
+    let all = user.keys().cloned().chain(built_in);
+    all.filter(|name| !name.ends_with('*')).collect()
+}
+
+fn read(table: &str) -> Result<ModelTable, toml::de::Error> {
+    toml::from_str(table)
 }
 
 fn lookup(table: &ModelTable, name: &str) -> ModelFacts {
@@ -134,16 +152,16 @@ mod tests {
     }
 
     #[derive(Deserialize)]
-    struct Sourced {
+    struct Sources {
         sources: Vec<Source>,
-        models: ModelTable,
     }
 
     #[test]
     fn each_price_has_one_source_with_its_date() {
-        let table: Sourced = toml::from_str(TABLE).unwrap();
+        let read_where: Sources =
+            toml::from_str(include_str!("../data/models/sources.toml")).unwrap();
         let mut named = BTreeSet::new();
-        for source in &table.sources {
+        for source in &read_where.sources {
             assert!(source.url.starts_with("https://"), "{}", source.url);
             let digits: Vec<usize> = source.date.split('-').map(str::len).collect();
             assert_eq!(digits, [4, 2, 2], "{}", source.date);
@@ -153,8 +171,12 @@ mod tests {
         }
         // What runs on the user's own machine costs nothing, and so do models that are served for free.
         let costs = |it: &ModelFacts| it.price().is_some_and(|it| it != Price::default());
-        let priced = table.models.iter().filter(|(_, facts)| costs(facts));
-        let priced: BTreeSet<String> = priced.map(|(name, _)| name.clone()).collect();
+        let mut priced = BTreeSet::new();
+        for (provider, table) in TABLES {
+            let models = read(table).unwrap().into_iter();
+            let models = models.filter(|(_, facts)| costs(facts));
+            priced.extend(models.map(|(name, _)| format!("{provider}/{name}")));
+        }
         assert_eq!(priced, named);
     }
 

@@ -6,6 +6,7 @@ use crate::error::{Result, SetupError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::LazyLock;
 
 const TABLE: &str = include_str!("../data/providers.toml");
 
@@ -87,10 +88,21 @@ impl<'de> Deserialize<'de> for OneOrMany {
     }
 }
 
+/// Those that are built in, in the order in which a default is chosen.
+static BUILT_IN: LazyLock<Result<Vec<(String, Provider)>, toml::de::Error>> =
+    LazyLock::new(built_in);
+
 #[derive(Deserialize)]
 struct Table {
-    /// In the order in which a default is chosen.
     providers: toml::Table,
+}
+
+fn built_in() -> Result<Vec<(String, Provider)>, toml::de::Error> {
+    let table: Table = toml::from_str(TABLE)?;
+    let providers = table.providers.into_iter();
+    providers
+        .map(|(name, value)| Ok((name, Provider::deserialize(value)?)))
+        .collect()
 }
 
 /// Providers by name, in the order in which a default is chosen.
@@ -107,17 +119,17 @@ impl Providers {
     /// # Errors
     /// When a provider that is not built in has no dialect or no address.
     pub fn load(configured: &BTreeMap<String, Provider>) -> Result<Self> {
-        let table: Table = toml::from_str(TABLE).map_err(unreadable)?;
+        let built_in = BUILT_IN.as_ref().map_err(|err| unreadable(err.clone()))?;
         let own = |name: &str| configured.get(name).cloned().unwrap_or_default();
-        let mut all = Vec::with_capacity(table.providers.len());
+        let mut all = Vec::with_capacity(built_in.len());
         let mut local = None;
-        for (name, value) in table.providers {
-            let shipped = Provider::deserialize(value).map_err(unreadable)?;
+        for (name, shipped) in built_in {
             if name == LOCALHOST {
                 local = Some(own(LOCAL).or(own(LOCALHOST)).or(shipped.clone()));
             }
-            let by_other_name = other_name(&name).map(own).unwrap_or_default();
-            all.push((name.clone(), own(&name).or(by_other_name).or(shipped)));
+            let by_other_name = other_name(name).map(own).unwrap_or_default();
+            let merged = own(name).or(by_other_name).or(shipped.clone());
+            all.push((name.clone(), merged));
         }
         for (name, own) in configured {
             if name != LOCAL && all.iter().all(|(known, _)| known != name) {

@@ -157,9 +157,9 @@ impl FoundSession {
                 session.begin(title)?;
             }
             FoundSource::Known(store, info) => {
-                session.store = Some(store.clone());
+                session.store = Some(store);
                 session.take(&info)?;
-                calls::prune(&session.settings.paths, &info.id, &store);
+                session.is_to_prune = true;
             }
         }
         Ok(session)
@@ -221,6 +221,8 @@ pub struct Session {
     runtime: Runtime,
     /// The id that its record begins under; none where a new one is made.
     id: Option<SessionId>,
+    /// Whether the files of older sessions' commands are still to be removed.
+    is_to_prune: bool,
 }
 
 impl Session {
@@ -233,6 +235,7 @@ impl Session {
             store: None,
             runtime,
             id: None,
+            is_to_prune: false,
         }
     }
 
@@ -337,7 +340,7 @@ impl Session {
                 let directory = self.settings.directory.clone();
                 let store = self.store()?.clone();
                 let begun = Conversation::begin(&store, &directory, title, self.id.take())?;
-                calls::prune(&self.settings.paths, &begun.session, &store);
+                self.is_to_prune = true;
                 begun
             }
         };
@@ -554,7 +557,13 @@ impl Session {
             store: self.store.as_ref().filter(|_| !self.is_ephemeral()),
             is_kept: !self.is_ephemeral(),
         };
-        context.turn(plan, connected, start, host)
+        let turn = context.turn(plan, connected, start, host)?;
+        if let Some(store) = &self.store
+            && std::mem::take(&mut self.is_to_prune)
+        {
+            calls::prune_beside(&self.settings.paths, &conversation.session, store);
+        }
+        Ok(turn)
     }
 
     /// Takes what a turn left: the next one knows its messages.

@@ -257,12 +257,13 @@ fn chosen(
     live: &[Arc<dyn Tool>],
     known: &[Arc<dyn Tool>],
 ) -> (Vec<Arc<dyn Tool>>, Vec<String>) {
+    let all = live.iter().chain(known);
+    let all: Vec<(String, &Arc<dyn Tool>)> = all.map(|it| (it.spec().name, it)).collect();
     let mut tools = Vec::new();
     let mut missing = Vec::new();
     for name in names {
-        let mut all = live.iter().chain(known);
-        match all.find(|tool| tool.spec().name == *name) {
-            Some(tool) => tools.push(Arc::clone(tool)),
+        match all.iter().find(|(of, _)| of == name) {
+            Some((_, tool)) => tools.push(Arc::clone(tool)),
             None if OPTIONAL.contains(&name.as_str()) => {}
             None => missing.push(name.clone()),
         }

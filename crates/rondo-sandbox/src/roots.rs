@@ -1,5 +1,6 @@
 //! What a sandboxed command may read, and what it may not write in its own directories.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -99,12 +100,12 @@ pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<P
     // A home directory in `PATH` would be readable as a whole.
     let is_narrow =
         |it: &PathBuf| it.is_absolute() && home.is_none_or(|home| !home.starts_with(it));
-    let mut roots = Vec::new();
+    let mut roots: Vec<PathBuf> = system
+        .chain(of_home)
+        .chain(of_path.filter(is_narrow))
+        .collect();
     // Each costs every command some microseconds, and `PATH` names most of them again.
-    for root in system.chain(of_home).chain(of_path.filter(is_narrow)) {
-        if !roots.contains(&root) {
-            roots.push(root);
-        }
-    }
+    let mut seen = HashSet::new();
+    roots.retain(|root| seen.insert(root.clone()));
     roots
 }

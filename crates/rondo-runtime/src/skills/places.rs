@@ -69,9 +69,11 @@ pub(crate) fn places(settings: &Settings) -> Vec<SkillPlace> {
     let mut all = of_user(settings);
     all.extend(of_project(settings));
     let mut seen = Vec::new();
+    // Most are not there, which is known soonest so.
+    all.retain(|place| place.path().is_dir());
     all.retain(|place| match place.path().canonicalize() {
         // A home directory that is a repository has the same directory twice: it is the user's.
-        Ok(real) if real.is_dir() && !seen.contains(&real) => {
+        Ok(real) if !seen.contains(&real) => {
             seen.push(real);
             true
         }

@@ -50,7 +50,6 @@ pub(super) fn run(command: AskCommand) -> Exit {
     if command.args.detached {
         detach::leave_terminal();
     }
-    end_when_told();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -86,8 +85,10 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
         color,
         format,
     } = command;
-    let mut signals = Signals::listen();
     let preparing = spawn_blocking(move || prepare(&args, mode, env, color, early));
+    // Meanwhile, and one after the other: two threads would wait for each other at each of the signals.
+    let mut signals = Signals::listen();
+    end_when_told();
     let prepared = tokio::select! {
         biased;
         stop = signals.next() => Err(stopped_early(stop)),
