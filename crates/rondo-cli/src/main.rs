@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     rondo_exec::move_environment();
     rondo_exec::hide_environment();
     rondo_exec::survive_large_files();
-    // One thread does most of the work, and a heap of its own costs each other one more than to wait for it.
-    rondo_exec::bound_heaps(1);
+    // One thread does most of the work: a heap of its own costs each of the others more than it is worth.
+    rondo_exec::bound_heaps(2);
     ExitCode::from(rondo_cli::run(std::env::args_os().collect()))
 }

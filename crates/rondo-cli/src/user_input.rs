@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rondo_core::clock::Clock;
 use rondo_types::{Media, MediaKind, MediaSource, Message, Part, Role};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
 use std::os::fd::AsFd;
@@ -58,7 +59,7 @@ pub(crate) fn read(
     tell: &dyn Fn(&str),
 ) -> Result<Message> {
     let text = words.join(" ");
-    let only_stdin = text == "-" || text.is_empty();
+    let only_stdin = is_only_stdin(&text);
     let stdin = io::stdin();
     if only_stdin {
         if text.is_empty() && stdin.is_terminal() {
@@ -79,6 +80,31 @@ pub(crate) fn read(
     };
     let (text, files) = attachments(&text, directory, servers, Missing::AMistake)?;
     finish(&text, files, piped.as_deref())
+}
+
+/// Returns whether [`read`] reads nothing that may keep it waiting: neither a file nor a pipe.
+pub(crate) fn reads_at_once(words: &[String]) -> bool {
+    let (text, stdin) = (words.join(" "), io::stdin());
+    let has_no_files = !text.contains('@') && !is_only_stdin(&text);
+    has_no_files && (stdin.is_terminal() || is_empty(&stdin))
+}
+
+fn is_only_stdin(text: &str) -> bool {
+    text == "-" || text.is_empty()
+}
+
+/// Returns whether a stream is known to hold nothing. Of a pipe that is never known beforehand.
+pub(crate) fn is_empty(stream: &impl AsFd) -> bool {
+    let Ok(stat) = fstat(stream) else {
+        return true;
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => stat.st_size == 0,
+        FileType::CharacterDevice => {
+            rustix::fs::stat("/dev/null").is_ok_and(|null| null.st_rdev == stat.st_rdev)
+        }
+        _ => false,
+    }
 }
 
 /// Builds the message of a text that was typed or pasted. As with [`read`], a word that begins with
@@ -401,6 +427,26 @@ mod tests {
         let (reader, writer) = io::pipe().unwrap();
         drop(writer);
         assert!(readable_within(&reader, SILENCE_MAX).unwrap());
+    }
+
+    #[test]
+    fn only_a_device_or_a_file_is_known_to_hold_nothing() {
+        assert!(is_empty(&File::open("/dev/null").unwrap()));
+        let mut file = tempfile::tempfile().unwrap();
+        assert!(is_empty(&file));
+        io::Write::write_all(&mut file, b"x").unwrap();
+        assert!(!is_empty(&file));
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(!is_empty(&reader));
+    }
+
+    #[test]
+    fn a_file_that_is_named_and_standard_input_alone_may_keep_it_waiting() {
+        for words in [&["why", "@fifo"][..], &["-"], &[""], &[]] {
+            let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+            assert!(!reads_at_once(&words), "{words:?}");
+        }
     }
 
     #[test]

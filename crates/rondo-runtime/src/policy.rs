@@ -7,6 +7,7 @@ use crate::notices::Notices;
 use crate::paths::{Paths, project_policy};
 use crate::profiles;
 use crate::settings::Settings;
+use crate::skills;
 use crate::table::Layer;
 use crate::tools::gate_options_in;
 use crate::trust::is_trusted;
@@ -141,7 +142,7 @@ pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Res
     let more: Vec<PathBuf> = add_dirs.map(|it| settings.directory.join(it)).collect();
     let dirs = AllowedDirs::new(&settings.directory, &more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
-    let options = gate_options_in(dirs, None, &profile, settings)?;
+    let options = gate_options_in(dirs, None, &profile, settings, &skills::places(settings))?;
     let mut names = profile.tools.iter().map(String::as_str);
     let tool = names.find(|it| ExecTool::NAMES.contains(it));
     let [first, ..] = ExecTool::NAMES;

@@ -20,7 +20,6 @@ use rondo_journal::{SessionInfo, Store};
 use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript, TurnEvent};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 /// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +81,8 @@ pub struct FoundSession {
 
 /// Where a session is, before it is taken.
 enum FoundSource {
-    Memory,
-    /// A new one, in a journal that is being opened: that takes a moment, in which other things are read.
-    New(JoinHandle<Result<Store>>),
+    /// Nowhere yet.
+    New,
     Known(Store, Box<SessionInfo>),
 }
 
@@ -151,11 +149,7 @@ impl FoundSession {
     pub fn open(self, title: String) -> Result<Session> {
         let mut session = Session::new(self.runtime, self.settings);
         match self.source {
-            FoundSource::Memory => session.begin(title).map(drop)?,
-            FoundSource::New(opening) => {
-                session.store = Some(opened(opening)?);
-                session.begin(title)?;
-            }
+            FoundSource::New => session.begin(title).map(drop)?,
             FoundSource::Known(store, info) => {
                 session.store = Some(store);
                 session.take(&info)?;
@@ -170,14 +164,7 @@ impl FoundSource {
     fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
         let is_ephemeral = settings.values.ephemeral == Some(true);
         match source {
-            SessionSource::New if is_ephemeral => Ok(Self::Memory),
-            SessionSource::New => {
-                let settings = settings.clone();
-                let opening = thread::Builder::new()
-                    .name("journal".to_owned())
-                    .spawn(move || sessions::open(&settings));
-                opening.map(Self::New).map_err(no_thread)
-            }
+            SessionSource::New => Ok(Self::New),
             SessionSource::Latest | SessionSource::Id(_) if is_ephemeral => {
                 let message = "a session that goes on cannot be ephemeral";
                 Err(SetupError::new(SetupErrorKind::Usage, message))
@@ -199,16 +186,6 @@ impl FoundSource {
         let info = find(&store)?;
         Ok(Self::Known(store, Box::new(info)))
     }
-}
-
-fn opened(opening: JoinHandle<Result<Store>>) -> Result<Store> {
-    let lost = |_| SetupError::new(SetupErrorKind::Other, "the journal's thread panicked");
-    opening.join().map_err(lost).flatten()
-}
-
-fn no_thread(err: std::io::Error) -> SetupError {
-    let context = "failed to start a thread";
-    SetupError::because(SetupErrorKind::Other, context, err)
 }
 
 /// A session that a host works in. Its record begins with its first turn or cell, so that one in which nothing

@@ -59,6 +59,8 @@ pub struct Toolset {
     confined: Vec<String>,
     /// The directory and environment of the user's shell, if the turn has one.
     workdir: Option<Workdir>,
+    /// Where skills may be.
+    skills: Vec<SkillPlace>,
 }
 
 /// Returns the names of the profile's tools that are not forbidden.
@@ -146,15 +148,16 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     if is_kept {
         private_dir(&state_dir)?;
     }
-    let skills = match options.names.iter().any(|name| name == SKILL_TOOL) {
-        true => skills::places(settings),
-        false => Vec::new(),
+    let skills = skills::places(settings);
+    let readable = match options.names.iter().any(|name| name == SKILL_TOOL) {
+        true => &*skills,
+        false => &[],
     };
-    let workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
+    let workspace = workspace(settings, is_kept.then_some(&*state_dir), readable)?;
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
-    let looking = confine_commands(&mut exec, &options, &workspace, &skills)?;
+    let looking = confine_commands(&mut exec, &options, &workspace, readable)?;
     // Its processes live for a session, and the proxy for a turn.
     let sandbox = exec
         .sandbox
@@ -186,9 +189,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
             live: options.python,
         }));
     }
-    let has_skills = Skills::in_places(&skills).for_model().next().is_some();
-    if has_skills {
-        known.push(Arc::new(SkillTool::new(skills)));
+    if Skills::in_places(readable).for_model().next().is_some() {
+        known.push(Arc::new(SkillTool::new(readable.to_vec())));
     }
     if options.names.iter().any(|name| web::has(name)) {
         known.extend(web::tools(settings)?);
@@ -206,6 +208,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         looking,
         confined,
         workdir: options.workdir.cloned(),
+        skills,
     })
 }
 
@@ -423,7 +426,7 @@ pub fn gate_options(
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
     let workdir = toolset.workdir.as_ref();
-    let mut options = gate_options_in(dirs, workdir, profile, settings)?;
+    let mut options = gate_options_in(dirs, workdir, profile, settings, &toolset.skills)?;
     if let Some(confined) = &mut options.confined {
         confined.tools.clone_from(&toolset.confined);
     }
@@ -440,6 +443,7 @@ pub(crate) fn gate_options_in(
     workdir: Option<&Workdir>,
     profile: &Profile,
     settings: &Settings,
+    skills: &[SkillPlace],
 ) -> Result<GateOptions> {
     let mut options = GateOptions::new(dirs);
     let mut rules = policy::under(profile, settings)?;
@@ -456,7 +460,7 @@ pub(crate) fn gate_options_in(
     disallowed.extend(by_settings.map(String::as_str));
     let home = settings.env.get("HOME").map(Path::new);
     let home = home.filter(|it| it.is_absolute());
-    if skills::forbid(&mut rules, &skills::places(settings), home).is_err() {
+    if skills::forbid(&mut rules, skills, home).is_err() {
         disallowed.extend(ExecTool::NAMES);
     }
     options.disallowed_tools = tool_patterns(disallowed)?;

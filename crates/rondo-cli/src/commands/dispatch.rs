@@ -14,17 +14,16 @@ use crate::exit::Exit;
 use crate::interactive;
 use crate::log;
 use crate::output::Output;
+use crate::user_input;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::Word as _;
-use rustix::fs::{FileType, fstat};
 use rustix::termios::isatty;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
 
 /// Runs the command line and returns the exit code.
 ///
@@ -73,7 +72,7 @@ fn streams() -> Streams {
     let stdin = io::stdin();
     let stdin = if isatty(&stdin) {
         Stdin::Terminal
-    } else if is_empty(&stdin) {
+    } else if user_input::is_empty(&stdin) {
         Stdin::Nothing
     } else {
         Stdin::Something
@@ -81,20 +80,6 @@ fn streams() -> Streams {
     Streams {
         stdin,
         terminal: isatty(io::stdout()) && isatty(io::stderr()),
-    }
-}
-
-/// Returns whether a stream is known to hold nothing. Of a pipe that is never known beforehand.
-fn is_empty(stream: &impl AsFd) -> bool {
-    let Ok(stat) = fstat(stream) else {
-        return true;
-    };
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => stat.st_size == 0,
-        FileType::CharacterDevice => {
-            rustix::fs::stat("/dev/null").is_ok_and(|null| null.st_rdev == stat.st_rdev)
-        }
-        _ => false,
     }
 }
 

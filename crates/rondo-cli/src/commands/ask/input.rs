@@ -34,12 +34,16 @@ pub(super) fn read_input(
     let schema_file = args.output_schema.as_ref().map(|path| directory.join(path));
     let (words, directory) = (args.prompt.clone(), directory.to_owned());
     let implied = args.implied;
+    let waits = schema_file.is_some() || !user_input::reads_at_once(&words);
     let read = move || {
         let schema = schema_file.as_deref().map(read_schema).transpose()?;
         let tell = |note: &str| output.note(note);
         let message = user_input::read(&words, &directory, &servers, implied, &tell)?;
         Ok((schema, message))
     };
+    if !waits {
+        return read();
+    }
     let (read_tx, read_rx) = mpsc::sync_channel(1);
     let spawned = Builder::new().name("input".to_owned()).spawn(move || {
         // The receiver is gone only when the process is about to end.

@@ -86,9 +86,7 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
         format,
     } = command;
     let preparing = spawn_blocking(move || prepare(&args, mode, env, color, early));
-    // Meanwhile, and one after the other: two threads would wait for each other at each of the signals.
     let mut signals = Signals::listen();
-    end_when_told();
     let prepared = tokio::select! {
         biased;
         stop = signals.next() => Err(stopped_early(stop)),
@@ -97,6 +95,8 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
         }),
     };
     let prepared = prepared.map_err(|error| Early { error, format })?;
+    // On that thread, which is free now: to start one takes a while. Until here, nothing but the signals is waited for.
+    drop(spawn_blocking(end_when_told));
     let format = prepared.format;
     let done = run_turns(prepared, &mut signals).await;
     done.map_err(|error| Early { error, format })
