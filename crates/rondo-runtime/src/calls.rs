@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tokio::runtime::Handle;
 
 /// How long the files of a session's commands are kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -46,21 +45,11 @@ fn name(session: &SessionId) -> String {
     }
 }
 
-/// Prunes on a thread that may block, so that no turn waits for it; at once where there is no runtime.
-pub(crate) fn prune_beside(paths: &Paths, current: &SessionId, store: &Store) {
-    let (paths, current, store) = (paths.clone(), current.clone(), store.clone());
-    let work = move || prune(&paths, &current, &store);
-    match Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(work)),
-        Err(_) => work(),
-    }
-}
-
 /// Removes the files of old sessions, except those of `current`, of interrupted sessions, of sessions that a
 /// process owns, and of running commands.
 ///
 /// Files that cannot be read or removed stay.
-fn prune(paths: &Paths, current: &SessionId, store: &Store) {
+pub(crate) fn prune(paths: &Paths, current: &SessionId, store: &Store) {
     // Sessions in memory have no files, and their journal knows no others.
     if store.is_in_memory() {
         return;

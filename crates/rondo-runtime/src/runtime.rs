@@ -17,6 +17,13 @@ use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long the end waits for work that was done beside turns.
+const BESIDE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The settings, connections and models that the sessions of a host share. It has no global state, so two
 /// can live in one process. Clones share the same state.
@@ -40,6 +47,8 @@ struct Shared {
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
     /// The servers that were started last, and the fingerprints of those and their directory.
     servers: Mutex<Option<(String, Arc<Servers>)>>,
+    /// Work beside turns that is not done yet.
+    beside: Mutex<JoinSet<()>>,
 }
 
 impl Runtime {
@@ -59,6 +68,7 @@ impl Runtime {
             latest: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
+            beside: Mutex::default(),
         }))
     }
 
@@ -174,7 +184,17 @@ impl Runtime {
         mcp::start(settings, &self.0.notices, Consent::Ask)
     }
 
-    /// Ends servers and sends the remaining telemetry, for a bounded time.
+    /// Does something that no turn waits for on a thread that may block; at once where there is no such thread.
+    pub(crate) fn beside(&self, work: impl FnOnce() + Send + 'static) {
+        let Ok(threads) = Handle::try_current() else {
+            return work();
+        };
+        let mut tasks = self.0.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_blocking_on(work, &threads);
+    }
+
+    /// Ends servers, sends the remaining telemetry and waits for what is done beside turns, for a bounded time.
     pub async fn close(&self) {
         let servers = {
             let mut started = self
@@ -191,6 +211,13 @@ impl Runtime {
         if let Some(telemetry) = telemetry {
             telemetry.finish().await;
         }
+        let mut beside = {
+            let mut tasks = self.0.beside.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        // What takes longer is given up.
+        let done = async { while beside.join_next().await.is_some() {} };
+        let _ = timeout(BESIDE_TIMEOUT, done).await;
     }
 
     /// Returns the environment that the settings are read from.

@@ -20,6 +20,7 @@ use rondo_journal::{SessionInfo, Store};
 use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript, TurnEvent};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 /// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +82,9 @@ pub struct FoundSession {
 
 /// Where a session is, before it is taken.
 enum FoundSource {
-    /// Nowhere yet.
-    New,
+    Memory,
+    /// A new one, in a journal that is being opened: that takes a moment, in which other things are read.
+    New(JoinHandle<Result<Store>>),
     Known(Store, Box<SessionInfo>),
 }
 
@@ -149,7 +151,11 @@ impl FoundSession {
     pub fn open(self, title: String) -> Result<Session> {
         let mut session = Session::new(self.runtime, self.settings);
         match self.source {
-            FoundSource::New => session.begin(title).map(drop)?,
+            FoundSource::Memory => session.begin(title).map(drop)?,
+            FoundSource::New(opening) => {
+                session.store = Some(opened(opening)?);
+                session.begin(title)?;
+            }
             FoundSource::Known(store, info) => {
                 session.store = Some(store);
                 session.take(&info)?;
@@ -164,7 +170,14 @@ impl FoundSource {
     fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
         let is_ephemeral = settings.values.ephemeral == Some(true);
         match source {
-            SessionSource::New => Ok(Self::New),
+            SessionSource::New if is_ephemeral => Ok(Self::Memory),
+            SessionSource::New => {
+                let settings = settings.clone();
+                let opening = thread::Builder::new()
+                    .name("journal".to_owned())
+                    .spawn(move || sessions::open(&settings));
+                opening.map(Self::New).map_err(no_thread)
+            }
             SessionSource::Latest | SessionSource::Id(_) if is_ephemeral => {
                 let message = "a session that goes on cannot be ephemeral";
                 Err(SetupError::new(SetupErrorKind::Usage, message))
@@ -186,6 +199,16 @@ impl FoundSource {
         let info = find(&store)?;
         Ok(Self::Known(store, Box::new(info)))
     }
+}
+
+fn opened(opening: JoinHandle<Result<Store>>) -> Result<Store> {
+    let lost = |_| SetupError::new(SetupErrorKind::Other, "the journal's thread panicked");
+    opening.join().map_err(lost).flatten()
+}
+
+fn no_thread(err: std::io::Error) -> SetupError {
+    let context = "failed to start a thread";
+    SetupError::because(SetupErrorKind::Other, context, err)
 }
 
 /// A session that a host works in. Its record begins with its first turn or cell, so that one in which nothing
@@ -538,7 +561,10 @@ impl Session {
         if let Some(store) = &self.store
             && std::mem::take(&mut self.is_to_prune)
         {
-            calls::prune_beside(&self.settings.paths, &conversation.session, store);
+            let (paths, store) = (self.settings.paths.clone(), store.clone());
+            let current = conversation.session.clone();
+            self.runtime
+                .beside(move || calls::prune(&paths, &current, &store));
         }
         Ok(turn)
     }

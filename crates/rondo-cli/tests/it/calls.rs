@@ -11,6 +11,8 @@ use tokio::process::Child;
 
 /// More directories than are kept.
 const MANY: usize = 250;
+/// The state of a session that is in no journal.
+const FORGOTTEN: &str = "forgotten";
 
 pub(crate) fn mkfifo(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status();
@@ -61,14 +63,19 @@ fn crowd(env: &TestEnv) -> PathBuf {
     for index in 0..MANY {
         std::fs::create_dir(root.join(format!("z-{index:03}"))).unwrap();
     }
+    std::fs::create_dir(root.join(FORGOTTEN)).unwrap();
     let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
-    File::open(&session).unwrap().set_times(old).unwrap();
+    for path in [&session, &root.join(FORGOTTEN)] {
+        File::open(path).unwrap().set_times(old).unwrap();
+    }
     session
 }
 
+/// Asks in a session that looks through the others' state.
 async fn another(env: &TestEnv) {
     let server = serve(vec![says("another")]).await;
     assert_eq!(env.ask(&server, &["x"]).await.code, Some(0));
+    assert!(!env.calls(FORGOTTEN).exists());
 }
 
 pub(crate) fn last_result(server: &Server) -> Value {
