@@ -63,8 +63,8 @@ impl Brake {
     }
 }
 
-/// Shows events until the last one. The first signal cancels the turn and waits for it to end; a second one
-/// ends the process at once.
+/// Shows events until the last one. The first signal, which may have come before, cancels the turn and waits for it to
+/// end; a second one ends the process at once.
 ///
 /// The view has a thread of its own, so that a slow or absent reader cannot hold up the turn, its timers or
 /// signals. Once `over` says that the turn is over and recorded, unread output is given up: [`GRACE`] after
@@ -79,11 +79,11 @@ pub(crate) async fn show(
     events: EventReceiver,
     view: Box<dyn View>,
     brake: Brake,
+    mut signals: Signals,
     mut over: oneshot::Receiver<()>,
     timeout: Option<Duration>,
 ) -> io::Result<Ended> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut signals = Signals::listen();
     let (shown_tx, mut shown_rx) = oneshot::channel();
     let on_pipe_closed = brake.clone();
     let spawned = Builder::new().name("view".to_owned()).spawn(move || {

@@ -49,7 +49,7 @@ impl AgentChat {
             }
             connected = self.session.connect(plan) => connected?,
         };
-        self.serve(plan, start, connected, &mut keyboard, screen)
+        self.serve(plan, start, connected, &mut keyboard, screen, signals)
             .await
     }
 
@@ -71,6 +71,7 @@ impl AgentChat {
         connected: ConnectedModel,
         keyboard: &mut Keyboard,
         screen: Screen,
+        signals: Signals,
     ) -> Result<TurnEnd> {
         let changes = Changes::default();
         let user = parking::user(&self.session.settings.env);
@@ -98,9 +99,10 @@ impl AgentChat {
                 outcome
             };
             // The user at this terminal stops it and lets it go on.
+            let brake = Brake::new(handle.clone());
             tokio::join!(
                 turn,
-                show_turn::show(events_rx, view, Brake::new(handle.clone()), over_rx, None)
+                show_turn::show(events_rx, view, brake, signals, over_rx, None)
             )
         };
         let (outcome, ended) = tokio::select! {

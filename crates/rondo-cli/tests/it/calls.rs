@@ -46,7 +46,7 @@ pub(crate) async fn waiting(env: &TestEnv) -> (Child, Server) {
     (child, server)
 }
 
-async fn read_all(path: PathBuf) {
+pub(crate) async fn read_all(path: PathBuf) {
     let read = tokio::task::spawn_blocking(move || std::fs::read(path));
     read.await.unwrap().unwrap();
 }

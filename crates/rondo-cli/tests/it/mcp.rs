@@ -1,7 +1,10 @@
 //! Servers of the Model Context Protocol, as the model and the user meet them.
 
+use crate::calls::{mkfifo, read_all};
 use crate::harness::{TestEnv, calls, says, serve};
+use crate::signals::signal;
 use rondo_testkit::Server;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -41,6 +44,11 @@ for line in sys.stdin:
     elif method == "resources/list":
         result = {"resources": [{"uri": "note://one", "name": "one"}]}
     elif method == "resources/read":
+        if params["uri"] == "note://slow":
+            # Tells that it reads, and waits for whoever lets it go on.
+            here = os.path.dirname(sys.argv[0])
+            open(os.path.join(here, "up"), "w").write("up")
+            open(os.path.join(here, "gate")).read()
         result = {"contents": [{"uri": params["uri"], "text": "the text of a note"}]}
     elif method == "prompts/list":
         result = {"prompts": [{"name": "greet", "description": "Greets.", "arguments": [{"name": "who", "required": True}]}]}
@@ -322,6 +330,24 @@ async fn a_resource_that_is_named_goes_with_the_question() {
     );
     let missing = env.ask(&server, &["@nobody:note://one"]).await;
     assert_eq!(missing.code, Some(42), "{missing:?}");
+}
+
+#[tokio::test]
+async fn a_signal_before_the_model_is_asked_is_not_lost() {
+    let env = with_server();
+    for name in ["up", "gate"] {
+        mkfifo(&env.project().join(name));
+    }
+    let server = serve(vec![says("never asked for")]).await;
+    let url = server.url("/v1");
+    let question = "what is in @py:note://slow ?";
+    let asking = ["ask", "-m", "openai/test", "--base-url", &url, question];
+    let child = env.command(&asking).spawn().unwrap();
+    read_all(env.project().join("up")).await;
+    signal(&child, Signal::TERM);
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(143), "{shown:?}");
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[tokio::test]

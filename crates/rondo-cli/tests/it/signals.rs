@@ -23,7 +23,7 @@ async fn start(args: &[&str]) -> (Child, Server, TestEnv) {
     (child, server, env)
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub(crate) fn signal(child: &Child, signal: Signal) {
     let id = i32::try_from(child.id().unwrap()).unwrap();
     kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
 }

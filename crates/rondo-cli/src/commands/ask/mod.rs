@@ -113,7 +113,9 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
             model = prepared.session.connect(&planned.plan) => model.map_err(CliError::from),
         };
         let is_last = turns.peek().is_none();
-        exit = turn::run(&mut prepared, planned, connected?, is_last).await?;
+        // Between two that listen, nothing is lost: what comes now is heard by both.
+        let heard = std::mem::replace(signals, Signals::listen());
+        exit = turn::run(&mut prepared, planned, connected?, heard, is_last).await?;
         if !exit.is_an_end() {
             break;
         }

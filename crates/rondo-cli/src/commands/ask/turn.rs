@@ -5,6 +5,7 @@ use super::detach;
 use super::explain::{Said, explain, stopped_by};
 use super::parked;
 use super::prepare::{Planned, Prepared};
+use super::stopped_early;
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
@@ -14,7 +15,7 @@ use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
-use crate::show_turn::{self, Brake, Ended};
+use crate::show_turn::{self, Brake, Ended, Signals};
 use rondo_core::ports::ProcessEnd;
 use rondo_core::{ParkedTurn, TurnEnd, control, events};
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
@@ -33,6 +34,7 @@ pub(super) async fn run(
     prepared: &mut Prepared,
     planned: Planned,
     connected: ConnectedModel,
+    mut signals: Signals,
     is_last: bool,
 ) -> Result<Exit> {
     let Planned { plan, start } = planned;
@@ -49,7 +51,11 @@ pub(super) async fn run(
         schema: prepared.schema.clone(),
         ..TurnHost::new(answering, secrets.clone())
     };
-    let start = session.with_resources(start).await?;
+    let start = tokio::select! {
+        biased;
+        stop = signals.next() => return Err(stopped_early(stop)),
+        start = session.with_resources(start) => start?,
+    };
     let turn = session.turn(&plan, connected, start, host)?;
     changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
     let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
@@ -71,7 +77,7 @@ pub(super) async fn run(
         let _ = over_tx.send(());
         outcome
     };
-    let showing = show_turn::show(events_rx, view, brake, over_rx, timeout);
+    let showing = show_turn::show(events_rx, view, brake, signals, over_rx, timeout);
     let both = async { tokio::join!(turn, showing) };
     let (end, shown) = beside(announced(prepared), both).await;
     let end = end?;
