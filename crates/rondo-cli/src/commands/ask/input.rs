@@ -34,14 +34,14 @@ pub(super) fn read_input(
     let schema_file = args.output_schema.as_ref().map(|path| directory.join(path));
     let (words, directory) = (args.prompt.clone(), directory.to_owned());
     let implied = args.implied;
-    let waits = schema_file.is_some() || !user_input::reads_at_once(&words);
+    let is_at_once = schema_file.is_none() && user_input::reads_at_once(&words);
     let read = move || {
         let schema = schema_file.as_deref().map(read_schema).transpose()?;
         let tell = |note: &str| output.note(note);
         let message = user_input::read(&words, &directory, &servers, implied, &tell)?;
         Ok((schema, message))
     };
-    if !waits {
+    if is_at_once {
         return read();
     }
     let (read_tx, read_rx) = mpsc::sync_channel(1);
