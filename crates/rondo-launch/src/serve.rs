@@ -249,6 +249,8 @@ struct Supervision<'a> {
     cut_off: u32,
     /// What was found running when the command had ended.
     left_running: u32,
+    /// Whether the command is in a PID namespace of its own, whose first process collects the others.
+    has_init: bool,
     protection: Protection,
 }
 
@@ -286,6 +288,7 @@ impl<'a> Supervision<'a> {
             timed_out: false,
             cancelled: false,
             left_running: 0,
+            has_init: started.protection.has_namespaces(),
             protection: started.protection,
         }
     }
@@ -399,8 +402,12 @@ impl<'a> Supervision<'a> {
                     self.slave = None;
                 }
                 Ok(Some((_, status))) => {
-                    let was_cut_off = unix::was_cut_off(status, self.exit.is_some());
-                    self.cut_off += u32::from(was_cut_off);
+                    let is_leader_gone = self.exit.is_some();
+                    self.cut_off += match self.has_init && is_leader_gone {
+                        // It is the first process of the command's namespace, which says how many.
+                        true => unix::count_of(status),
+                        false => u32::from(unix::was_cut_off(status, is_leader_gone)),
+                    };
                 }
                 Ok(None) => return,
                 Err(_) => {

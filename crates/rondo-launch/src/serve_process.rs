@@ -96,7 +96,8 @@ impl<'a> Process<'a> {
             return Ok(0);
         }
         let mark = Watcher::own().mark(ProcessSpec::KEY);
-        let leader = unix::spawn_process(spec, &given.variables, streams, &mark)?;
+        // Everything in the sandbox ends with it.
+        let (leader, _protection) = unix::spawn_process(spec, &given.variables, streams, &mark)?;
         let reaper = start_reaper(leader)?;
         let _ = tell(&given.frames, FrameKind::Started, b"");
         Self {
@@ -204,7 +205,7 @@ impl<'a> Process<'a> {
             KILL => self.kill(),
             // Once it has ended, its id may be another's.
             INTERRUPT if self.phase == Phase::Running => {
-                let _ = rustix::process::kill_process_group(self.leader, Signal::INT);
+                unix::interrupt(self.leader);
             }
             WAKE if self.phase == Phase::Running => {
                 let _ = rustix::process::kill_process(self.leader, Signal::WINCH);

@@ -3,9 +3,9 @@
 //! A keeper forks it when the call before has begun. It is all that a call needs: a guard, the supervisor, a terminal, and
 //! the process that executes the command, which is in its sandbox as far as that does not depend on the command. It has
 //! nothing of any call before it is handed one by its agent, on a socket of its own. Once all of a command has ended it
-//! waits for the next one, with another terminal and another such process: in the same namespaces where the command has
-//! left nothing in them, otherwise in new ones. It ends with its keeper, with its agent, and when no call has come for a
-//! while; one whose sandbox is out of date ends without a word, and its call is handed to the keeper.
+//! waits for the next one, with another terminal and another such process. It ends with its keeper, with its agent, and
+//! when no call has come for a while; one whose sandbox is out of date ends without a word, and its call is handed to the
+//! keeper.
 
 use super::PtySize;
 use super::assignment::Life;
@@ -16,13 +16,13 @@ use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
 use super::serve::{Call, Launched, launch, serve_call};
 use super::unix::{self, Pty, Standing, descriptors, handover};
-use rondo_sandbox::{Covered, Entered, Preparation, Reusable, SandboxSpec};
+use rondo_sandbox::{Covered, Preparation, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -33,8 +33,6 @@ use std::time::Duration;
 pub(super) const DESCRIPTORS: usize = 3;
 /// How many a spare is handed for its call: the sealed specification, and the two pipes.
 pub(super) const CALL_DESCRIPTORS: usize = 3;
-
-const _: () = assert!(Reusable::DESCRIPTORS_MAX <= descriptors::DESCRIPTORS_MAX);
 
 /// How long a spare waits for a call.
 const IDLE_MAX: Duration = Duration::from_mins(1);
@@ -68,7 +66,7 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
             unix::die_with_parent(guard)?;
             unix::leave_session()?;
             let mut spare = Spare {
-                waiting: Waiting::new(sandbox.as_ref(), None)?,
+                waiting: Waiting::new(sandbox.as_ref())?,
                 sandbox,
                 begun,
                 is_hidden: false,
@@ -191,12 +189,8 @@ impl Spare {
             was_shown,
             standing,
         } = self;
-        let mut sandbox_of_last = None;
         let start = |call: &Call, mark: &str| match waiting.execute(call, mark)? {
-            Some((launched, made)) => {
-                sandbox_of_last = made;
-                Ok(launched)
-            }
+            Some(launched) => Ok(launched),
             None => launch(call, mark),
         };
         let served = serve_call(&call, control, frames, &begun, start);
@@ -213,7 +207,7 @@ impl Spare {
         // What waits is to be told of secrets.
         unix::hide_environment();
         Ok(Served::Next(Box::new(Self {
-            waiting: Waiting::new(sandbox.as_ref(), sandbox_of_last)?,
+            waiting: Waiting::new(sandbox.as_ref())?,
             sandbox,
             begun,
             is_hidden,
@@ -235,48 +229,20 @@ fn read_call(memory: OwnedFd) -> io::Result<(CallSpec, Variables)> {
     }
 }
 
-/// A sandbox as its supervisor has it.
-struct Made {
-    preparation: Preparation,
-    /// What the next command can enter it by; none before it is known, and where each is made anew.
-    reusable: Option<Reusable>,
-}
-
-impl Made {
-    /// Makes one of what the one before has left.
-    fn new(spec: &SandboxSpec, before: Option<Self>) -> io::Result<Self> {
-        let is_untouched = |it: &Self| it.reusable.as_ref().is_some_and(Reusable::is_untouched);
-        match before {
-            Some(before) if is_untouched(&before) => Ok(before),
-            before => Ok(Self {
-                preparation: Preparation::new(spec.clone())?,
-                reusable: before.and_then(|it| Some(it.reusable?.without_mounts())),
-            }),
-        }
-    }
-
-    fn enter(&self) -> io::Result<Entered<'_>> {
-        match &self.reusable {
-            Some(reusable) => self.preparation.enter_again(reusable),
-            None => self.preparation.enter_first(),
-        }
-    }
-}
-
 /// The process that is to execute the command, as its supervisor has it.
 struct Waiting {
     process: Pid,
     socket: UnixStream,
     pty: Pty,
-    sandbox: Option<Made>,
+    sandbox: Option<Preparation>,
 }
 
 impl Waiting {
-    /// Forks one for a command in that sandbox, which is the one before where its command has left it untouched.
-    fn new(spec: Option<&SandboxSpec>, before: Option<Made>) -> io::Result<Self> {
+    /// Forks one for a command in that sandbox.
+    fn new(spec: Option<&SandboxSpec>) -> io::Result<Self> {
         let pty = unix::open_pty(PtySize::default())?;
         let variables = spec.map(rondo_sandbox::variables).transpose()?;
-        let sandbox = spec.map(|spec| Made::new(spec, before)).transpose()?;
+        let sandbox = spec.cloned().map(Preparation::new).transpose()?;
         let (socket, theirs) = UnixStream::pair()?;
         let supervisor = std::process::id();
         if let Some(process) = unix::fork()? {
@@ -303,32 +269,24 @@ impl Waiting {
     }
 
     /// Returns whether it is in the sandbox that it was to enter, which is still what it would be now.
-    fn is_current(&mut self) -> bool {
+    fn is_current(&self) -> bool {
         let is_in_sandbox = self.in_sandbox().unwrap_or_default();
         // It says nothing more unless it has ended.
         let has_ended = is_readable(&self.socket, Some(Duration::ZERO)).unwrap_or(true);
         let sandbox = self.sandbox.as_ref();
-        is_in_sandbox && !has_ended && sandbox.is_none_or(|it| it.preparation.is_current())
+        is_in_sandbox && !has_ended && sandbox.is_none_or(Preparation::is_current)
     }
 
-    /// Waits until it is in its sandbox; returns whether it is. Takes what the next command can enter it by.
-    fn in_sandbox(&mut self) -> io::Result<bool> {
+    /// Waits until it is in its sandbox; returns whether it is.
+    fn in_sandbox(&self) -> io::Result<bool> {
         is_readable(&self.socket, None)?;
-        let Some(told) = descriptors::receive(&self.socket)? else {
-            return Ok(false);
-        };
-        if let (Some(sandbox), Some(made)) = (self.sandbox.as_mut(), Reusable::new(told)?) {
-            sandbox.reusable = Some(made);
-        }
-        Ok(true)
+        Ok(descriptors::receive(&self.socket)?.is_some())
     }
 
-    /// Has it execute the command; nothing where it has ended before it was told all of it.
-    /// Returns its sandbox beside it.
-    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<(Launched, Option<Made>)>> {
+    /// Has it execute the command; nothing if it has ended before it was told all of it.
+    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<Launched>> {
         unix::resize(&self.pty.slave, call.spec.pty)?;
-        let sandbox = self.sandbox.as_mut();
-        let protected = sandbox.map(|it| it.preparation.protect());
+        let protected = self.sandbox.as_mut().map(Preparation::protect);
         let (protection, covered) = protected.transpose()?.unwrap_or_default();
         let order = [mark.as_bytes(), b"\0", &covered.to_bytes()].concat();
         let length = u32::try_from(order.len()).map_err(io::Error::other)?;
@@ -345,14 +303,11 @@ impl Waiting {
             read => read?,
         };
         match reason.is_empty() {
-            true => {
-                let launched = Launched {
-                    leader: self.process,
-                    pty: self.pty,
-                    protection,
-                };
-                Ok(Some((launched, self.sandbox)))
-            }
+            true => Ok(Some(Launched {
+                leader: self.process,
+                pty: self.pty,
+                protection,
+            })),
             false => Err(io::Error::other(reason)),
         }
     }
@@ -369,7 +324,7 @@ struct Becoming {
 
 impl Becoming {
     /// Becomes the command; returns the exit code where that cannot be.
-    fn command(mut self, sandbox: Option<&Made>) -> i32 {
+    fn command(mut self, sandbox: Option<&Preparation>) -> i32 {
         // None where its supervisor has ended.
         if let Ok(Some(reason)) = self.try_command(sandbox) {
             let _ = write_all(&self.socket.into(), reason.to_string().as_bytes());
@@ -378,12 +333,10 @@ impl Becoming {
     }
 
     /// Returns why the command cannot be executed; nothing where there is none.
-    fn try_command(&mut self, sandbox: Option<&Made>) -> io::Result<Option<io::Error>> {
+    fn try_command(&mut self, sandbox: Option<&Preparation>) -> io::Result<Option<io::Error>> {
         unix::die_with_parent(self.supervisor)?;
-        let mut entered = sandbox.map(Made::enter).transpose()?;
-        let for_next = entered.as_mut().map(Entered::for_next).unwrap_or_default();
-        let for_next: Vec<BorrowedFd<'_>> = for_next.iter().map(AsFd::as_fd).collect();
-        descriptors::send(&self.socket, &for_next)?;
+        let entered = sandbox.map(Preparation::enter).transpose()?;
+        descriptors::send(&self.socket, &[])?;
         is_readable(&self.socket, None)?;
         let memory = descriptors::receive(&self.socket)?.unwrap_or_default();
         let Some(memory) = memory.into_iter().next() else {
@@ -396,8 +349,8 @@ impl Becoming {
                 Some(entered) => entered.complete(&covered, Some(&spec.directory)),
                 None => Ok(()),
             })
-            // To enter a sandbox would undo it.
-            .and_then(|()| unix::die_with_parent(self.supervisor))
+            // To enter a sandbox would undo it, and may have given this process another parent.
+            .and_then(|()| unix::die_with_parent(unix::parent_id()))
             .and_then(|()| self.execute(&spec, &variables, &mark));
         Ok(executed.err())
     }

@@ -254,6 +254,13 @@ pub(crate) fn die_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
+/// Returns the process id of this process's parent.
+#[cfg(target_os = "linux")]
+pub(crate) fn parent_id() -> u32 {
+    let parent = rustix::process::getppid();
+    parent.map_or(0, |it| it.as_raw_pid().unsigned_abs())
+}
+
 /// Has the kernel leave this process alone when its parent ends.
 #[cfg(target_os = "linux")]
 pub(crate) fn outlive_parent() -> io::Result<()> {
@@ -497,6 +504,14 @@ pub(crate) fn signal_tree(leader: Pid, signal: Signal) {
     }
 }
 
+/// Interrupts a command. In a PID namespace of its own it leads a process group that has no number here; the process that
+/// stands for it is in ours, and passes the signal on.
+pub(crate) fn interrupt(leader: Pid) {
+    if rustix::process::kill_process_group(leader, Signal::INT).is_err() {
+        let _ = rustix::process::kill_process(leader, Signal::INT);
+    }
+}
+
 /// Kills everything below this process.
 pub(crate) fn kill_descendants() {
     for pid in descendants() {
@@ -511,14 +526,23 @@ pub(crate) fn kill(process: u32) {
     }
 }
 
-/// Returns how many processes there are below this one.
+/// Returns how many processes there are below this one, without those that are ours.
 #[cfg(target_os = "linux")]
 pub(crate) fn count_descendants() -> u32 {
     let is_there = |pid: &Pid| {
-        let state = stat_field(pid.as_raw_pid().unsigned_abs(), STAT_STATE);
-        state.is_some_and(|state| state != "Z")
+        let pid = pid.as_raw_pid().unsigned_abs();
+        let state = stat_field(pid, STAT_STATE);
+        state.is_some_and(|state| state != "Z") && !is_init(pid)
     };
     u32::try_from(descendants().iter().filter(|pid| is_there(pid)).count()).unwrap_or(u32::MAX)
+}
+
+/// Returns whether a process is the first one of a PID namespace.
+#[cfg(target_os = "linux")]
+fn is_init(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ids = status.lines().find_map(|it| it.strip_prefix("NSpid:"));
+    ids.is_some_and(|it| it.split_ascii_whitespace().next_back() == Some("1"))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -532,6 +556,12 @@ pub(crate) fn was_cut_off(status: WaitStatus, is_leader_gone: bool) -> bool {
     let signal = status.terminating_signal();
     let ours = [Signal::TERM, Signal::KILL].map(Signal::as_raw);
     signal.is_some_and(|it| it == Signal::HUP.as_raw() || is_leader_gone && ours.contains(&it))
+}
+
+/// Returns the number that a process told by its exit code; one, if it was killed.
+pub(crate) fn count_of(status: WaitStatus) -> u32 {
+    let code = status.exit_status();
+    code.map_or(1, |it| u32::try_from(it).unwrap_or_default())
 }
 
 /// Kills every process whose environment at its start held `mark`; returns whether there was any.

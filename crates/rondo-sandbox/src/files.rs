@@ -1,11 +1,11 @@
 //! Which files a command may reach, as rules of Landlock, and which processes it may signal.
 
-use crate::{Enforcement, SandboxMode, SandboxSpec};
+use crate::{Enforcement, Root, SandboxMode, SandboxSpec};
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, Scope,
 };
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub(crate) struct FileRules {
     rights: ABI,
     /// Each path, and what may be done below it.
     allowed: Vec<(PathBuf, BitFlags<AccessFs>)>,
+    /// The directories among them that no other may take the place of.
+    roots: Vec<Root>,
 }
 
 impl FileRules {
@@ -64,6 +66,7 @@ impl FileRules {
         Ok(Self {
             rights,
             allowed: allowed.collect(),
+            roots: spec.writable.clone(),
         })
     }
 
@@ -92,9 +95,15 @@ impl FileRules {
         }
         let mut ruleset = ruleset.create().map_err(io::Error::other)?;
         for (path, rights) in &self.allowed {
-            // What does not exist cannot be reached either.
-            let Ok(opened) = PathFd::new(path) else {
-                continue;
+            let root = self.roots.iter().find(|it| it.path() == path);
+            let opened = match root {
+                Some(root) => root.open()?,
+                None => match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                {
+                    Ok(opened) => opened,
+                    // What does not exist cannot be reached either.
+                    Err(_) => continue,
+                },
             };
             let rights = match is_directory(&opened)? {
                 true => *rights,

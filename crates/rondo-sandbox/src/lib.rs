@@ -19,6 +19,8 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod ground;
 #[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
@@ -28,8 +30,7 @@ mod nested;
 mod passing;
 #[cfg(target_os = "linux")]
 mod protection;
-#[cfg(target_os = "linux")]
-mod reusable;
+mod root;
 mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
@@ -51,11 +52,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+pub use root::Root;
 pub use roots::{PROTECTED, readable_roots};
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
-pub use system::{Covered, Entered, Preparation, Reusable};
+pub use system::{Covered, Entered, Preparation};
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +104,8 @@ pub struct SandboxSpec {
     /// By what.
     #[serde(default)]
     pub enforcement: Enforcement,
-    /// The directories that it works in, absolute.
-    pub writable: Vec<PathBuf>,
+    /// The directories that it works in.
+    pub writable: Vec<Root>,
     /// What else it may read and execute, absolute; what does not exist is passed over.
     pub readable: Arc<Vec<PathBuf>>,
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
@@ -136,13 +138,14 @@ const PROXY_VARIABLES: [&str; 6] = [
 const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
 impl SandboxSpec {
-    /// Returns the specification of a command that reaches these directories and nothing else, confined by everything.
+    /// Returns the specification of a command that reaches these directories and nothing else, confined by everything. The
+    /// directories are looked up here, and never again.
     #[must_use]
-    pub fn new(mode: SandboxMode, writable: Vec<PathBuf>) -> Self {
+    pub fn new<R: Into<Root>>(mode: SandboxMode, writable: impl IntoIterator<Item = R>) -> Self {
         Self {
             mode,
             enforcement: Enforcement::Full,
-            writable,
+            writable: writable.into_iter().map(Into::into).collect(),
             readable: Arc::default(),
             home: None,
             scratch: None,

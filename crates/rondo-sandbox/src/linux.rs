@@ -9,16 +9,18 @@ use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
 use crate::ground::Ground;
 use crate::protection::Protected;
-use crate::reusable;
+use crate::root::open_without_links;
 use crate::worktree::Worktree;
-use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter, passing};
+use crate::{Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, init, passing};
 use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::DumpableBehavior;
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -26,12 +28,11 @@ use std::process::Command;
 
 pub use crate::covered::Covered;
 pub use crate::protection::Protection;
-pub use crate::reusable::Reusable;
 
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
-/// The terminals of a command's own.
-const TERMINALS: [&str; 2] = ["/dev/pts", "/dev/pts/ptmx"];
+/// The bound on what each directory of a command's own holds: it is memory, which no process has.
+const PRIVATE_OPTIONS: &CStr = c"size=1g";
 
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     let mut preparation = Preparation::new(spec.clone())?;
@@ -86,14 +87,13 @@ impl Preparation {
         let writable = written(&roots, &worktrees);
         let mut held = Protection::default();
         let mut namespaces = match spec.enforcement {
-            Enforcement::Full => Some(Namespaces::new(&spec, &writable)?),
+            Enforcement::Full => {
+                let (ours, theirs) = UnixStream::pair()?;
+                held.holds_namespaces(ours.into());
+                Some(Namespaces::new(&spec, &writable, theirs.into()))
+            }
             Enforcement::Partial => None,
         };
-        if let Some(namespaces) = &mut namespaces {
-            let (ours, theirs) = UnixStream::pair()?;
-            namespaces.mounts_held_by = Some(theirs.into());
-            held.holds_mounts(ours.into());
-        }
         if let (Some(socket), Some(namespaces), true) =
             (&spec.proxy, &mut namespaces, spec.has_proxy())
         {
@@ -154,74 +154,25 @@ impl Preparation {
         Ok((protection, covered))
     }
 
-    /// Enters the sandbox as far as it does not depend on the command.
+    /// Enters the sandbox as far as it does not depend on the command. With namespaces, this goes on in another process,
+    /// and the one that called becomes that which stands for the command.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// When the kernel refuses, or a directory that commands work in was moved or replaced.
     pub fn enter(&self) -> io::Result<Entered<'_>> {
-        self.enter_by(None, false)
-    }
-
-    /// Enters it as [`Self::enter`] does, and opens what the next command of this sandbox can enter it by.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn enter_first(&self) -> io::Result<Entered<'_>> {
-        self.enter_by(None, true)
-    }
-
-    fn enter_by(&self, users: Option<&Reusable>, has_next: bool) -> io::Result<Entered<'_>> {
-        match &self.namespaces {
-            Some(namespaces) => namespaces.enter(users)?,
-            // In a namespace of the user's own, they reach nothing outside of it.
-            None => drop_capabilities()?,
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.enter(&self.ground.spec)?;
         }
-        let rules = self.files.ruleset()?;
-        let for_next = match &self.namespaces {
-            Some(_) if has_next => {
-                let private = self.reusable().map(Namespaces::own_files);
-                reusable::opened(&rules, private.as_deref())?
-            }
-            _ => Vec::new(),
-        };
         let entered = Entered {
-            rules: Some(rules),
+            rules: Some(self.files.ruleset()?),
             filter: &self.filter,
             has_namespaces: self.namespaces.is_some(),
-            for_next,
         };
         match self.mode {
-            // Nothing is protected from what writes nothing, so nothing is left to be mounted.
+            // Nothing is protected from a command that writes nothing, so nothing is left to be mounted.
             SandboxMode::ReadOnly => entered.restricted(),
             SandboxMode::WorkspaceWrite => Ok(entered),
         }
-    }
-
-    /// Enters the sandbox where a command of it has been before, which has ended: its mounts and rules only where it has left
-    /// them untouched.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn enter_again(&self, reusable: &Reusable) -> io::Result<Entered<'_>> {
-        if !reusable.enter()? {
-            return self.enter_by(Some(reusable), true);
-        }
-        seccompiler::apply_filter(&self.filter).map_err(io::Error::other)?;
-        Ok(Entered {
-            rules: None,
-            filter: &self.filter,
-            has_namespaces: true,
-            for_next: Vec::new(),
-        })
-    }
-
-    /// Returns the namespaces that another command can enter after this one: nothing is bound over for one command in
-    /// them, and no socket of one is left.
-    fn reusable(&self) -> Option<&Namespaces> {
-        let is_reusable = |it: &&Namespaces| {
-            self.mode == SandboxMode::ReadOnly && !it.has_loopback && it.proxy.is_none()
-        };
-        self.namespaces.as_ref().filter(is_reusable)
     }
 }
 
@@ -243,8 +194,12 @@ fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Returns where the writable directories really are, and the repositories of those that are linked worktrees.
 fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<Worktree>)> {
-    let real = |path: &PathBuf| path.canonicalize();
-    let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
+    let verified = |it: &Root| it.verify().map(|()| it.path().to_owned());
+    let writable: Vec<PathBuf> = spec
+        .writable
+        .iter()
+        .map(verified)
+        .collect::<io::Result<_>>()?;
     let worktrees = match spec.enforcement {
         Enforcement::Full => writable
             .iter()
@@ -262,15 +217,9 @@ pub struct Entered<'a> {
     rules: Option<RulesetCreated>,
     filter: &'a BpfProgram,
     has_namespaces: bool,
-    for_next: Vec<OwnedFd>,
 }
 
 impl Entered<'_> {
-    /// Takes what the next command of this sandbox can enter it by, as [`Reusable`]; nothing where there are no namespaces.
-    pub fn for_next(&mut self) -> Vec<OwnedFd> {
-        std::mem::take(&mut self.for_next)
-    }
-
     /// Enters the rest: what is protected is covered, the directory is the command's, and nothing of it can be undone.
     ///
     /// # Errors
@@ -278,8 +227,7 @@ impl Entered<'_> {
     pub fn complete(self, covered: &Covered, directory: Option<&Path>) -> io::Result<()> {
         if self.has_namespaces {
             for (path, is_read_only) in &covered.0 {
-                mount(Some(path), path, None, libc::MS_BIND | libc::MS_REC)?;
-                set_read_only(path, *is_read_only, false)?;
+                bind_over_itself(path, *is_read_only)?;
             }
             if let Some(directory) = directory {
                 // It may lie in a directory that is covered now, and is empty then.
@@ -294,6 +242,7 @@ impl Entered<'_> {
     /// Has the rules of files and the filter hold, unless they do.
     fn restricted(mut self) -> io::Result<Self> {
         if let Some(rules) = self.rules.take() {
+            keep_file_capabilities()?;
             rules.restrict_self().map_err(io::Error::other)?;
             seccompiler::apply_filter(self.filter).map_err(io::Error::other)?;
         }
@@ -311,15 +260,18 @@ struct Namespaces {
     has_loopback: bool,
     /// Gets the listener of the command's proxy.
     proxy: Option<OwnedFd>,
-    /// Gets what holds the mounts. Otherwise the last process in them would take them down as it ends, and whoever
-    /// waits for it would wait for that.
-    mounts_held_by: Option<OwnedFd>,
+    /// Leads to the owner of the sandbox. It gets what holds the mounts: otherwise the last process in them would take them
+    /// down as it ends, and whoever waits for it would wait for that. If it closes its end, everything in the namespaces is
+    /// killed.
+    lifeline: OwnedFd,
+    /// Whether there is no namespace of users, which root does not need: in it, files of all other users would be nobody's.
+    keeps_users: bool,
     uid_map: String,
     gid_map: String,
 }
 
 impl Namespaces {
-    fn new(spec: &SandboxSpec, writable: &[PathBuf]) -> io::Result<Self> {
+    fn new(spec: &SandboxSpec, writable: &[PathBuf], lifeline: OwnedFd) -> Self {
         let reads_only = spec.mode == SandboxMode::ReadOnly;
         let private = private(spec, writable);
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
@@ -332,37 +284,38 @@ impl Namespaces {
         kept.sort();
         kept.dedup();
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        Ok(Self {
+        let capabilities = rustix::thread::capabilities(None);
+        let may_mount =
+            capabilities.is_ok_and(|it| it.effective.contains(CapabilitySet::SYS_ADMIN));
+        Self {
             private,
             kept,
             has_loopback: spec.network == NetworkAccess::Loopback,
             proxy: None,
-            mounts_held_by: None,
+            lifeline,
+            keeps_users: uid.is_root() && may_mount,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
-        })
+        }
     }
 
-    fn enter(&self, users: Option<&Reusable>) -> io::Result<()> {
-        self.begin(users)?;
+    fn enter(&self, spec: &SandboxSpec) -> io::Result<()> {
+        self.begin()?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
-        self.hide_private()
+        self.hide_private(&spec.writable)?;
+        init::split(&self.lifeline, own_processes)
     }
 
-    fn begin(&self, users: Option<&Reusable>) -> io::Result<()> {
-        let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+    fn begin(&self) -> io::Result<()> {
+        let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWPID;
         if self.has_loopback {
             flags |= libc::CLONE_NEWNET;
         }
-        match users {
-            Some(users) => {
-                users.enter_users()?;
-                unshare(flags)?;
-            }
-            None => {
-                unshare(flags | libc::CLONE_NEWUSER)?;
-                seen_by_others(|| self.map_ids())?;
-            }
+        if self.keeps_users {
+            unshare(flags)?;
+        } else {
+            unshare(flags | libc::CLONE_NEWUSER)?;
+            seen_by_others(|| self.map_ids())?;
         }
         if self.has_loopback {
             start_loopback()?;
@@ -370,10 +323,8 @@ impl Namespaces {
         if let Some(proxy) = &self.proxy {
             passing::pass_listener(proxy)?;
         }
-        if let Some(holder) = &self.mounts_held_by {
-            // Nobody waits where nobody holds them.
-            let _ = passing::pass(holder, &std::fs::File::open("/proc/self/ns/mnt")?);
-        }
+        // Nobody waits for their end if nobody holds them.
+        let _ = passing::pass(&self.lifeline, &std::fs::File::open("/proc/self/ns/mnt")?);
         Ok(())
     }
 
@@ -383,39 +334,58 @@ impl Namespaces {
         std::fs::write("/proc/self/gid_map", &self.gid_map)
     }
 
-    /// Returns the files in these that are of their own.
-    fn own_files(&self) -> Vec<PathBuf> {
-        let bound: Vec<PathBuf> = self.kept.iter().map(|it| it.0.clone()).collect();
-        let between = reusable::between(&bound, &self.private);
-        let terminals = TERMINALS.iter().map(PathBuf::from);
-        let private = self.private.iter().cloned();
-        private.chain(between).chain(terminals).collect()
-    }
-
     /// Covers directories, and binds back what of them the command has.
-    fn hide_private(&self) -> io::Result<()> {
+    fn hide_private(&self, roots: &[Root]) -> io::Result<()> {
         let opened = |(path, is_read_only): &(PathBuf, bool)| {
-            let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-            Some((file.ok()?, path.clone(), *is_read_only))
+            let file = match roots.iter().find(|it| it.path() == path) {
+                Some(root) => root.open()?,
+                // What was removed meanwhile is not there for the command either.
+                None => match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                {
+                    Ok(file) => file,
+                    Err(_) => return Ok(None),
+                },
+            };
+            Ok(Some((file, path.clone(), *is_read_only)))
         };
-        let kept: Vec<_> = self.kept.iter().filter_map(opened).collect();
+        let kept: Vec<_> = self.kept.iter().map(opened).collect::<io::Result<_>>()?;
         // Landlock knows no rights of modes, owners, times and attributes.
         make_tree_read_only()?;
         for place in &self.private {
             // One that lies in another is covered with it.
             std::fs::create_dir_all(place)?;
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
-            mount(Some(c"none"), &c_path(place)?, Some(c"tmpfs"), flags)?;
+            mount_with(
+                Some(c"none"),
+                &c_path(place)?,
+                Some(c"tmpfs"),
+                flags,
+                Some(PRIVATE_OPTIONS),
+            )?;
         }
-        for (file, path, is_read_only) in kept {
-            let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        for (file, path, is_read_only) in kept.into_iter().flatten() {
+            if !self.private.iter().any(|place| path.starts_with(place)) {
+                bind(&file, &file, is_read_only)?;
+                continue;
+            }
             make_place(&path, is_directory(&file)?)?;
-            let (from, to) = (CString::new(from)?, c_path(&path)?);
-            mount(Some(&from), &to, None, libc::MS_BIND | libc::MS_REC)?;
-            set_read_only(&to, is_read_only, false)?;
+            bind(&file, &open_without_links(&path)?, is_read_only)?;
         }
         own_terminals()
     }
+}
+
+/// Binds what is at a path over itself, following no link that was put into the path meanwhile.
+fn bind_over_itself(path: &CStr, is_read_only: bool) -> io::Result<()> {
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let opened = match open_without_links(path) {
+        // A protected name may be a link itself: what it leads to is protected.
+        Err(err) if err.raw_os_error() == Some(libc::ELOOP) => {
+            open_without_links(&path.canonicalize()?)?
+        }
+        opened => opened?,
+    };
+    bind(&opened, &opened, is_read_only)
 }
 
 /// Does something while other processes of the user may look into this one, if that is what it takes: of one that is hidden
@@ -446,10 +416,28 @@ fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
     std::fs::File::create(path).map(drop)
 }
 
-/// Has no program that is started gain a capability but those to change files, whoever runs it: files are what the
-/// rules hold.
-#[expect(unsafe_code, reason = "no safe interface drops capabilities")]
-fn drop_capabilities() -> io::Result<()> {
+/// Gives up every capability but those over files, for this process and every program that it starts, whoever runs it:
+/// which files are reached, the mounts and rules hold.
+fn keep_file_capabilities() -> io::Result<()> {
+    drop_from_bounding_set()?;
+    let kept = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID;
+    let own = rustix::thread::capabilities(None)?;
+    let sets = CapabilitySets {
+        effective: own.effective & kept,
+        permitted: own.permitted & kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+#[expect(
+    unsafe_code,
+    reason = "no safe interface drops all capabilities, later ones too"
+)]
+fn drop_from_bounding_set() -> io::Result<()> {
     const FILES: [libc::c_ulong; 4] = [0, 1, 3, 4];
     const LAST: libc::c_ulong = 63;
     for capability in (0..=LAST).filter(|it| !FILES.contains(it)) {
@@ -466,27 +454,37 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 #[expect(unsafe_code, reason = "no safe interface makes namespaces")]
-pub(crate) fn unshare(flags: libc::c_int) -> io::Result<()> {
+fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: it takes no pointer, and this process has one thread.
     succeeded(unsafe { libc::unshare(flags) })
 }
 
-#[expect(unsafe_code, reason = "no safe interface mounts")]
 fn mount(
     from: Option<&CStr>,
     to: &CStr,
     kind: Option<&CStr>,
     flags: libc::c_ulong,
 ) -> io::Result<()> {
+    mount_with(from, to, kind, flags, None)
+}
+
+#[expect(unsafe_code, reason = "no safe interface mounts")]
+fn mount_with(
+    from: Option<&CStr>,
+    to: &CStr,
+    kind: Option<&CStr>,
+    flags: libc::c_ulong,
+    options: Option<&CStr>,
+) -> io::Result<()> {
     let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: each text ends with a zero and outlives the call; the last may be null.
+    // SAFETY: each text ends with a zero and outlives the call; all but the second may be null.
     succeeded(unsafe {
         libc::mount(
             pointer(from),
             to.as_ptr(),
             pointer(kind),
             flags,
-            std::ptr::null(),
+            pointer(options).cast(),
         )
     })
 }
@@ -497,8 +495,18 @@ fn make_tree_read_only() -> io::Result<()> {
 }
 
 /// Makes a mount, or all below it too, read-only or writable. Only what was made so here can be made writable.
-#[expect(unsafe_code, reason = "no safe interface changes mounts")]
 fn set_read_only(path: &CStr, is_read_only: bool, is_recursive: bool) -> io::Result<()> {
+    let flags = if is_recursive { libc::AT_RECURSIVE } else { 0 };
+    set_mount(libc::AT_FDCWD, path, flags, is_read_only)
+}
+
+#[expect(unsafe_code, reason = "no safe interface changes mounts")]
+fn set_mount(
+    directory: libc::c_int,
+    path: &CStr,
+    flags: libc::c_int,
+    is_read_only: bool,
+) -> io::Result<()> {
     let flag = libc::MOUNT_ATTR_RDONLY;
     let change = libc::mount_attr {
         attr_set: if is_read_only { flag } else { 0 },
@@ -506,21 +514,55 @@ fn set_read_only(path: &CStr, is_read_only: bool, is_recursive: bool) -> io::Res
         propagation: 0,
         userns_fd: 0,
     };
-    let recursive = if is_recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the text ends with a zero, the structure has the size that is said, and both outlive the call.
-    let returned = unsafe {
+    called(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            directory,
             path.as_ptr(),
-            recursive,
+            flags,
             &change,
             size_of::<libc::mount_attr>(),
         )
+    })
+    .map(drop)
+}
+
+/// Binds what is opened, with all that is mounted below it, over something else that is opened. Paths play no part.
+#[expect(unsafe_code, reason = "no safe interface binds by descriptors")]
+fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Result<()> {
+    const EMPTY: &CStr = c"";
+    let recursive = libc::AT_RECURSIVE.cast_unsigned() | libc::AT_EMPTY_PATH.cast_unsigned();
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | recursive;
+    // SAFETY: the text is empty and static, and what is returned is a new descriptor.
+    let tree = unsafe {
+        let tree = libc::syscall(libc::SYS_open_tree, from.as_raw_fd(), EMPTY.as_ptr(), flags);
+        let tree = libc::c_int::try_from(called(tree)?).map_err(io::Error::other)?;
+        OwnedFd::from_raw_fd(tree)
     };
-    match returned {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    set_mount(tree.as_raw_fd(), EMPTY, libc::AT_EMPTY_PATH, is_read_only)?;
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: it takes numbers, and texts that are empty and static.
+    called(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            EMPTY.as_ptr(),
+            to.as_raw_fd(),
+            EMPTY.as_ptr(),
+            flags,
+        )
+    })
+    .map(drop)
+}
+
+/// Mounts the processes of this PID namespace. Containers that hide a part of theirs do not let that be; the namespace keeps
+/// the others out of reach all the same.
+fn own_processes() -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+    match mount(Some(c"proc"), c"/proc", Some(c"proc"), flags) {
+        Err(err) if err.raw_os_error() != Some(libc::EPERM) => Err(err),
+        _ => Ok(()),
     }
 }
 
@@ -551,8 +593,12 @@ fn start_loopback() -> io::Result<()> {
 }
 
 fn succeeded(returned: libc::c_int) -> io::Result<()> {
+    called(returned.into()).map(drop)
+}
+
+fn called(returned: libc::c_long) -> io::Result<libc::c_long> {
     match returned {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        -1 => Err(io::Error::last_os_error()),
+        returned => Ok(returned),
     }
 }

@@ -22,6 +22,12 @@ unsafe extern "C" {
 pub struct Protection;
 
 impl Protection {
+    /// Returns whether the command has namespaces of its own, which this system does not have.
+    #[must_use]
+    pub fn has_namespaces(&self) -> bool {
+        false
+    }
+
     /// Returns what was put back.
     #[must_use]
     pub fn restore(&mut self) -> Vec<Undone> {

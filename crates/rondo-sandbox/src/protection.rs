@@ -98,8 +98,8 @@ pub struct Protection {
     nested: Nested,
     /// While it is open, the command's proxy serves it.
     proxy: Option<OwnedFd>,
-    /// While it is open, the command's mounts are there.
-    mounts: Option<OwnedFd>,
+    /// While it is open, the command's namespaces are there, and may have processes.
+    namespaces: Option<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -118,12 +118,18 @@ impl Protection {
     /// Takes over what another one holds until it is dropped.
     pub(crate) fn take_held(&mut self, held: Self) {
         self.proxy = held.proxy;
-        self.mounts = held.mounts;
+        self.namespaces = held.namespaces;
     }
 
     /// Keeps the end of a socket to which the command sends what holds its mounts, and which nobody reads.
-    pub(crate) fn holds_mounts(&mut self, sent_to: OwnedFd) {
-        self.mounts = Some(sent_to);
+    pub(crate) fn holds_namespaces(&mut self, lifeline: OwnedFd) {
+        self.namespaces = Some(lifeline);
+    }
+
+    /// Returns whether the command has namespaces of its own.
+    #[must_use]
+    pub fn has_namespaces(&self) -> bool {
+        self.namespaces.is_some()
     }
 
     /// Remembers what is there now.
@@ -149,7 +155,7 @@ impl Protection {
             before,
             nested: protected.nested,
             proxy: None,
-            mounts: None,
+            namespaces: None,
         })
     }
 
@@ -353,7 +359,7 @@ mod tests {
                 enforcement,
                 ..SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![self.root.clone()])
             };
-            let found = Protected::find(spec.mode, &spec.writable, &[]);
+            let found = Protected::find(spec.mode, std::slice::from_ref(&self.root), &[]);
             Protection::new(spec.enforcement, found).unwrap()
         }
 

@@ -39,11 +39,11 @@ pub(crate) fn profile(spec: &SandboxSpec, real: impl Fn(&Path) -> PathBuf) -> St
         SandboxMode::ReadOnly => "allow file-read*",
         SandboxMode::WorkspaceWrite => "allow file-read* file-write*",
     };
-    text.extend(spec.writable.iter().map(|it| rule(own, it)));
+    text.extend(spec.writable.iter().map(|it| rule(own, it.path())));
     let scratch = spec.scratch.iter();
     text.extend(scratch.map(|it| rule("allow file-read* file-write*", it)));
     // What does not exist yet has no links to follow.
-    for root in spec.writable.iter().map(|root| real(root)) {
+    for root in spec.writable.iter().map(|root| real(root.path())) {
         let names = PROTECTED.iter().filter(|name| **name != GIT);
         text.extend(names.map(|name| rule("deny file-write*", &root.join(name))));
         // The directory itself can be neither moved nor replaced.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn of(mode: SandboxMode) -> String {
-        let spec = SandboxSpec::new(mode, vec!["/work/a \"b\"".into()]);
+        let spec = SandboxSpec::new(mode, ["/work/a \"b\""]);
         profile(&spec, Path::to_owned)
     }
 

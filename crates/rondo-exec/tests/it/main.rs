@@ -12,6 +12,8 @@ mod fixture;
 mod keeper;
 mod output;
 mod piped;
+#[cfg(target_os = "linux")]
+mod processes;
 mod reattach;
 mod sandbox;
 mod secrets;

@@ -110,13 +110,14 @@ fn spawn_on_terminal(
 ///
 /// Forks, so only the small supervisor may call it.
 ///
-/// `mark` is in the environment of everything that it starts, beside the `variables`.
+/// `mark` is in the environment of everything that it starts, beside the `variables`. Everything in its sandbox is killed
+/// when the protection is dropped. Nothing is put back: the program may run for days, in which others change the same files.
 pub(crate) fn spawn_process(
     spec: &ProcessSpec,
     variables: &[(OsString, OsString)],
     streams: [OwnedFd; 3],
     mark: &str,
-) -> io::Result<Pid> {
+) -> io::Result<(Pid, Protection)> {
     let [stdin, stdout, stderr] = streams;
     let mut command = Command::new(&spec.program);
     command
@@ -129,13 +130,14 @@ pub(crate) fn spawn_process(
         .stdout(stdout)
         .stderr(stderr);
     // First, since entering it would undo that the process ends with its supervisor.
-    if let Some(sandbox) = &spec.sandbox {
-        // Nothing is put back when it has ended: it may run for days, in which others change the same files.
-        drop(rondo_sandbox::confine(&mut command, sandbox)?);
-    }
+    let sandbox = spec.sandbox.as_ref();
+    let protection = sandbox.map(|it| rondo_sandbox::confine(&mut command, it));
+    let protection = protection.transpose()?.unwrap_or_default();
     lead_session(&mut command);
     let child = command.spawn()?;
-    pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+    let process =
+        pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))?;
+    Ok((process, protection))
 }
 
 /// Gives a command a session without a terminal.

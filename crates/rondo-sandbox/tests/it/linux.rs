@@ -445,7 +445,7 @@ fn what_does_not_exist_is_an_error_before_anything_runs() {
     if !is_enforced() {
         return;
     }
-    let spec = SandboxSpec::new(SandboxMode::ReadOnly, vec!["/rondo/nowhere".into()]);
+    let spec = SandboxSpec::new(SandboxMode::ReadOnly, vec!["/rondo/nowhere"]);
     assert!(confine(&mut Command::new("/bin/true"), &spec).is_err());
     probe(Enforcement::Full).unwrap();
 }
