@@ -199,6 +199,7 @@ impl Calls {
             spill_bytes_max: 64 << 20,
             pty: PtySize::default(),
             is_kept: true,
+            memory_bytes_max: None,
             sandbox: None,
             secrets: Secrets::default(),
         };

@@ -2,7 +2,7 @@
 
 use crate::denial;
 use crate::follow::Cut;
-use rondo_launch::{CallStatus, StartError};
+use rondo_launch::{CallStatus, Exceeded, StartError};
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value};
 use std::error::Error as _;
@@ -18,7 +18,16 @@ pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
         .as_ref()
         .map(|path| path.display().to_string());
     let is_cut_short = status.timed_out || status.cancelled || status.exit_code.is_none();
-    let (timed_out, value) = (status.timed_out, render(status, spill.as_ref()));
+    let (timed_out, exceeded) = (status.timed_out, status.exceeded);
+    let value = render(status, spill.as_ref());
+    if let Some(exceeded) = exceeded {
+        return ToolOutcome::Error(ToolError {
+            code: ToolErrorCode::Failed,
+            message: of_exceeded(exceeded),
+            details: value,
+            used: None,
+        });
+    }
     if !is_cut_short {
         return ToolOutcome::Ok(ToolOutput {
             value,
@@ -37,6 +46,19 @@ pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
         details: value,
         used: None,
     })
+}
+
+/// Says which bound ended a command.
+fn of_exceeded(exceeded: Exceeded) -> String {
+    match exceeded {
+        Exceeded::Memory(bytes) => format!(
+            "the command was ended because its processes used more than {} MiB of memory",
+            bytes >> 20
+        ),
+        Exceeded::Processes(count) => {
+            format!("the command was ended because it started more than {count} processes")
+        }
+    }
 }
 
 fn said(cut: Cut) -> (ToolErrorCode, &'static str) {

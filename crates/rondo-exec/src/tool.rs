@@ -41,6 +41,18 @@ pub struct ExecTool {
     begun: Arc<AtomicU32>,
 }
 
+/// The bound on the memory of a command that runs unasked, in bytes: nobody has said that it may take more.
+const LOOKING_BYTES_MAX: u64 = 1 << 30;
+
+/// What a call may reach.
+#[derive(Default)]
+struct Reach {
+    /// Everything if there is none.
+    spec: Option<SandboxSpec>,
+    /// Whether it runs unasked because it only looks.
+    is_looking: bool,
+}
+
 /// How many commands are begun between two looks at what earlier ones left.
 const TIDIED_EVERY: u32 = 16;
 
@@ -194,11 +206,7 @@ impl ExecTool {
         self
     }
 
-    fn call_spec(
-        &self,
-        invocation: &ToolInvocation,
-        sandbox: Option<SandboxSpec>,
-    ) -> Result<CallSpec, Refusal> {
+    fn call_spec(&self, invocation: &ToolInvocation, sandbox: Reach) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
             return Err(internal("the call's key is not usable as a file name"));
@@ -220,7 +228,8 @@ impl ExecTool {
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
             is_kept: options.is_kept,
-            sandbox,
+            memory_bytes_max: sandbox.is_looking.then_some(LOOKING_BYTES_MAX),
+            sandbox: sandbox.spec,
             secrets: options.secrets.clone(),
         })
     }
@@ -260,22 +269,29 @@ impl ExecTool {
         }
     }
 
-    /// Returns what a call may reach; everything where there is nothing.
-    async fn sandbox(&self, invocation: &ToolInvocation) -> Option<SandboxSpec> {
+    /// Returns what a call may reach.
+    async fn sandbox(&self, invocation: &ToolInvocation) -> Reach {
         let arguments = &invocation.arguments;
         if arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true)) {
-            return None;
+            return Reach::default();
         }
         if let Some((calls, spec)) = &self.options.looking
             && calls.take(&invocation.call_id, arguments)
             && let Some(enforcement) = support().await.and_then(Support::enforcement)
         {
-            return Some(SandboxSpec {
+            let spec = SandboxSpec {
                 enforcement,
                 ..spec.clone()
-            });
+            };
+            return Reach {
+                spec: Some(spec),
+                is_looking: true,
+            };
         }
-        self.options.sandbox.clone()
+        Reach {
+            spec: self.options.sandbox.clone(),
+            is_looking: false,
+        }
     }
 
     async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {

@@ -21,6 +21,11 @@ pub(super) const OUTPUT_BYTES_CEILING: usize = 4 << 20;
 /// The length of a frame's head, in bytes.
 pub(super) const FRAME_HEAD: usize = 5;
 
+/// The part of the machine's memory that a command may take unless its specification says otherwise: one in so many.
+const MEMORY_PART: u64 = 2;
+/// The least of that bound, in bytes.
+const MEMORY_BYTES_MIN: u64 = 2 << 30;
+
 /// Starts the command.
 pub(super) const GO: u8 = b'g';
 /// Ends the whole tree.
@@ -62,6 +67,9 @@ pub struct CallSpec {
     /// call is on the disk, and no other agent can find it.
     #[serde(default = "yes")]
     pub is_kept: bool,
+    /// The bound on the memory of all its processes, in bytes; the machine's default if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
     /// What the command may reach; everything where there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
@@ -115,6 +123,14 @@ impl CallSpec {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
+    }
+
+    /// Returns the bound on the memory of all its processes, in bytes.
+    pub(super) fn memory_max(&self) -> u64 {
+        self.memory_bytes_max.unwrap_or_else(|| {
+            let total = unix::memory_total();
+            total.map_or(u64::MAX, |it| (it / MEMORY_PART).max(MEMORY_BYTES_MIN))
+        })
     }
 
     pub(super) fn spill_path(&self) -> PathBuf {

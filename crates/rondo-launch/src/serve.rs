@@ -8,7 +8,7 @@ use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::write_all;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
-use super::status::{CallStatus, CommandState};
+use super::status::{CallStatus, CommandState, Exceeded};
 use super::unix::{self, Children, Pty, Standing};
 use rondo_sandbox::Protection;
 use rustix::event::{PollFd, PollFlags};
@@ -24,6 +24,12 @@ const READ_BYTES: usize = OUTPUT_FRAME_BYTES;
 const DRAIN_QUIET: Duration = Duration::from_millis(15);
 /// After the command's end, output of what it left behind is taken for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(250);
+/// How often the processes of a command are measured.
+const MEASURE_EVERY: Duration = Duration::from_millis(250);
+/// The part of the time that measuring may take, if there are many processes: one in so many.
+const MEASURE_PART: u32 = 20;
+/// The bound on the processes of a command. A build of hundreds of crates has a few dozen.
+const PROCESSES_MAX: u32 = 4096;
 /// How often SIGKILL is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
 /// How many processes that have ended are collected at once, so that a tree that forks fast does not keep the rest waiting.
@@ -245,6 +251,11 @@ struct Supervision<'a> {
     exit: Option<(i32, Option<String>)>,
     timed_out: bool,
     cancelled: bool,
+    exceeded: Option<Exceeded>,
+    /// The bound on the memory of its processes, in bytes.
+    memory_max: u64,
+    /// When its processes are measured next.
+    measure_at: Instant,
     /// How many processes were there still when the leader ended, and were ended by that or by us.
     cut_off: u32,
     /// What was found running when the command had ended.
@@ -287,6 +298,9 @@ impl<'a> Supervision<'a> {
             exit: None,
             timed_out: false,
             cancelled: false,
+            exceeded: None,
+            memory_max: spec.memory_max(),
+            measure_at: now + MEASURE_EVERY,
             left_running: 0,
             has_init: started.protection.has_namespaces(),
             protection: started.protection,
@@ -378,7 +392,8 @@ impl<'a> Supervision<'a> {
         let patience = match self.phase {
             Phase::Running { until } => {
                 let alone = self.link.orphan_deadline().unwrap_or(until);
-                until.min(alone).saturating_duration_since(now)
+                let next = until.min(alone).min(self.measure_at);
+                next.saturating_duration_since(now)
             }
             Phase::Ending { until } => until.saturating_duration_since(now),
             Phase::Draining { until, quiet } => until.min(quiet).saturating_duration_since(now),
@@ -451,6 +466,9 @@ impl<'a> Supervision<'a> {
 
     fn advance(&mut self, happened: Happened) {
         let now = Instant::now();
+        if self.is_running() && now >= self.measure_at && self.is_over_a_bound(now) {
+            self.kill_tree(now + KILL_MAX);
+        }
         match self.phase {
             Phase::Running { .. } if self.exit.is_some() => {
                 self.advance_drain(now, now + DRAIN_MAX, now + DRAIN_QUIET);
@@ -477,6 +495,21 @@ impl<'a> Supervision<'a> {
             Phase::Killing { until } => self.kill_tree(until),
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Over => {}
         }
+    }
+
+    /// Measures the processes of the command; returns whether they take more than they may.
+    fn is_over_a_bound(&mut self, now: Instant) -> bool {
+        let measured = unix::measure(PROCESSES_MAX, self.memory_max);
+        let took = now.elapsed();
+        self.measure_at = now + MEASURE_EVERY.max(took * MEASURE_PART);
+        self.exceeded = if measured.processes > PROCESSES_MAX {
+            Some(Exceeded::Processes(PROCESSES_MAX))
+        } else if measured.memory > self.memory_max {
+            Some(Exceeded::Memory(self.memory_max))
+        } else {
+            None
+        };
+        self.exceeded.is_some()
     }
 
     fn advance_drain(&mut self, now: Instant, until: Instant, quiet: Instant) {
@@ -512,6 +545,9 @@ impl<'a> Supervision<'a> {
     }
 
     fn kill_tree(&mut self, until: Instant) {
+        if self.has_init {
+            unix::kill_namespace(self.leader);
+        }
         unix::signal_tree(self.leader, Signal::KILL);
         self.phase = Phase::Killing { until };
     }
@@ -526,6 +562,7 @@ impl<'a> Supervision<'a> {
         let is_tree_gone = self.is_tree_gone();
         status.survivors = !is_tree_gone;
         status.timed_out = self.timed_out;
+        status.exceeded = self.exceeded;
         status.cancelled = self.cancelled;
         status.left_running = self.left_running.max(self.cut_off);
         let (code, signal) = self.exit.take().unzip();

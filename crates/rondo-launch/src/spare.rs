@@ -335,6 +335,7 @@ impl Becoming {
     /// Returns why the command cannot be executed; nothing where there is none.
     fn try_command(&mut self, sandbox: Option<&Preparation>) -> io::Result<Option<io::Error>> {
         unix::die_with_parent(self.supervisor)?;
+        unix::give_way();
         let entered = sandbox.map(Preparation::enter).transpose()?;
         descriptors::send(&self.socket, &[])?;
         is_readable(&self.socket, None)?;

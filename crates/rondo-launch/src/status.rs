@@ -40,6 +40,9 @@ pub struct CallStatus {
     /// Whether the command was ended because its time was up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
+    /// The bound that ended the command, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceeded: Option<Exceeded>,
     /// Whether the command was stopped on request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
@@ -69,6 +72,16 @@ pub struct CallStatus {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// A bound on what a command takes of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exceeded {
+    /// All its processes together had more memory than this, in bytes.
+    Memory(u64),
+    /// It had more processes than this.
+    Processes(u32),
 }
 
 /// How far a command is.
@@ -153,6 +166,7 @@ impl CallStatus {
             exit_code: None,
             signal: None,
             timed_out: false,
+            exceeded: None,
             cancelled: false,
             stdout: String::new(),
             omitted_bytes: 0,

@@ -10,9 +10,15 @@ pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
 mod standing;
+#[cfg_attr(not(target_os = "linux"), path = "unix/tree_elsewhere.rs")]
+mod tree;
 
 pub(crate) use children::Children;
 pub(crate) use standing::Standing;
+pub(crate) use tree::{
+    count_descendants, interrupt, kill_descendants, kill_namespace, measure, memory_total,
+    signal_tree,
+};
 
 pub(crate) use commands::{in_shell, put_on_terminal, spawn_command, spawn_process, without_shell};
 
@@ -137,6 +143,12 @@ pub fn own_session(shell: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
     // three system calls, allocates nothing and takes no lock.
     unsafe { shell.pre_exec(take_terminal) };
+}
+
+/// Has the kernel end this process and its children before others if memory is short.
+pub(crate) fn give_way() {
+    // An ordinary user may not do it for a process that is hidden, which is no worse than it was.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 /// Gives this process a session of its own, with that terminal.
@@ -494,60 +506,11 @@ pub(crate) fn wait_any() -> Option<(Pid, WaitStatus)> {
     }
 }
 
-/// Signals everything the command started and that is still there.
-///
-/// `leader` is its process group.
-pub(crate) fn signal_tree(leader: Pid, signal: Signal) {
-    let _ = rustix::process::kill_process_group(leader, signal);
-    for pid in descendants() {
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Interrupts a command. In a PID namespace of its own it leads a process group that has no number here; the process that
-/// stands for it is in ours, and passes the signal on.
-pub(crate) fn interrupt(leader: Pid) {
-    if rustix::process::kill_process_group(leader, Signal::INT).is_err() {
-        let _ = rustix::process::kill_process(leader, Signal::INT);
-    }
-}
-
-/// Kills everything below this process.
-pub(crate) fn kill_descendants() {
-    for pid in descendants() {
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
-}
-
 /// Kills a process.
 pub(crate) fn kill(process: u32) {
     if let Some(pid) = pid(process) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
-}
-
-/// Returns how many processes there are below this one, without those that are ours.
-#[cfg(target_os = "linux")]
-pub(crate) fn count_descendants() -> u32 {
-    let is_there = |pid: &Pid| {
-        let pid = pid.as_raw_pid().unsigned_abs();
-        let state = stat_field(pid, STAT_STATE);
-        state.is_some_and(|state| state != "Z") && !is_init(pid)
-    };
-    u32::try_from(descendants().iter().filter(|pid| is_there(pid)).count()).unwrap_or(u32::MAX)
-}
-
-/// Returns whether a process is the first one of a PID namespace.
-#[cfg(target_os = "linux")]
-fn is_init(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let ids = status.lines().find_map(|it| it.strip_prefix("NSpid:"));
-    ids.is_some_and(|it| it.split_ascii_whitespace().next_back() == Some("1"))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn count_descendants() -> u32 {
-    0
 }
 
 /// Returns whether a process ended because the command it was of had: by the hang-up of the terminal,
@@ -576,7 +539,7 @@ pub(crate) fn kill_marked(mark: &str) -> bool {
         marks.any(|it| it == mark.as_bytes())
     };
     let own = std::process::id();
-    let all = parents().into_iter().map(|(pid, _)| pid);
+    let all = tree::parents().into_iter().map(|(pid, _)| pid);
     let doomed: Vec<u32> = all.filter(|pid| *pid != own && is_marked(*pid)).collect();
     doomed.iter().copied().for_each(kill);
     doomed
@@ -618,38 +581,6 @@ pub(crate) fn resume_unexecuted(parent: Pid) {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn resume_unexecuted(_parent: Pid) {}
-
-/// Returns all descendants of this process.
-#[cfg(target_os = "linux")]
-fn descendants() -> Vec<Pid> {
-    let parents = parents();
-    let mut found = vec![std::process::id()];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        let children = parents.iter().filter(|(_, of)| *of == parent);
-        found.extend(children.map(|(child, _)| *child));
-        next += 1;
-    }
-    found.into_iter().skip(1).filter_map(pid).collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn descendants() -> Vec<Pid> {
-    Vec::new()
-}
-
-/// Lists the processes with their parents; at most as many as the kernel has process ids.
-#[cfg(target_os = "linux")]
-fn parents() -> Vec<(u32, u32)> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter_map(|pid| Some((pid, stat_field(pid, STAT_PARENT)?.parse().ok()?)))
-        .collect()
-}
 
 /// Fields of `/proc/PID/stat`, counted from the one after the name.
 #[cfg(target_os = "linux")]

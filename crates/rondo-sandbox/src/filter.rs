@@ -70,22 +70,44 @@ const CALL_NUMBER: u32 = 0;
 
 /// Sockets to the host of a virtual machine start programs there.
 const VSOCK: u64 = libc::AF_VSOCK as u64;
+/// The subject of a priority is a process.
+const IOPRIO_WHO_PROCESS: u64 = 1;
 /// Minus one: all processes that may be signalled.
 const EVERYBODY: u64 = 0xffff_ffff;
 
+/// The argument of each call that holds the mode of a file.
+const MODES: [(libc::c_long, u8); 8] = [
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mkdir, 1),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+/// The C library has no name for it yet.
+const FCHMODAT2: libc::c_long = 452;
+/// The calls that make a file if a flag says so, with the arguments of flags and mode.
+const OPENS: [(libc::c_long, u8, u8); 2] = [(libc::SYS_open, 1, 2), (libc::SYS_openat, 2, 3)];
+/// The bits that have whoever runs a file gain the rights of its owner or its group.
+const GAINING: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
+
 /// What the filter denies beside what it always does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FilterOptions {
+pub(crate) struct FilterOptions<'a> {
     /// Whether there may be sockets. Where there is no namespace of the network, all lead out; those of paths lead to
     /// services that do as they are told.
     pub(crate) has_sockets: bool,
-    /// Whether something else keeps signals from other processes.
-    pub(crate) scopes_signals: bool,
+    /// Whether the command has no number for any process but its own.
+    pub(crate) has_own_processes: bool,
+    /// The processes that look after the command. If it has a number for them, it cannot signal them all the same.
+    pub(crate) watchers: &'a [i32],
 }
 
 /// Returns the filter. The kernel runs it for each call that there is when it is set, and compiles it, so it is one, and
 /// short.
-pub(crate) fn program(options: FilterOptions) -> io::Result<BpfProgram> {
+pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         DENIED.into_iter().map(|it| (it, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| {
@@ -98,11 +120,9 @@ pub(crate) fn program(options: FilterOptions) -> io::Result<BpfProgram> {
         false => Vec::new(),
     };
     rules.insert(libc::SYS_socket, sockets);
-    if !options.scopes_signals {
-        let everybody =
-            SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, EVERYBODY);
-        let rule = everybody.and_then(|it| SeccompRule::new(vec![it]));
-        rules.insert(libc::SYS_kill, vec![rule.map_err(io::Error::other)?]);
+    refuse_gaining(&mut rules)?;
+    if !options.has_own_processes {
+        refuse_other_processes(&mut rules, options.watchers)?;
     }
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
@@ -112,8 +132,96 @@ pub(crate) fn program(options: FilterOptions) -> io::Result<BpfProgram> {
     Ok([refused, filter.map_err(io::Error::other)?].concat())
 }
 
+/// Refuses modes that have whoever runs a file gain rights: a file outlives the command that made it.
+fn refuse_gaining(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> io::Result<()> {
+    let has = |argument, bit: u64| condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+    for bit in GAINING.map(u64::from) {
+        for (call, mode) in MODES {
+            let refused = rules.entry(call).or_default();
+            refused.push(rule(vec![has(mode, bit)?])?);
+        }
+        refuse_creating(rules, bit)?;
+        let mode = rule(vec![has(1, bit)?])?;
+        rules.entry(libc::SYS_creat).or_default().push(mode);
+    }
+    Ok(())
+}
+
+/// Refuses to open a file with that bit of a mode, if the flags say that it is made: the mode means nothing otherwise.
+fn refuse_creating(rules: &mut BTreeMap<i64, Vec<SeccompRule>>, bit: u64) -> io::Result<()> {
+    // A temporary file without a name has a flag of two bits, of which one is that of a directory.
+    let temporary = libc::O_TMPFILE & !libc::O_DIRECTORY;
+    for making in [libc::O_CREAT, temporary] {
+        let making = u64::from(making.cast_unsigned());
+        for (call, flags, mode) in OPENS {
+            let both = vec![
+                condition(flags, SeccompCmpOp::MaskedEq(making), making)?,
+                condition(mode, SeccompCmpOp::MaskedEq(bit), bit)?,
+            ];
+            rules.entry(call).or_default().push(rule(both)?);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what changes other processes by their numbers. Those of a command's own threads cannot be told from others, so
+/// calls of which a thread is the usual subject are left: affinity, and the priority of one.
+fn refuse_other_processes(
+    rules: &mut BTreeMap<i64, Vec<SeccompRule>>,
+    watchers: &[i32],
+) -> io::Result<()> {
+    const OWN: u64 = 0;
+    let not_own = || condition(0, SeccompCmpOp::Ne, OWN).and_then(|it| rule(vec![it]));
+    for call in [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+    ] {
+        rules.insert(call, vec![not_own()?]);
+    }
+    // The first argument says whether a process, a group or a user is meant, the second which one.
+    for (call, process) in [
+        (libc::SYS_setpriority, u64::from(libc::PRIO_PROCESS)),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
+    ] {
+        let other_kind = condition(0, SeccompCmpOp::Ne, process)?;
+        let other_one = condition(1, SeccompCmpOp::Ne, OWN)?;
+        rules.insert(call, vec![rule(vec![other_kind])?, rule(vec![other_one])?]);
+    }
+    let is = |value| condition(0, SeccompCmpOp::Eq, value).and_then(|it| rule(vec![it]));
+    let mut signalled = vec![is(EVERYBODY)?];
+    for watcher in watchers.iter().filter(|it| **it > 1) {
+        // A negative number means the group that a process leads.
+        for target in [*watcher, -*watcher] {
+            signalled.push(is(u64::from(target.cast_unsigned()))?);
+        }
+    }
+    for call in [
+        libc::SYS_kill,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_rt_tgsigqueueinfo,
+    ] {
+        rules.insert(call, signalled.clone());
+    }
+    for call in [libc::SYS_tkill, libc::SYS_pidfd_send_signal] {
+        rules.insert(call, Vec::new());
+    }
+    Ok(())
+}
+
+fn condition(argument: u8, op: SeccompCmpOp, value: u64) -> io::Result<SeccompCondition> {
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value);
+    condition.map_err(io::Error::other)
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
+    SeccompRule::new(conditions).map_err(io::Error::other)
+}
+
 /// Refuses calls of which another error or more than one number is meant, which the rules cannot say; all others go on.
-fn refused_by_number() -> io::Result<[sock_filter; 7]> {
+fn refused_by_number() -> io::Result<[sock_filter; 9]> {
     let step = |code: u32, (jt, jf), k| {
         let code = u16::try_from(code).map_err(io::Error::other)?;
         Ok::<_, io::Error>(sock_filter { code, jt, jf, k })
@@ -124,11 +232,15 @@ fn refused_by_number() -> io::Result<[sock_filter; 7]> {
     };
     let jump = libc::BPF_JMP | libc::BPF_K;
     let newer = u32::try_from(libc::SYS_clone3).map_err(io::Error::other)?;
+    let opening = u32::try_from(libc::SYS_openat2).map_err(io::Error::other)?;
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     Ok([
         step(load, (0, 0), CALL_NUMBER)?,
         // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
         step(jump | libc::BPF_JEQ, (0, 1), newer)?,
+        refuse(libc::ENOSYS)?,
+        // Neither can the modes of `openat2`; programs take `openat` if it is not there.
+        step(jump | libc::BPF_JEQ, (0, 1), opening)?,
         refuse(libc::ENOSYS)?,
         // Programs of x32 are there no more; what is denied would have to be denied by its numbers there too.
         step(jump | libc::BPF_JSET, (0, 1), X32)?,

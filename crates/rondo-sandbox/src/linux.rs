@@ -32,7 +32,9 @@ pub use crate::protection::Protection;
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 /// The bound on what each directory of a command's own holds: it is memory, which no process has.
-const PRIVATE_OPTIONS: &CStr = c"size=1g";
+const PRIVATE_SIZE: &CStr = c"size=1g";
+/// The same for a command that only reads.
+const PRIVATE_SIZE_READING: &CStr = c"size=256m";
 
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     let mut preparation = Preparation::new(spec.clone())?;
@@ -109,7 +111,9 @@ impl Preparation {
                 NetworkAccess::Loopback => namespaces.is_some(),
                 NetworkAccess::Nothing => false,
             },
-            scopes_signals: files.scopes_signals(),
+            has_own_processes: namespaces.is_some(),
+            watchers: &[Some(rustix::process::getpid()), rustix::process::getppid()]
+                .map(|it| it.map_or(0, rustix::process::Pid::as_raw_pid)),
         })?;
         let (mode, enforcement) = (spec.mode, spec.enforcement);
         Ok(Self {
@@ -257,6 +261,8 @@ struct Namespaces {
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
     /// roots lies in the covered directories.
     kept: Vec<(PathBuf, bool)>,
+    /// How much each of the covering directories holds, as an option of its mount.
+    private_size: &'static CStr,
     has_loopback: bool,
     /// Gets the listener of the command's proxy.
     proxy: Option<OwnedFd>,
@@ -290,6 +296,10 @@ impl Namespaces {
         Self {
             private,
             kept,
+            private_size: match reads_only {
+                true => PRIVATE_SIZE_READING,
+                false => PRIVATE_SIZE,
+            },
             has_loopback: spec.network == NetworkAccess::Loopback,
             proxy: None,
             lifeline,
@@ -360,7 +370,7 @@ impl Namespaces {
                 &c_path(place)?,
                 Some(c"tmpfs"),
                 flags,
-                Some(PRIVATE_OPTIONS),
+                Some(self.private_size),
             )?;
         }
         for (file, path, is_read_only) in kept.into_iter().flatten() {

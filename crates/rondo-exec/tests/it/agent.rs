@@ -30,6 +30,7 @@ pub(crate) fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpe
         spill_bytes_max: 1000,
         pty: PtySize::default(),
         is_kept: true,
+        memory_bytes_max: None,
         sandbox: None,
         secrets: Secrets::default(),
     }

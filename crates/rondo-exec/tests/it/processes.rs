@@ -4,6 +4,7 @@ use crate::agent::wait_until;
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, supervisor, survivors};
 use crate::sandbox::{is_enforced, spec};
 use rondo_exec::supervisor::SUPERVISE_ARG;
+use rondo_policy::LookingCalls;
 use rondo_sandbox::SandboxMode;
 use rondo_types::ToolErrorCode;
 use rustix::process::{Pid, Resource, Signal};
@@ -179,4 +180,48 @@ fn a_process_that_hid_itself_ends_with_agent_and_supervisors() {
     }
     guard.wait().unwrap();
     wait_until(|| survivors(&mark).is_empty());
+}
+
+#[tokio::test]
+async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_said() {
+    if !is_enforced() {
+        return;
+    }
+    let mut fixture = Fixture::new();
+    let calls = LookingCalls::default();
+    fixture.options.looking = Some((calls.clone(), spec(&fixture, SandboxMode::ReadOnly)));
+    for greedy in [
+        "seq -s x 1 99999999999 | sort",
+        "seq 1 99999999999 | sed -n H",
+        "seq -s x 1 99999999999 | grep -z y",
+    ] {
+        let arguments = json!({ "command": greedy });
+        let id = fixture.invocation(arguments.clone()).call_id;
+        calls.note(&id, &arguments, true);
+        let error = failure(fixture.call(arguments).await);
+        assert!(
+            error.message.contains("more than 1024 MiB of memory"),
+            "{greedy}: {error:?}"
+        );
+    }
+    // Files in directories of its own are memory too.
+    let arguments = json!({ "command": "seq 1 99999999999 > /tmp/a" });
+    let id = fixture.invocation(arguments.clone()).call_id;
+    calls.note(&id, &arguments, true);
+    let full = crate::fixture::result(fixture.call(arguments).await);
+    let said = full["stdout"].as_str().unwrap_or_default();
+    assert!(said.contains("No space left on device"), "{full}");
+}
+
+#[tokio::test]
+async fn a_command_with_too_many_processes_is_ended_and_the_reason_is_said() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command = format!("export M={mark}; for i in $(seq 5000); do sleep 1000 & done; wait");
+    let error = failure(fixture.call(json!({ "command": command })).await);
+    assert!(
+        error.message.contains("more than 4096 processes"),
+        "{error:?}"
+    );
+    assert_eq!(survivors(&mark), [""; 0]);
 }

@@ -1,6 +1,8 @@
 //! What runs a command, or a program, and how it is started.
 
-use super::{BASH_PATHS, MARK_VARIABLE, Pty, die_with_supervisor, marks, own_session, pid};
+use super::{
+    BASH_PATHS, MARK_VARIABLE, Pty, die_with_supervisor, give_way, marks, own_session, pid,
+};
 use crate::process::ProcessSpec;
 use crate::protocol::CallSpec;
 use crate::simple::Simple;
@@ -95,6 +97,7 @@ fn spawn_on_terminal(
     mark: &str,
 ) -> io::Result<(Pid, Protection)> {
     put_on_terminal(&mut shell, spec, variables, &pty.slave, mark)?;
+    give_way_before_exec(&mut shell);
     // First, since entering it would undo that the command ends with its supervisor.
     let sandbox = spec.sandbox.as_ref();
     let protection = sandbox.map(|it| rondo_sandbox::confine(&mut shell, it));
@@ -104,6 +107,21 @@ fn spawn_on_terminal(
     let leader =
         pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))?;
     Ok((leader, protection))
+}
+
+/// Has the kernel end a command before others if memory is short.
+#[expect(
+    unsafe_code,
+    reason = "a process can only give way itself, between fork and exec"
+)]
+fn give_way_before_exec(command: &mut Command) {
+    let work = || {
+        give_way();
+        Ok(())
+    };
+    // SAFETY: the closure opens and writes a file, and may allocate, which the C library allows after a fork; the small
+    // supervisor has one thread.
+    unsafe { command.pre_exec(work) };
 }
 
 /// Starts a program in its own session, with those standard streams.

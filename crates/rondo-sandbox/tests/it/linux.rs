@@ -462,3 +462,28 @@ fn the_terminals_of_others_are_not_there() {
     let place = workspace_write();
     place.fails(&format!("echo a > {}", name.to_str().unwrap()));
 }
+
+#[test]
+fn no_file_gains_whoever_runs_it_the_rights_of_its_owner() {
+    if !is_enforced() {
+        return;
+    }
+    let place = workspace_write();
+    place.works(
+        "touch a && chmod 755 a && mkdir -m 700 b && install -m 644 a c && (umask 0; touch d)",
+    );
+    for refused in [
+        "chmod 4755 a",
+        "chmod g+s a",
+        "chmod u+s a",
+        "install -m 2755 a e",
+        "mkdir -m 2755 f",
+        "cp /bin/true g && chmod 6755 g",
+    ] {
+        place.fails(refused);
+    }
+    place.refused("os.open('h', os.O_CREAT | os.O_WRONLY, 0o4755)");
+    place.refused("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o2755)");
+    // The flag alone says that the mode counts.
+    place.works("python3 -c \"import os; os.open('a', os.O_RDONLY, 0o4755)\"");
+}

@@ -111,3 +111,33 @@ fn what_is_protected_is_put_back_without_namespaces() {
     place.works("echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm a");
     assert!(place.undone.borrow().is_empty(), "{:?}", place.undone);
 }
+
+#[test]
+fn other_processes_are_neither_limited_nor_signalled_by_number_without_namespaces() {
+    if !is_enforced() {
+        return;
+    }
+    let place = place(SandboxMode::WorkspaceWrite);
+    // The parent is the test, which stands for a supervisor here.
+    let parent = std::process::id();
+    for refused in [
+        format!("prlimit --pid {parent} --nofile=0:0"),
+        format!("kill -CONT {parent}"),
+        format!("kill -CONT -- -{parent}"),
+        format!("renice -n 19 -p {parent}"),
+        format!("ionice -c 3 -p {parent}"),
+        format!("chrt -i -p 0 {parent}"),
+    ] {
+        place.fails(&refused);
+    }
+    for work in [
+        "nice true",
+        "taskset 1 true",
+        "ulimit -n 64; true",
+        "sleep 1000 & kill $!",
+        "kill -CONT $$",
+        "ionice -c 3 true",
+    ] {
+        place.works(work);
+    }
+}
