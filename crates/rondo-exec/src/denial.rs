@@ -110,6 +110,7 @@ mod tests {
             path: "/a/.envrc".into(),
             aside: Some("/a/.envrc.refused".into()),
             is_restored: true,
+            reason: None,
         };
         status.undone = vec![undone; NAMED_MAX];
         let text = said(&status).unwrap();

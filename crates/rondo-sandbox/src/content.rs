@@ -1,22 +1,23 @@
-//! What is at a path, read within a bound, so that it can be put back.
+//! What an entry of a directory is, read within a bound, so that it can be put back.
 
+use crate::directory::Directory;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 
 /// The bits of a mode that can be set.
 const MODE_BITS: u32 = 0o7777;
 
-/// What is at a path.
+/// What an entry is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Nothing.
     Absent,
     /// A link, and where it leads.
-    Link(PathBuf),
+    Link(CString),
     /// A file.
     File { bytes: Vec<u8>, mode: u32 },
     /// A directory with all that is below it.
@@ -36,87 +37,89 @@ pub(crate) struct Budget {
 }
 
 impl Content {
-    /// Reads what is at a path, without following a link.
+    /// Reads an entry without following a link.
     ///
     /// # Errors
     /// When it cannot be read, or is more than the budget allows.
-    pub(crate) fn read(path: &Path, budget: &mut Budget) -> io::Result<Self> {
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
-            Err(err) if is_absent(&err) => return Ok(Self::Absent),
-            Err(err) => return Err(err),
+    pub(crate) fn read(place: &Directory, name: &OsStr, budget: &mut Budget) -> io::Result<Self> {
+        let Some(found) = place.stat(name)? else {
+            return Ok(Self::Absent);
         };
         budget.entries = budget.entries.checked_sub(1).ok_or_else(too_much)?;
-        let mode = metadata.mode() & MODE_BITS;
-        let kind = metadata.file_type();
-        if kind.is_symlink() {
-            return fs::read_link(path).map(Self::Link);
+        let mode = found.st_mode & MODE_BITS;
+        match kind(&found) {
+            FileType::Symlink => Self::read_link(place, name),
+            FileType::RegularFile => {
+                let bytes = place.read(name, budget.bytes)?.unwrap_or_default();
+                let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                budget.bytes = budget.bytes.checked_sub(length).ok_or_else(too_much)?;
+                Ok(Self::File { bytes, mode })
+            }
+            FileType::Directory => {
+                let below = place.open_below(name)?;
+                let mut entries = BTreeMap::new();
+                let mut names = Vec::new();
+                below.list(|name, _, _| names.push(name.to_owned()))?;
+                for name in names {
+                    let content = Self::read(&below, &name, budget)?;
+                    entries.insert(name, content);
+                }
+                Ok(Self::Directory { entries, mode })
+            }
+            _ => Ok(Self::Other),
         }
-        if kind.is_file() {
-            let bytes = read_file(path, budget)?;
-            return Ok(Self::File { bytes, mode });
-        }
-        if !kind.is_dir() {
-            return Ok(Self::Other);
-        }
-        let mut entries = BTreeMap::new();
-        for entry in fs::read_dir(path)? {
-            let entry = entry?;
-            entries.insert(entry.file_name(), Self::read(&entry.path(), budget)?);
-        }
-        Ok(Self::Directory { entries, mode })
     }
 
-    /// Makes it at a path where nothing is.
+    /// Reads where a link leads.
+    ///
+    /// # Errors
+    /// When it is no link.
+    pub(crate) fn read_link(place: &Directory, name: &OsStr) -> io::Result<Self> {
+        let target = rustix::fs::readlinkat(place.as_fd(), name, Vec::new())?;
+        Ok(Self::Link(target))
+    }
+
+    /// Makes it as an entry that does not exist.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, place: &Directory, name: &OsStr) -> io::Result<()> {
         match self {
             Self::Absent | Self::Other => Ok(()),
-            Self::Link(target) => symlink(target, path),
+            Self::Link(target) => Ok(rustix::fs::symlinkat(
+                target.as_c_str(),
+                place.as_fd(),
+                name,
+            )?),
             Self::File { bytes, mode } => {
-                let mut options = fs::OpenOptions::new();
-                let mut file = options
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(path)?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let private = Mode::RUSR | Mode::WUSR;
+                let opened = rustix::fs::openat(place.as_fd(), name, flags, private)?;
+                let mut file = File::from(opened);
                 file.write_all(bytes)?;
                 file.set_permissions(Permissions::from_mode(*mode))
             }
             Self::Directory { entries, mode } => {
-                fs::create_dir(path)?;
+                rustix::fs::mkdirat(place.as_fd(), name, Mode::RWXU)?;
+                let below = place.open_below(name)?;
                 for (name, content) in entries {
-                    content.write(&path.join(name))?;
+                    content.write(&below, name)?;
                 }
-                fs::set_permissions(path, Permissions::from_mode(*mode))
+                let mode = Mode::from_raw_mode(*mode);
+                // A descriptor that is only a place has no mode to change.
+                Ok(rustix::fs::chmodat(
+                    below.as_fd(),
+                    c".",
+                    mode,
+                    AtFlags::empty(),
+                )?)
             }
         }
     }
 }
 
-/// Returns whether nothing is at the path that an error is about.
-pub(crate) fn is_absent(err: &io::Error) -> bool {
-    matches!(
-        err.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-fn read_file(path: &Path, budget: &mut Budget) -> io::Result<Vec<u8>> {
-    let mut options = fs::OpenOptions::new();
-    // What has become a pipe meanwhile is not waited for.
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
-    let mut bytes = Vec::new();
-    file.take(budget.bytes.saturating_add(1))
-        .read_to_end(&mut bytes)?;
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    budget.bytes = budget.bytes.checked_sub(length).ok_or_else(too_much)?;
-    Ok(bytes)
+pub(crate) fn kind(found: &Stat) -> FileType {
+    FileType::from_raw_mode(found.st_mode)
 }
 
 fn too_much() -> io::Error {
@@ -129,9 +132,15 @@ fn too_much() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
 
     fn budget(bytes: u64, entries: u32) -> Budget {
         Budget { bytes, entries }
+    }
+
+    fn open(place: &tempfile::TempDir) -> Directory {
+        Directory::open(&place.path().canonicalize().unwrap()).unwrap()
     }
 
     #[test]
@@ -141,20 +150,27 @@ mod tests {
         fs::create_dir_all(folder.join("a/b")).unwrap();
         fs::write(folder.join("a/file"), "text").unwrap();
         fs::set_permissions(folder.join("a/file"), Permissions::from_mode(0o750)).unwrap();
+        fs::set_permissions(folder.join("a/b"), Permissions::from_mode(0o711)).unwrap();
         symlink("nowhere", folder.join("a/link")).unwrap();
-        let read = |path: &Path| Content::read(path, &mut budget(100, 100)).unwrap();
-        let before = read(&folder);
+        let held = open(&place);
+        let name = OsStr::new("folder");
+        let read = || Content::read(&held, name, &mut budget(100, 100)).unwrap();
+        let before = read();
         fs::rename(&folder, place.path().join("away")).unwrap();
-        assert_eq!(read(&folder), Content::Absent);
-        before.write(&folder).unwrap();
-        assert_eq!(read(&folder), before);
+        assert_eq!(read(), Content::Absent);
+        before.write(&held, name).unwrap();
+        assert_eq!(read(), before);
     }
 
     #[test]
     fn no_more_is_read_than_the_budget_allows() {
         let place = tempfile::tempdir().unwrap();
-        fs::write(place.path().join("file"), "text").unwrap();
-        let read = |bytes, entries| Content::read(place.path(), &mut budget(bytes, entries));
+        fs::create_dir(place.path().join("folder")).unwrap();
+        fs::write(place.path().join("folder/file"), "text").unwrap();
+        let held = open(&place);
+        let read = |bytes, entries| {
+            Content::read(&held, OsStr::new("folder"), &mut budget(bytes, entries))
+        };
         assert!(read(4, 2).is_ok());
         assert!(read(5, 3).is_ok());
         assert!(read(3, 2).is_err());

@@ -1,7 +1,8 @@
 //! Systems without a sandbox of ours.
 
-use crate::{SandboxSpec, Undone};
+use crate::{SandboxSpec, Unchecked, Undone, Watched};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::process::Command;
 
 /// What is to be as it was when a command has ended; there is nothing here.
@@ -13,6 +14,18 @@ impl Protection {
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
         false
+    }
+
+    /// Returns what is readable when something is to be refused: nothing is watched here.
+    #[must_use]
+    pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Returns what was refused meanwhile.
+    #[must_use]
+    pub fn take_watched(&mut self) -> Watched {
+        Watched::default()
     }
 
     /// Returns what was put back.
@@ -27,4 +40,9 @@ pub(crate) fn confine(_command: &mut Command, _spec: &SandboxSpec) -> io::Result
         io::ErrorKind::Unsupported,
         "there is no sandbox on this system",
     ))
+}
+
+/// Everything is held by its name here.
+pub(crate) fn unchecked(_spec: &SandboxSpec) -> Vec<Unchecked> {
+    Vec::new()
 }

@@ -10,6 +10,8 @@ mod caches;
 mod content;
 #[cfg(target_os = "linux")]
 mod covered;
+#[cfg(target_os = "linux")]
+mod directory;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
@@ -17,7 +19,11 @@ mod files;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
+mod git_config;
+#[cfg(target_os = "linux")]
 mod ground;
+#[cfg(target_os = "linux")]
+mod harmless;
 #[cfg(target_os = "linux")]
 mod init;
 #[cfg(target_os = "linux")]
@@ -30,11 +36,17 @@ mod nested;
 mod passing;
 #[cfg(target_os = "linux")]
 mod protection;
+#[cfg(target_os = "linux")]
+mod repositories;
+#[cfg(target_os = "linux")]
+mod repository;
 mod root;
 mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
 mod support;
+#[cfg(target_os = "linux")]
+mod watch;
 #[cfg(target_os = "linux")]
 mod worktree;
 
@@ -166,7 +178,7 @@ impl SandboxSpec {
 }
 
 /// Something protected that a command changed, or made where it did not exist.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Where it is.
     pub path: PathBuf,
@@ -175,6 +187,39 @@ pub struct Undone {
     pub aside: Option<PathBuf>,
     /// Whether it is as it was before the command.
     pub is_restored: bool,
+    /// What is wrong with it, where its name does not tell: a setting that runs a program, or that it could not be looked
+    /// at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Something below the directories of a command that is not looked at: what a command does there stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unchecked {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why it is not looked at.
+    pub reason: String,
+}
+
+impl From<Unchecked> for Undone {
+    fn from(unchecked: Unchecked) -> Self {
+        Self {
+            path: unchecked.path,
+            aside: None,
+            is_restored: false,
+            reason: Some(unchecked.reason),
+        }
+    }
+}
+
+/// What was refused to a command while it runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// What was renamed.
+    pub undone: Vec<Undone>,
+    /// Whether the command is to be ended: it made the same name again at once, or one that could not be renamed.
+    pub is_repeated: bool,
 }
 
 /// Has a command enter the sandbox between fork and exec, and returns what is to be put back when all its processes
@@ -189,6 +234,13 @@ pub struct Undone {
 pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     command.envs(variables(spec)?);
     system::confine(command, spec)
+}
+
+/// Returns what in the directories of commands is not looked at after them, be it that there is too much or that it cannot
+/// be listed: a person is to be asked before the first command runs there. It takes as long as to list all directories.
+#[must_use]
+pub fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
+    system::unchecked(spec)
 }
 
 /// Returns the variables of a command in the sandbox, and makes the directories of its caches.

@@ -1,8 +1,9 @@
 //! Enters the sandbox of macOS. Written, never compiled or run there; `rondo doctor` tries whether it holds.
 
-use crate::{Enforcement, SandboxSpec, Undone, seatbelt};
+use crate::{Enforcement, SandboxSpec, Unchecked, Undone, Watched, seatbelt};
 use std::ffi::{CString, c_char, c_int};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -26,6 +27,18 @@ impl Protection {
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
         false
+    }
+
+    /// Returns what is readable when something is to be refused: nothing is watched here.
+    #[must_use]
+    pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Returns what was refused meanwhile.
+    #[must_use]
+    pub fn take_watched(&mut self) -> Watched {
+        Watched::default()
     }
 
     /// Returns what was put back.
@@ -68,4 +81,9 @@ pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<P
     // SAFETY: the closure calls one function of the system, takes no lock and starts no thread.
     unsafe { command.pre_exec(enter) };
     Ok(Protection)
+}
+
+/// Everything is held by its name here.
+pub(crate) fn unchecked(_spec: &SandboxSpec) -> Vec<Unchecked> {
+    Vec::new()
 }

@@ -2,87 +2,206 @@
 //! are no namespaces.
 //!
 //! A file system cannot be told that a name must not come to be, and a mount needs something to be put on: made for
-//! it, it would be seen by everybody, and left behind by a crash. So it is looked for when the command has ended, and
-//! set aside beside itself, under a name that nothing reads.
+//! it, it would be seen by everybody, and left behind by a crash. So the directories are watched while the command runs,
+//! and a name that appears is changed to one that nothing reads. All of it is done through descriptors that are opened
+//! before the command begins: a command can have a path lead anywhere.
 
-use crate::content::{Budget, Content, is_absent};
-use crate::nested::{self, GIT};
+use crate::content::{Budget, Content, kind};
+use crate::directory::{Directory, identity};
+use crate::nested::GIT;
+use crate::repositories::{Repositories, is_repository};
+use crate::repository::{hooks_paths, resolved};
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
+use crate::watch::Watch;
 use crate::worktree::Worktree;
-use crate::{Enforcement, SandboxMode, Undone};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use crate::{Enforcement, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
+use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The bounds on what is kept of protected files, where mounts do not protect them.
 const KEPT: Budget = Budget {
     bytes: 16 << 20,
     entries: 8_192,
 };
-/// What follows the name of something that was set aside; then a number.
-const ASIDE: &str = ".refused";
-/// The bound on things that are set aside under one name.
-const ASIDE_MAX: u32 = 100;
+/// The bound on repositories further down that mounts protect; of all others, what a command made of them is refused.
+const REPOSITORIES_MAX: usize = 64;
+/// A command that makes the same name again within this time after it was refused does so by a loop.
+const REPEATED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is protected in the directories that a command may write.
+#[derive(Default)]
 pub(crate) struct Protected {
-    /// The writable directories.
-    roots: Vec<PathBuf>,
+    /// All that is written: the writable directories, and repositories outside of these.
+    written: Vec<PathBuf>,
     /// Parents first, whether they exist or not.
     pub(crate) paths: Vec<PathBuf>,
     /// The directories of worktrees, which may be written inside of what may not.
     pub(crate) own: Vec<PathBuf>,
-    /// Repositories outside of the writable directories that are written too.
-    repositories: Vec<PathBuf>,
-    nested: Nested,
+    places: Vec<Place>,
+    repositories: Repositories,
+    /// What cannot be protected, and why.
+    unchecked: Vec<Unchecked>,
+    /// Why a directory could not be opened.
+    failed: Option<io::Error>,
 }
 
-/// Where each repository further down was. It may be moved with the directory that it is in.
-type Nested = HashMap<Identity, PathBuf>;
-/// The device and the number of a file.
-type Identity = (u64, u64);
+/// A directory with protected names.
+#[derive(Debug)]
+struct Place {
+    directory: Directory,
+    names: Vec<Name>,
+    /// Whether it is of a repository further down, where what is made anew is judged by what it says.
+    is_nested: bool,
+}
+
+/// A protected name of a directory.
+#[derive(Debug)]
+struct Name {
+    name: OsString,
+    before: Before,
+}
+
+/// What a protected name was before the command.
+#[derive(Debug)]
+enum Before {
+    /// It is kept by other means.
+    Held,
+    Content(Content),
+    /// A directory whose contents may change.
+    Directory(Directory),
+}
 
 impl Protected {
     /// Looks for it; there is nothing to protect from a command that may only read.
     pub(crate) fn find(mode: SandboxMode, roots: &[PathBuf], worktrees: &[Worktree]) -> Self {
-        let (roots, worktrees) = match mode {
-            SandboxMode::ReadOnly => (Vec::new(), &[][..]),
-            SandboxMode::WorkspaceWrite => (roots.to_vec(), worktrees),
-        };
-        let of_worktrees = worktrees.iter().flat_map(|it| {
-            let shared = PROTECTED_OF_GIT.map(|name| it.common.join(name));
-            let own = PROTECTED_OF_WORKTREE.map(|name| it.own.join(name));
-            let own = std::iter::once(it.own.clone()).chain(own);
-            shared.into_iter().chain(own).collect::<Vec<_>>()
-        });
-        let found: Vec<PathBuf> = roots.iter().flat_map(|root| nested::find(root)).collect();
-        let own = roots
+        let mut protected = Self::default();
+        if mode == SandboxMode::WorkspaceWrite {
+            protected.failed = protected.look(roots, worktrees).err();
+        }
+        protected
+    }
+
+    fn look(&mut self, roots: &[PathBuf], worktrees: &[Worktree]) -> io::Result<()> {
+        let commons = worktrees.iter().map(|it| it.common.clone());
+        self.written = roots.iter().cloned().chain(commons).collect();
+        let mut opened = Vec::new();
+        for root in roots {
+            let directory = Directory::open(root)?;
+            let at_top = PROTECTED.iter().filter(|it| !it.contains('/'));
+            self.protect(directory.open_below("")?, at_top, false);
+            let git = directory.stat(GIT)?;
+            if git.is_some_and(|it| kind(&it) == FileType::Directory) {
+                self.protect_repository(directory.open_below(GIT)?, root, false);
+            }
+            if is_repository(&directory) {
+                self.protect_repository(directory.open_below("")?, root, false);
+            }
+            opened.push(directory);
+        }
+        let mut commons = Vec::new();
+        for worktree in worktrees {
+            let common = Directory::open(&worktree.common)?;
+            let own = Directory::open(&worktree.own)?;
+            self.protect_repository(common.open_below("")?, &worktree.common, false);
+            self.own.push(worktree.own.clone());
+            self.paths.push(worktree.own.clone());
+            self.protect(own, &PROTECTED_OF_WORKTREE, false);
+            commons.push(common);
+        }
+        self.repositories = Repositories::find(opened, commons);
+        self.look_further_down();
+        Ok(())
+    }
+
+    fn look_further_down(&mut self) {
+        let found = self.repositories.directories().flatten();
+        let found = found.filter(|it| !self.repositories.is_top(it) && !self.is_held(it.path()));
+        let found: Vec<Directory> = found.take(REPOSITORIES_MAX).collect();
+        for git in found {
+            let path = git.path().to_owned();
+            let around = match path.file_name() == Some(OsStr::new(GIT)) {
+                true => path.parent().unwrap_or(&path).to_owned(),
+                false => path.clone(),
+            };
+            self.paths.extend(path.ends_with(GIT).then_some(path));
+            self.protect_repository(git, &around, true);
+        }
+    }
+
+    /// Returns whether a path lies below something that is protected as a whole.
+    fn is_held(&self, path: &Path) -> bool {
+        let below = self
+            .written
             .iter()
-            .flat_map(|root| PROTECTED.map(|name| root.join(name)));
-        let of_nested = found.iter().flat_map(|git| {
-            let inside = PROTECTED_OF_GIT.map(|name| git.join(name));
-            std::iter::once(git.clone()).chain(inside)
+            .filter_map(|it| path.strip_prefix(it).ok());
+        let mut first = below.filter_map(|it| it.iter().next());
+        first.any(|it| it != GIT && PROTECTED.iter().any(|name| it == *name))
+    }
+
+    fn protect<'a>(
+        &mut self,
+        directory: Directory,
+        names: impl IntoIterator<Item = &'a &'a str>,
+        is_nested: bool,
+    ) {
+        let name = |it: &&str| Name {
+            name: it.into(),
+            before: Before::Held,
+        };
+        let names: Vec<Name> = names.into_iter().map(name).collect();
+        let paths = names.iter().map(|it| directory.path().join(&it.name));
+        self.paths.extend(paths);
+        self.places.push(Place {
+            directory,
+            names,
+            is_nested,
         });
-        Self {
-            paths: own.chain(of_nested).chain(of_worktrees).collect(),
-            own: worktrees.iter().map(|it| it.own.clone()).collect(),
-            repositories: worktrees.iter().map(|it| it.common.clone()).collect(),
-            nested: found
-                .into_iter()
-                .filter_map(|path| Some((identity(&path)?, path)))
-                .collect(),
-            roots,
+    }
+
+    /// Protects a repository whose files are `around` it, and the hooks that its settings name.
+    fn protect_repository(&mut self, git: Directory, around: &Path, is_nested: bool) {
+        let hooks = hooks_paths(&git);
+        self.protect(git, &PROTECTED_OF_GIT, is_nested);
+        for path in hooks.iter().filter_map(|it| resolved(around, it)) {
+            self.protect_hooks(&path);
+        }
+    }
+
+    /// Protects a directory of hooks that lies where the command may write; if it is not there, what would lead to it.
+    fn protect_hooks(&mut self, path: &Path) {
+        let Some(root) = self.written.iter().find(|it| path.starts_with(it)) else {
+            return;
+        };
+        if path == root {
+            let reason = "its repository takes hooks from the directory itself".to_owned();
+            let path = path.to_owned();
+            return self.unchecked.push(Unchecked { path, reason });
+        }
+        let Ok(root) = Directory::open(root) else {
+            return;
+        };
+        let mut place = root;
+        let below = path.strip_prefix(place.path()).map(Path::to_owned);
+        for part in below.unwrap_or_default().iter() {
+            match place.open_below(part) {
+                Ok(next) if next.path() != path => place = next,
+                _ => {
+                    let name = part.to_string_lossy();
+                    return self.protect(place, [&&*name], false);
+                }
+            }
         }
     }
 
     /// Returns whether what is at a path can be covered by a mount: a link can, by what it leads to.
     pub(crate) fn can_be_mounted(&self, path: &Path) -> bool {
-        let mut roots = self.roots.iter().chain(&self.repositories);
+        let mut roots = self.written.iter();
         path.canonicalize()
             .is_ok_and(|real| roots.any(|root| real.starts_with(root)))
     }
@@ -92,21 +211,16 @@ impl Protected {
 #[derive(Debug, Default)]
 #[must_use = "what is protected and did not exist is only protected by `restore`"]
 pub struct Protection {
-    roots: Vec<PathBuf>,
-    repositories: Vec<PathBuf>,
-    before: Vec<(PathBuf, Before)>,
-    nested: Nested,
+    places: Vec<Place>,
+    repositories: Repositories,
+    unchecked: Vec<Unchecked>,
+    watch: Option<Watch>,
+    /// When a name was refused last.
+    refused: HashMap<(usize, usize), Instant>,
     /// While it is open, the command's proxy serves it.
     proxy: Option<OwnedFd>,
     /// While it is open, the command's namespaces are there, and may have processes.
     namespaces: Option<OwnedFd>,
-}
-
-#[derive(Debug)]
-enum Before {
-    Content(Content),
-    /// A directory whose contents may change.
-    Place(OwnedFd),
 }
 
 impl Protection {
@@ -137,26 +251,82 @@ impl Protection {
     /// # Errors
     /// When something is to be kept and cannot be read, or is too much.
     pub(crate) fn new(enforcement: Enforcement, protected: Protected) -> io::Result<Self> {
+        if let Some(err) = protected.failed {
+            return Err(err);
+        }
+        let mut places = protected.places;
+        // Before anything is looked at, so that nothing is missed in between.
+        let watch = Watch::new(
+            places
+                .iter()
+                .map(|it| (!it.is_nested).then_some(&it.directory)),
+        )?;
         let mut budget = KEPT;
-        let mut before = Vec::new();
-        for path in protected.paths {
-            let kept = match enforcement {
-                Enforcement::Full => without_mounts(&path)?.map(Before::Content),
-                Enforcement::Partial => kept(&path, &mut budget).map(Some).map_err(|err| {
+        for place in &mut places {
+            for it in &mut place.names {
+                let found = before(enforcement, &place.directory, &it.name, &mut budget);
+                it.before = found.map_err(|err| {
+                    let path = place.directory.path().join(&it.name);
                     let path = path.display();
                     io::Error::new(err.kind(), format!("failed to keep `{path}`: {err}"))
-                })?,
-            };
-            before.extend(kept.map(|kept| (path, kept)));
+                })?;
+            }
+            if place.is_nested {
+                let is_absent = |it: &Name| matches!(it.before, Before::Content(Content::Absent));
+                place.names.retain(|it| !is_absent(it));
+            }
         }
         Ok(Self {
-            roots: protected.roots,
+            places,
             repositories: protected.repositories,
-            before,
-            nested: protected.nested,
+            unchecked: protected.unchecked,
+            watch,
+            refused: HashMap::new(),
             proxy: None,
             namespaces: None,
         })
+    }
+
+    /// Returns what could not be looked at before the command, so that what the command does there stays.
+    pub fn unchecked(&self) -> impl Iterator<Item = &Unchecked> {
+        self.unchecked.iter().chain(self.repositories.unchecked())
+    }
+
+    /// Returns what is readable when [`Self::take_watched`] is to be called; none if nothing is watched.
+    #[must_use]
+    pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(Watch::as_fd)
+    }
+
+    /// Renames what the command has made meanwhile and may not make.
+    #[must_use]
+    pub fn take_watched(&mut self) -> Watched {
+        let Some(watch) = &self.watch else {
+            return Watched::default();
+        };
+        let made = watch.take();
+        let mut watched = Watched::default();
+        let now = Instant::now();
+        for (at_place, place) in self.places.iter().enumerate().filter(|it| !it.1.is_nested) {
+            for (at_name, it) in place.names.iter().enumerate() {
+                let is_watched = matches!(
+                    it.before,
+                    Before::Content(Content::Absent | Content::Link(_))
+                );
+                if !is_watched || !made.contains(at_place, &it.name) {
+                    continue;
+                }
+                let Some(undone) = restore(place, it) else {
+                    continue;
+                };
+                let last = self.refused.insert((at_place, at_name), now);
+                let is_again =
+                    last.is_some_and(|it| now.saturating_duration_since(it) < REPEATED_WITHIN);
+                watched.is_repeated |= is_again || !undone.is_restored;
+                watched.undone.push(undone);
+            }
+        }
+        watched
     }
 
     /// Puts everything back that is not as it was, and returns what that was. To be called when all processes of the
@@ -165,166 +335,112 @@ impl Protection {
     /// The command's mounts stay until this is dropped, since to take them down takes as long as a short command does.
     #[must_use]
     pub fn restore(&mut self) -> Vec<Undone> {
-        let mut undone = Vec::new();
-        for (path, before) in &self.before {
-            let changed = match before {
-                Before::Content(content) => self.restore_content(path, content),
-                Before::Place(file) => self.restore_place(path, file),
-            };
-            undone.extend(changed);
-        }
-        let found = self.roots.iter().flat_map(|root| nested::find(root));
-        let made = found.flat_map(|git| self.made_of(git));
-        undone.extend(made.map(|path| self.undone(&path)));
+        let places = self.places.iter();
+        // A repository further down may be removed as a whole.
+        let places = places.filter(|it| !it.is_nested || !it.directory.is_removed());
+        let mut undone: Vec<Undone> = places
+            .flat_map(|place| place.names.iter().filter_map(|it| restore(place, it)))
+            .collect();
+        undone.extend(self.repositories.refuse());
         undone
     }
+}
 
-    /// Returns what was made of a repository that is there now: all of it, or parts of one that was moved.
-    fn made_of(&self, git: PathBuf) -> Vec<PathBuf> {
-        let was = identity(&git).and_then(|it| self.nested.get(&it));
-        let Some(was) = was else {
-            return vec![git];
+/// Returns what in the directories of commands cannot be looked at.
+pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
+    let roots = spec.writable.iter().filter_map(|it| it.verify().ok().map(|()| it.path().to_owned()));
+    let protected = Protected::find(spec.mode, &roots.collect::<Vec<_>>(), &[]);
+    let found = protected.repositories.unchecked();
+    protected.unchecked.iter().chain(found).cloned().collect()
+}
+
+/// Returns what is to be remembered of a protected name.
+fn before(
+    enforcement: Enforcement,
+    place: &Directory,
+    name: &OsStr,
+    budget: &mut Budget,
+) -> io::Result<Before> {
+    let Some(found) = place.stat(name)? else {
+        return Ok(Before::Content(Content::Absent));
+    };
+    match (enforcement, kind(&found)) {
+        (Enforcement::Full, FileType::Symlink) => {
+            Content::read_link(place, name).map(Before::Content)
+        }
+        (Enforcement::Full, _) => Ok(Before::Held),
+        (Enforcement::Partial, FileType::Directory) if name == GIT => {
+            place.open_below(name).map(Before::Directory)
+        }
+        (Enforcement::Partial, _) => Content::read(place, name, budget).map(Before::Content),
+    }
+}
+
+/// Makes a name what it was before, and returns what it had become; none if it is as it was.
+fn restore(place: &Place, it: &Name) -> Option<Undone> {
+    let Name { name, before } = it;
+    let place = &place.directory;
+    let is_same = match before {
+        Before::Held => true,
+        Before::Content(Content::Absent) => place.stat(name).is_ok_and(|it| it.is_none()),
+        Before::Content(content) => {
+            let mut budget = KEPT;
+            Content::read(place, name, &mut budget).is_ok_and(|now| now == *content)
+        }
+        Before::Directory(was) => {
+            let now = place.stat(name).ok().flatten();
+            let was = was.own_stat().ok();
+            now.as_ref().map(identity) == was.as_ref().map(identity)
+        }
+    };
+    if is_same {
+        return None;
+    }
+    let aside = match place.set_aside(name) {
+        Ok(aside) => aside,
+        // Another process was faster, such as one that watches the directory for a command of its own.
+        Err(err) if err.kind() == io::ErrorKind::NotFound => match before {
+            Before::Content(Content::Absent) => return None,
+            _ => None,
+        },
+        Err(_) => None,
+    };
+    let is_absent = place.stat(name).is_ok_and(|it| it.is_none());
+    let is_restored = is_absent
+        && match before {
+            Before::Held => true,
+            Before::Content(content) => content.write(place, name).is_ok(),
+            Before::Directory(was) => move_back(place, name, was).is_ok(),
         };
-        let is_made = |name: &&str| {
-            let before = self.before.iter().find(|it| it.0 == was.join(name));
-            let was_absent =
-                before.is_some_and(|it| matches!(it.1, Before::Content(Content::Absent)));
-            was_absent && identity(&git.join(name)).is_some()
-        };
-        let made = PROTECTED_OF_GIT.into_iter().filter(is_made);
-        made.map(|name| git.join(name)).collect()
-    }
-
-    fn restore_content(&self, path: &Path, before: &Content) -> Option<Undone> {
-        let is_same = match before {
-            Content::Absent => path.symlink_metadata().is_err_and(|err| is_absent(&err)),
-            _ => {
-                let mut budget = KEPT;
-                Content::read(path, &mut budget).is_ok_and(|now| now == *before)
-            }
-        };
-        if is_same {
-            return None;
-        }
-        let undone = self.undone(path);
-        let is_restored = undone.is_restored && before.write(path).is_ok();
-        Some(Undone {
-            is_restored,
-            ..undone
-        })
-    }
-
-    /// Puts a directory back that was moved.
-    fn restore_place(&self, path: &Path, file: &OwnedFd) -> Option<Undone> {
-        let opened = rustix::fs::fstat(file)
-            .ok()
-            .map(|it| (it.st_dev, it.st_ino));
-        if opened.is_some() && identity(path) == opened {
-            return None;
-        }
-        let mut undone = self.undone(path);
-        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let moved_to = fs::read_link(link).ok();
-        let moved_to = moved_to.filter(|it| identity(it) == opened);
-        undone.is_restored = moved_to.is_some_and(|it| fs::rename(it, path).is_ok());
-        Some(undone)
-    }
-
-    /// Takes away what is at a path.
-    fn undone(&self, path: &Path) -> Undone {
-        let aside = self.set_aside(path).unwrap_or_default();
-        let is_absent = path.symlink_metadata().is_err_and(|err| is_absent(&err));
-        Undone {
-            path: path.to_owned(),
-            aside,
-            is_restored: is_absent,
-        }
-    }
-
-    /// Gives what is at a path a name that nothing reads, and returns it. Where all names are taken, which no work
-    /// comes to, it is removed.
-    fn set_aside(&self, path: &Path) -> io::Result<Option<PathBuf>> {
-        let mut roots = self.roots.iter().chain(&self.repositories);
-        let root = roots.find(|root| path.starts_with(root));
-        let (Some(root), Some(parent), Some(name)) = (root, path.parent(), path.file_name()) else {
-            return Ok(None);
-        };
-        let directory = open_beneath(root, parent)?;
-        let found = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let flags = RenameFlags::NOREPLACE;
-        let renamed = (1..=ASIDE_MAX)
-            .map(|number| aside_name(name, number))
-            .find(|it| rustix::fs::renameat_with(&directory, name, &directory, it, flags).is_ok());
-        if let Some(aside) = renamed {
-            return Ok(Some(parent.join(aside)));
-        }
-        let place = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => fs::remove_dir_all(place.join(name))?,
-            _ => fs::remove_file(place.join(name))?,
-        }
-        Ok(None)
-    }
+    Some(Undone {
+        path: place.path().join(name),
+        aside,
+        is_restored,
+        reason: None,
+    })
 }
 
-fn identity(path: &Path) -> Option<Identity> {
-    let metadata = path.symlink_metadata().ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-/// Opens a directory below another one, following no link on the way: processes may be left that plant them.
-fn open_beneath(root: &Path, directory: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(root, flags, Mode::empty())?;
-    let below = directory.strip_prefix(root).map_err(io::Error::other)?;
-    if below.as_os_str().is_empty() {
-        return Ok(opened);
+/// Gives a directory the name back that it had, if it is still below the directory that it was in.
+fn move_back(place: &Directory, name: &OsStr, was: &Directory) -> io::Result<()> {
+    let (root, now) = (
+        fs::read_link(place.own_path())?,
+        fs::read_link(was.own_path())?,
+    );
+    let below = now.strip_prefix(&root).map_err(io::Error::other)?;
+    let (Some(parent), Some(moved)) = (below.parent(), below.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let parent = place.open_below(parent)?;
+    let found = parent.stat(moved)?.ok_or(io::ErrorKind::NotFound)?;
+    if identity(&found) != identity(&was.own_stat()?) {
+        return Err(io::ErrorKind::NotFound.into());
     }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    Ok(rustix::fs::openat2(
-        &opened,
-        below,
-        flags,
-        Mode::empty(),
-        resolve,
-    )?)
-}
-
-fn aside_name(name: &OsStr, number: u32) -> OsString {
-    let mut aside = name.to_owned();
-    aside.push(ASIDE);
-    if number > 1 {
-        aside.push(format!("-{number}"));
-    }
-    aside
-}
-
-/// Returns what no mount protects at a path.
-fn without_mounts(path: &Path) -> io::Result<Option<Content>> {
-    match path.symlink_metadata() {
-        Err(err) if is_absent(&err) => Ok(Some(Content::Absent)),
-        Err(err) => Err(err),
-        Ok(metadata) if metadata.is_symlink() => {
-            fs::read_link(path).map(|it| Some(Content::Link(it)))
-        }
-        Ok(_) => Ok(None),
-    }
-}
-
-/// Returns what is kept of a path where there are no mounts.
-fn kept(path: &Path, budget: &mut Budget) -> io::Result<Before> {
-    let is_directory = path.symlink_metadata().is_ok_and(|it| it.is_dir());
-    if path.file_name() != Some(OsStr::new(GIT)) || !is_directory {
-        return Content::read(path, budget).map(Before::Content);
-    }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(Before::Place(rustix::fs::open(path, flags, Mode::empty())?))
+    Ok(parent.rename(moved, place, name)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SandboxSpec;
     use std::os::unix::fs::symlink;
 
     struct Project {
@@ -382,15 +498,14 @@ mod tests {
         project.write(".mcp.json.refused");
         let mut protection = project.before(Enforcement::Full);
         project.write(".mcp.json");
+        project.write(".git/commondir");
         fs::create_dir_all(project.root.join("new/.git/hooks")).unwrap();
-        fs::create_dir(project.root.join(".git/modules")).unwrap();
-        fs::create_dir(project.root.join("sub/.git/modules")).unwrap();
         let undone = protection.restore();
-        assert_eq!(undone.len(), 4, "{undone:?}");
+        assert_eq!(undone.len(), 2, "{undone:?}");
         assert!(undone.iter().all(|it| it.is_restored), "{undone:?}");
         assert!(!project.has(".mcp.json") && project.has(".mcp.json.refused-2"));
-        assert!(!project.has("new/.git") && project.has("new/.git.refused/hooks"));
-        assert!(!project.has(".git/modules") && !project.has("sub/.git/modules"));
+        assert!(!project.has(".git/commondir") && project.has(".git/commondir.refused"));
+        assert!(project.has("new/.git/hooks"));
         assert!(project.before(Enforcement::Full).restore().is_empty());
     }
 
@@ -444,19 +559,5 @@ mod tests {
         symlink(outside.path(), project.root.join("sub/.git")).unwrap();
         let undone = protection.restore();
         assert!(outside.path().join("hooks").exists(), "{undone:?}");
-    }
-
-    #[test]
-    fn names_that_are_all_taken_save_nothing() {
-        let project = Project::new();
-        for number in 1..=ASIDE_MAX {
-            let name = aside_name(OsStr::new(".husky"), number);
-            fs::write(project.root.join(name), "").unwrap();
-        }
-        let mut protection = project.before(Enforcement::Full);
-        fs::create_dir_all(project.root.join(".husky/_")).unwrap();
-        let undone = protection.restore();
-        assert_eq!(undone.first().map(|it| it.aside.clone()), Some(None));
-        assert!(!project.has(".husky"));
     }
 }

@@ -12,8 +12,6 @@ pub const PROTECTED: [&str; 23] = [
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
-    ".git/modules",
-    ".git/worktrees",
     ".rondo",
     ".agents",
     ".codex",
@@ -25,6 +23,8 @@ pub const PROTECTED: [&str; 23] = [
     ".envrc",
     ".husky",
     "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
     ".bashrc",
     ".bash_profile",
     ".profile",
@@ -34,14 +34,7 @@ pub const PROTECTED: [&str; 23] = [
 
 /// What is protected of a repository further down, in its `.git`: what programs it starts, and where else `git` looks
 /// for that.
-pub(crate) const PROTECTED_OF_GIT: [&str; 6] = [
-    "commondir",
-    "config",
-    "config.worktree",
-    "hooks",
-    "modules",
-    "worktrees",
-];
+pub(crate) const PROTECTED_OF_GIT: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 /// What is protected of the directory that a repository has for one of its worktrees.
 pub(crate) const PROTECTED_OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 

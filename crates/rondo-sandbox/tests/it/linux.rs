@@ -145,7 +145,7 @@ fn what_is_protected_and_does_not_exist_is_not_there_afterwards() {
     std::os::unix::fs::symlink("CLAUDE.md", place.workspace.join("AGENTS.md")).unwrap();
     place.works(
         "echo a > .envrc; mkdir -p .vscode .husky && echo a > .vscode/tasks.json; ln -s /bin/sh .mcp.json
-         git init -q sub && echo a > sub/.git/hooks/pre-commit; mkdir .git/modules
+         git init -q sub && echo a > sub/.git/hooks/pre-commit; chmod +x sub/.git/hooks/pre-commit; echo a > .git/commondir
          rm AGENTS.md && echo a > AGENTS.md",
     );
     let restored = place
@@ -160,8 +160,8 @@ fn what_is_protected_and_does_not_exist_is_not_there_afterwards() {
         ".vscode",
         ".husky",
         ".mcp.json",
-        "sub/.git",
-        ".git/modules",
+        "sub/.git/hooks/pre-commit",
+        ".git/commondir",
     ] {
         assert!(!place.workspace.join(name).exists(), "{name}");
         assert!(
@@ -204,8 +204,8 @@ fn a_repository_further_down_is_protected_as_the_one_at_the_top_is() {
     place.works("mv a b && mkdir -p a/sub/.git && echo a > a/sub/.git/config");
     assert!(!place.workspace.join("a/sub/.git/config").exists());
     assert!(place.workspace.join("b/sub/.git/config").exists());
-    place.works("mv b c && mkdir c/sub/.git/modules");
-    assert!(!place.workspace.join("c/sub/.git/modules").exists());
+    place.works("mv b c && echo ../../evil > c/sub/.git/commondir");
+    assert!(!place.workspace.join("c/sub/.git/commondir").exists());
 }
 
 #[test]
@@ -249,11 +249,12 @@ fn work_goes_on_in_a_linked_worktree_and_its_repository_is_protected() {
         "mv $OUTSIDE/main/.git $OUTSIDE/main/moved",
         "echo evil > $OUTSIDE/main/.git/worktrees/workspace/commondir",
         "mv $OUTSIDE/main/.git/worktrees/workspace $OUTSIDE/main/.git/moved",
-        "mkdir $OUTSIDE/main/.git/worktrees/other",
         "echo a > .git",
     ] {
         place.fails(script);
     }
+    place.works("git worktree add -q other && git -C other status");
+    assert!(place.undone.borrow().is_empty(), "{:?}", place.undone);
     place.works("echo evil > $OUTSIDE/main/.git/commondir");
     assert!(!main.join(".git/commondir").exists(), "{:?}", place.undone);
 }

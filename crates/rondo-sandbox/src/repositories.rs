@@ -1,0 +1,280 @@
+//! The repositories that a command can have made or changed, compared with what was there before it.
+//!
+//! To clone a repository or to make one is ordinary work. What is not: settings that run a program when a person looks
+//! at the repository later, hooks, and whatever leads `git` to such settings. Each that was not there before is renamed.
+
+use crate::Unchecked;
+use crate::Undone;
+use crate::directory::{Directory, Identity, identity};
+use crate::nested::{Found, FoundKind, GIT, Search};
+use crate::repository::{self, Finding, resolved};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// The bound on a file that names a repository, in bytes.
+const POINTER_BYTES_MAX: u64 = 4_096;
+/// What such a file begins with.
+const POINTER: &[u8] = b"gitdir:";
+/// Directories of a repository whose repositories `git` itself changes all the time.
+const PARTS: [&str; 2] = ["modules", "worktrees"];
+
+/// The repositories below what a command may write.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    bases: Vec<Base>,
+    /// What the paths in a repository may lead to.
+    bounds: Vec<Directory>,
+    /// Those whose settings and hooks are kept by other means: the ones at the top.
+    top: HashSet<Identity>,
+    before: State,
+}
+
+/// A directory that is searched.
+#[derive(Debug)]
+struct Base {
+    directory: Directory,
+    search: Search,
+}
+
+/// What was found in all repositories.
+#[derive(Debug, Default)]
+struct State {
+    findings: HashMap<Identity, Vec<Finding>>,
+    /// Where files and links lead that name a repository outside.
+    outside: HashSet<PathBuf>,
+    unchecked: Vec<Unchecked>,
+}
+
+/// Something in a repository, and how to reach it.
+struct Harm {
+    place: Directory,
+    finding: Finding,
+}
+
+impl Repositories {
+    /// Looks for them below the `roots`, and in repositories outside of these that are written too.
+    pub(crate) fn find(roots: Vec<Directory>, repositories: Vec<Directory>) -> Self {
+        let mut found = Self::default();
+        for root in &roots {
+            let git = root.stat(GIT).ok().flatten();
+            found.top.extend(git.as_ref().map(identity));
+            if is_repository(root) {
+                found
+                    .top
+                    .extend(root.own_stat().ok().as_ref().map(identity));
+            }
+        }
+        for repository in &repositories {
+            found
+                .top
+                .extend(repository.own_stat().ok().as_ref().map(identity));
+            let around = repository.path().parent().map(Directory::open);
+            found.bounds.extend(around.and_then(Result::ok));
+        }
+        let all = roots.into_iter().map(|it| (it, false));
+        let all = all.chain(repositories.into_iter().map(|it| (it, true)));
+        for (directory, is_in_git) in all {
+            found.bounds.extend(directory.open_below(""));
+            let search = Search::new(&directory, is_in_git);
+            found.bases.push(Base { directory, search });
+        }
+        let (state, _) =
+            found.look(|base| (base.search.found.clone(), base.search.unchecked.clone()));
+        found.before = state;
+        found
+    }
+
+    /// Returns the directories of repositories further down that are there, nearest first. Those are left out that `git`
+    /// keeps in another one.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = io::Result<Directory>> {
+        self.bases.iter().flat_map(|base| {
+            let found = base.search.found.iter();
+            let found = found.filter(|it| it.kind == FoundKind::Repository && !is_part(&it.below));
+            found.map(|it| base.directory.open_below(&it.below))
+        })
+    }
+
+    /// Returns whether the settings of a repository are kept by other means.
+    pub(crate) fn is_top(&self, git: &Directory) -> bool {
+        let found = git.own_stat();
+        found.is_ok_and(|it| self.top.contains(&identity(&it)))
+    }
+
+    /// Returns what could not be looked at before the command.
+    pub(crate) fn unchecked(&self) -> &[Unchecked] {
+        &self.before.unchecked
+    }
+
+    /// Renames everything harmful that was not there before, and returns it, with what can no longer be looked at.
+    pub(crate) fn refuse(&self) -> Vec<Undone> {
+        let (now, harms) = self.look(|base| {
+            let search = base.search.again(&base.directory);
+            (search.found, search.unchecked)
+        });
+        let mut undone: Vec<Undone> = Vec::new();
+        for harm in harms {
+            let path = harm.place.path().join(&harm.finding.file);
+            // One renaming is enough for all that a file says.
+            if !undone.iter().any(|it| it.path == path) {
+                undone.push(harm.refuse(path));
+            }
+        }
+        let is_new = |it: &Unchecked| !self.before.unchecked.contains(it);
+        let unchecked = now.unchecked.into_iter().filter(is_new);
+        undone.extend(unchecked.map(Undone::from));
+        undone
+    }
+
+    /// Looks at everything, and returns what was not there before.
+    fn look(&self, search: impl Fn(&Base) -> (Vec<Found>, Vec<Unchecked>)) -> (State, Vec<Harm>) {
+        let mut look = Look {
+            all: self,
+            state: State::default(),
+            harms: Vec::new(),
+        };
+        for base in &self.bases {
+            let (found, unchecked) = search(base);
+            look.state.unchecked.extend(unchecked);
+            for found in found {
+                let path = base.directory.path().join(&found.below);
+                if let Err(err) = look.take(base, &found) {
+                    look.fail(path, &err);
+                }
+            }
+        }
+        (look.state, look.harms)
+    }
+}
+
+/// One look at all repositories.
+struct Look<'a> {
+    all: &'a Repositories,
+    state: State,
+    harms: Vec<Harm>,
+}
+
+impl Look<'_> {
+    fn take(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+        match found.kind {
+            FoundKind::Repository => self.inspect(&base.directory.open_below(&found.below)?),
+            FoundKind::File | FoundKind::Link => self.follow(base, found),
+        }
+    }
+
+    fn inspect(&mut self, git: &Directory) -> io::Result<()> {
+        let of = identity(&git.own_stat()?);
+        if self.state.findings.contains_key(&of) {
+            return Ok(());
+        }
+        let findings = match self.all.top.contains(&of) {
+            true => repository::inspect_interrupted(git)?,
+            false => repository::inspect(git, &self.all.bounds)?,
+        };
+        let before = self.all.before.findings.get(&of);
+        for finding in &findings {
+            if !before.is_some_and(|it| it.contains(finding)) {
+                self.harms.push(Harm {
+                    place: git.open_below("")?,
+                    finding: finding.clone(),
+                });
+            }
+        }
+        self.state.findings.insert(of, findings);
+        Ok(())
+    }
+
+    /// Looks at the repository that a file or a link named `.git` leads to.
+    fn follow(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+        let (Some(parent), Some(name)) = (found.below.parent(), found.below.file_name()) else {
+            return Ok(());
+        };
+        let place = base.directory.open_below(parent)?;
+        let target = match found.kind {
+            FoundKind::Link => {
+                rustix::fs::readlinkat(place.as_fd(), name, Vec::new())?.into_bytes()
+            }
+            _ => {
+                let bytes = place.read(name, POINTER_BYTES_MAX)?.unwrap_or_default();
+                match bytes.strip_prefix(POINTER) {
+                    Some(target) => target.trim_ascii().to_vec(),
+                    // It is no repository.
+                    None => return Ok(()),
+                }
+            }
+        };
+        let Some(path) = resolved(place.path(), &target) else {
+            return Ok(());
+        };
+        let is_inside = self.all.bounds.iter().any(|it| path.starts_with(it.path()));
+        match self.open(&path) {
+            Some(Ok(git)) => return self.inspect(&git),
+            Some(Err(err)) if err.kind() == io::ErrorKind::NotFound && is_inside => return Ok(()),
+            _ => {}
+        }
+        // What is outside is no work of the command's, but nor did anybody else lead there.
+        let is_new = !self.all.before.outside.contains(&path);
+        self.state.outside.insert(path.clone());
+        let is_top = parent.as_os_str().is_empty();
+        if is_new && !is_top {
+            let what = format!("it leads to `{}`", path.display());
+            let finding = Finding::of_pointer(name, what);
+            self.harms.push(Harm { place, finding });
+        }
+        Ok(())
+    }
+
+    /// Opens a directory within the bounds; none if it is outside of them.
+    fn open(&self, path: &Path) -> Option<io::Result<Directory>> {
+        let mut opened = self.all.bounds.iter().filter_map(|bound| {
+            let below = path.strip_prefix(bound.path()).ok()?;
+            Some(bound.open_below(below))
+        });
+        let first = opened.next()?;
+        Some(first.or_else(|err| opened.find_map(Result::ok).ok_or(err)))
+    }
+
+    fn fail(&mut self, path: PathBuf, err: &io::Error) {
+        // It was removed since it was found.
+        if err.kind() != io::ErrorKind::NotFound {
+            let reason = format!("it cannot be looked at: {err}");
+            self.state.unchecked.push(Unchecked { path, reason });
+        }
+    }
+}
+
+impl Harm {
+    fn refuse(&self, path: PathBuf) -> Undone {
+        let file = &self.finding.file;
+        let renamed = match (file.parent(), file.file_name()) {
+            (Some(parent), Some(name)) => {
+                let place = self.place.open_below(parent);
+                place.and_then(|it| it.set_aside(name))
+            }
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        };
+        Undone {
+            path,
+            is_restored: renamed.is_ok(),
+            aside: renamed.ok().flatten(),
+            reason: Some(self.finding.what.clone()),
+        }
+    }
+}
+
+/// Returns whether a directory has the settings of a repository in itself, as a bare one does.
+pub(crate) fn is_repository(directory: &Directory) -> bool {
+    let has = |name: &&str| directory.stat(name).is_ok_and(|it| it.is_some());
+    ["HEAD", "objects", "refs"].iter().all(has)
+}
+
+/// Returns whether a repository is one that `git` keeps in another one.
+fn is_part(below: &Path) -> bool {
+    let mut parts = below.iter();
+    let is_in_git = parts.any(|it| it.as_bytes().eq_ignore_ascii_case(GIT.as_bytes()));
+    is_in_git
+        && parts
+            .next()
+            .is_some_and(|it| PARTS.iter().any(|part| it == *part))
+}

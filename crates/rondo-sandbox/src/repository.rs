@@ -1,0 +1,482 @@
+//! What the directory of a repository has that runs a program, or leads `git` elsewhere.
+
+use crate::content::kind;
+use crate::directory::Directory;
+use crate::git_config::{Setting, parse};
+use crate::harmless::{Effect, is_hook_of_lfs};
+use rustix::fs::FileType;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// The bound on each file that is read, in bytes. What is longer is not harmless.
+const BYTES_MAX: u64 = 256 << 10;
+/// What the names of hooks end with that `git` brings along and does not run.
+const SAMPLE: &[u8] = b".sample";
+/// What the names of things contain that were renamed.
+const REFUSED: &[u8] = b".refused";
+/// What an interrupted rebase does by itself: the commands of its list, with their short names.
+const STEPS: [&str; 24] = [
+    "pick",
+    "p",
+    "revert",
+    "edit",
+    "e",
+    "reword",
+    "r",
+    "fixup",
+    "f",
+    "squash",
+    "s",
+    "drop",
+    "d",
+    "noop",
+    "break",
+    "b",
+    "label",
+    "l",
+    "reset",
+    "t",
+    "merge",
+    "m",
+    "update-ref",
+    "u",
+];
+/// The strategies of a merge that are part of `git`; any other is a program.
+const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+/// The lists of interrupted work.
+const LISTS: [&str; 2] = ["rebase-merge/git-rebase-todo", "sequencer/todo"];
+/// Where interrupted work says what strategy it merges by.
+const STRATEGY: &str = "rebase-merge/strategy";
+/// The options of interrupted work, which are written as settings are.
+const OPTIONS: &str = "sequencer/opts";
+/// Where a directory stands that has the settings of this one.
+const COMMON: &str = "commondir";
+
+/// Something in a repository that runs a program or leads elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The file, from the directory of the repository.
+    pub(crate) file: PathBuf,
+    /// What it does, for a person.
+    pub(crate) what: String,
+    /// What it says, to compare.
+    value: Vec<u8>,
+}
+
+impl Finding {
+    /// Returns that of a file that names another repository.
+    pub(crate) fn of_pointer(name: &OsStr, what: String) -> Self {
+        Self::new(name, what, [])
+    }
+
+    fn new(file: impl Into<PathBuf>, what: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        Self {
+            file: file.into(),
+            what: what.into(),
+            value: value.into(),
+        }
+    }
+}
+
+/// Returns all that runs a program or leads outside of the `bounds`.
+///
+/// # Errors
+/// When something cannot be looked at.
+pub(crate) fn inspect(git: &Directory, bounds: &[Directory]) -> io::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for name in ["config", "config.worktree"] {
+        inspect_settings(git, name, bounds, &mut findings)?;
+    }
+    inspect_hooks(git, &mut findings)?;
+    if let Some(bytes) = read(git, COMMON, &mut findings)?
+        && !leads_back(git, bytes.trim_ascii())
+    {
+        findings.push(Finding::new(COMMON, "it leads to other settings", bytes));
+    }
+    findings.extend(inspect_interrupted(git)?);
+    Ok(findings)
+}
+
+/// Returns what interrupted work of a repository would run when it goes on.
+///
+/// # Errors
+/// When something cannot be looked at.
+pub(crate) fn inspect_interrupted(git: &Directory) -> io::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for list in LISTS {
+        let Some(bytes) = read(git, list, &mut findings)? else {
+            continue;
+        };
+        let runs: Vec<&[u8]> = bytes
+            .split(|it| *it == b'\n')
+            .map(<[u8]>::trim_ascii)
+            .filter(|line| !line.is_empty() && !line.starts_with(b"#") && !is_step(line))
+            .collect();
+        if let Some(first) = runs.first() {
+            let what = format!("it runs `{}`", String::from_utf8_lossy(first));
+            findings.push(Finding::new(list, what, runs.join(&b'\n')));
+        }
+    }
+    if let Some(bytes) = read(git, STRATEGY, &mut findings)?
+        && !is_strategy(bytes.trim_ascii())
+    {
+        findings.push(Finding::new(STRATEGY, "it names a program", bytes));
+    }
+    if let Some(bytes) = read(git, OPTIONS, &mut findings)? {
+        let is_plain = parse(&bytes).is_ok_and(|settings| {
+            let mut strategies = settings.iter().filter(|it| it.key == b"options.strategy");
+            strategies.all(|it| it.value.as_deref().is_some_and(is_strategy))
+        });
+        if !is_plain {
+            findings.push(Finding::new(OPTIONS, "it names a program", bytes));
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns where the settings of a repository say that its hooks are, as they say it.
+pub(crate) fn hooks_paths(git: &Directory) -> Vec<Vec<u8>> {
+    let names = ["config", "config.worktree"];
+    let files = names
+        .iter()
+        .filter_map(|it| git.read(OsStr::new(it), BYTES_MAX).ok()?);
+    let settings = files.filter_map(|it| parse(&it).ok()).flatten();
+    settings
+        .filter(|it| it.key == b"core.hookspath")
+        .filter_map(|it| it.value)
+        .collect()
+}
+
+fn is_step(line: &[u8]) -> bool {
+    let name = line
+        .split(u8::is_ascii_whitespace)
+        .next()
+        .unwrap_or_default();
+    STEPS.iter().any(|it| it.as_bytes() == name)
+}
+
+fn is_strategy(name: &[u8]) -> bool {
+    STRATEGIES.iter().any(|it| it.as_bytes() == name)
+}
+
+/// Reads a file of a repository; none if there is nothing. One that is too long, or no file, is noted.
+fn read(git: &Directory, name: &str, findings: &mut Vec<Finding>) -> io::Result<Option<Vec<u8>>> {
+    let path = Path::new(name);
+    if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        // What it leads to may change at any time.
+        let found = git.stat(parent)?;
+        if found.is_some_and(|it| kind(&it) == FileType::Symlink) {
+            let target = rustix::fs::readlinkat(git.as_fd(), parent, Vec::new())?;
+            let finding = Finding::new(parent, "it leads elsewhere", target.into_bytes());
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+            return Ok(None);
+        }
+    }
+    let Some(found) = git.stat(path)? else {
+        return Ok(None);
+    };
+    let length = u64::try_from(found.st_size).unwrap_or(u64::MAX);
+    if kind(&found) != FileType::RegularFile || length > BYTES_MAX {
+        let what = "it is no file that git writes";
+        let value = format!(
+            "{} {} {}",
+            found.st_ino, found.st_ctime, found.st_ctime_nsec
+        );
+        findings.push(Finding::new(path, what, value));
+        return Ok(None);
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(file)) if !parent.as_os_str().is_empty() => {
+            git.open_below(parent)?.read(file, BYTES_MAX)
+        }
+        _ => git.read(OsStr::new(name), BYTES_MAX),
+    }
+}
+
+fn inspect_settings(
+    git: &Directory,
+    name: &str,
+    bounds: &[Directory],
+    findings: &mut Vec<Finding>,
+) -> io::Result<()> {
+    let Some(bytes) = read(git, name, findings)? else {
+        return Ok(());
+    };
+    let Ok(settings) = parse(&bytes) else {
+        findings.push(Finding::new(name, "git cannot read it", bytes));
+        return Ok(());
+    };
+    let is_harmful = |setting: &&Setting| match setting.effect() {
+        Effect::Harmless => false,
+        Effect::Worktree(path) => !stays_within(git, path, bounds),
+        Effect::Harmful => true,
+    };
+    findings.extend(settings.iter().filter(is_harmful).map(|setting| {
+        let what = format!("it sets `{}`", String::from_utf8_lossy(&setting.key));
+        let value = setting.value.clone().unwrap_or_default();
+        Finding::new(name, what, value)
+    }));
+    Ok(())
+}
+
+fn inspect_hooks(git: &Directory, findings: &mut Vec<Finding>) -> io::Result<()> {
+    const HOOKS: &str = "hooks";
+    let Some(found) = git.stat(HOOKS)? else {
+        return Ok(());
+    };
+    match kind(&found) {
+        FileType::Directory => {}
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(git.as_fd(), HOOKS, Vec::new())?;
+            findings.push(Finding::new(
+                HOOKS,
+                "it leads to other hooks",
+                target.into_bytes(),
+            ));
+            return Ok(());
+        }
+        _ => return Ok(()),
+    }
+    let hooks = git.open_below(HOOKS)?;
+    let mut names: Vec<OsString> = Vec::new();
+    hooks.list(|name, kind, _| {
+        let bytes = name.as_bytes();
+        let is_left =
+            bytes.ends_with(SAMPLE) || bytes.windows(REFUSED.len()).any(|it| it == REFUSED);
+        if kind != FileType::Directory && !is_left {
+            names.push(name.to_owned());
+        }
+    })?;
+    for name in names {
+        let Some(found) = hooks.stat(&name)? else {
+            continue;
+        };
+        let value = match kind(&found) {
+            FileType::RegularFile if found.st_mode & 0o111 == 0 => continue,
+            FileType::RegularFile => hooks.read(&name, BYTES_MAX)?.unwrap_or_default(),
+            FileType::Symlink => {
+                rustix::fs::readlinkat(hooks.as_fd(), &name, Vec::new())?.into_bytes()
+            }
+            _ => continue,
+        };
+        if !is_hook_of_lfs(&name.to_string_lossy(), &value) {
+            let file = Path::new(HOOKS).join(&name);
+            findings.push(Finding::new(file, "git runs it", value));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether what stands in `commondir` leads to the repository that a worktree is part of.
+fn leads_back(git: &Directory, target: &[u8]) -> bool {
+    let path = git.path();
+    let parent = path.parent();
+    let is_worktree = parent.is_some_and(|it| it.ends_with("worktrees"));
+    let repository = parent.and_then(Path::parent);
+    is_worktree && repository.is_some_and(|it| resolved(path, target).as_deref() == Some(it))
+}
+
+/// Returns whether a path that a repository names leads to a directory within the bounds, or to nothing there.
+fn stays_within(git: &Directory, target: &[u8], bounds: &[Directory]) -> bool {
+    // A home directory, or where git is installed.
+    if target.starts_with(b"~") || target.starts_with(b"%(") {
+        return false;
+    }
+    let Some(path) = resolved(git.path(), target) else {
+        return false;
+    };
+    let inside = |bound: &Directory| {
+        let below = path.strip_prefix(bound.path()).ok()?;
+        match bound.open_below(below) {
+            Ok(_) => Some(true),
+            Err(err) => Some(err.kind() == io::ErrorKind::NotFound),
+        }
+    };
+    bounds.iter().any(|bound| inside(bound) == Some(true))
+}
+
+/// Returns where a path leads from a directory, if no part of it is a link.
+pub(crate) fn resolved(from: &Path, target: &[u8]) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for part in from.join(OsStr::from_bytes(target)).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            part => path.push(part),
+        }
+    }
+    path.is_absolute().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::process::Command;
+
+    struct Repository {
+        _place: tempfile::TempDir,
+        root: PathBuf,
+    }
+
+    impl Repository {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let root = place.path().canonicalize().unwrap();
+            let repository = Self {
+                _place: place,
+                root,
+            };
+            repository.git(&["init", "-q", "-b", "main", "."]);
+            repository
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let mut git = Command::new("git");
+            git.args([
+                "-c",
+                "user.name=A",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "protocol.file.allow=always",
+            ]);
+            let done = git
+                .args(arguments)
+                .current_dir(&self.root)
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{arguments:?}: {done:?}");
+        }
+
+        fn write(&self, file: &str, text: &str) {
+            let path = self.root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn files(&self, git: &str) -> Vec<String> {
+            let root = Directory::open(&self.root).unwrap();
+            let found = inspect(&root.open_below(git).unwrap(), &[root]).unwrap();
+            let files = found
+                .iter()
+                .map(|it| it.file.to_string_lossy().into_owned());
+            files.collect()
+        }
+    }
+
+    #[test]
+    fn repositories_as_git_makes_them_have_nothing_that_is_harmful() {
+        let repository = Repository::new();
+        repository.git(&["commit", "-q", "--allow-empty", "-m", "a"]);
+        repository.git(&["init", "-q", "--bare", "bare.git"]);
+        repository.git(&["init", "-q", "--separate-git-dir=.elsewhere", "separate"]);
+        repository.git(&["clone", "-q", ".", "clone"]);
+        repository.git(&["clone", "-q", "--depth=1", "--no-local", ".", "shallow"]);
+        repository.git(&["submodule", "add", "-q", "./clone", "sub/module"]);
+        repository.git(&["worktree", "add", "-q", "wt"]);
+        repository.git(&["-C", "wt", "sparse-checkout", "set", "a"]);
+        repository.git(&["remote", "add", "-f", "o", "./clone"]);
+        repository.git(&["branch", "-q", "--track", "b", "o/main"]);
+        for git in [
+            ".git",
+            "bare.git",
+            ".elsewhere",
+            "clone/.git",
+            "shallow/.git",
+            ".git/modules/sub/module",
+            ".git/worktrees/wt",
+        ] {
+            assert!(
+                repository.files(git).is_empty(),
+                "{git}: {:?}",
+                repository.files(git)
+            );
+        }
+    }
+
+    #[test]
+    fn what_runs_or_leads_elsewhere_is_found() {
+        let repository = Repository::new();
+        repository.write(".git/hooks/pre-commit", "x");
+        repository.write(".git/hooks/post-commit", "x");
+        let mode = Permissions::from_mode(0o755);
+        fs::set_permissions(repository.root.join(".git/hooks/pre-commit"), mode).unwrap();
+        symlink("/bin/sh", repository.root.join(".git/hooks/pre-push")).unwrap();
+        repository.write(".git/commondir", "../other");
+        repository.write(
+            ".git/config.worktree",
+            "[core]\nbare = false\nworktree = /etc\n",
+        );
+        repository.write(
+            ".git/rebase-merge/git-rebase-todo",
+            "pick a\n# x\nx touch y\n",
+        );
+        repository.write(".git/rebase-merge/strategy", "evil\n");
+        repository.write(".git/sequencer/opts", "[options]\nstrategy = ../evil\n");
+        let mut files = repository.files(".git");
+        files.sort();
+        let expected = [
+            "commondir",
+            "config.worktree",
+            "hooks/pre-commit",
+            "hooks/pre-push",
+            "rebase-merge/git-rebase-todo",
+            "rebase-merge/strategy",
+            "sequencer/opts",
+        ];
+        assert_eq!(files, expected);
+    }
+
+    #[test]
+    fn a_worktree_stays_within_what_the_command_may_write() {
+        let repository = Repository::new();
+        symlink("/etc", repository.root.join("link")).unwrap();
+        let worktree = |path: &str| {
+            repository.write("a/.git/config", &format!("[core]\nworktree = {path}\n"));
+            repository.files("a/.git").is_empty()
+        };
+        assert!(worktree("..") && worktree("../../b"));
+        assert!(worktree(&repository.root.to_string_lossy()));
+        for path in ["../../..", "/etc", "../../link", "~", "~/x", "%(prefix)/x"] {
+            assert!(!worktree(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn interrupted_work_without_a_program_is_harmless() {
+        let repository = Repository::new();
+        let todo = "pick 1 a\nlabel onto\nreset onto\nmerge -C 2 x # y\nbreak\nupdate-ref refs/heads/a\n\n# Rebase\n";
+        repository.write(".git/rebase-merge/git-rebase-todo", todo);
+        repository.write(".git/rebase-merge/strategy", "ort\n");
+        assert!(repository.files(".git").is_empty());
+        for line in ["exec x", "x x", "\texec x", "!x", "execute"] {
+            repository.write(".git/rebase-merge/git-rebase-todo", line);
+            assert_eq!(
+                repository.files(".git"),
+                ["rebase-merge/git-rebase-todo"],
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_file_is_found() {
+        let repository = Repository::new();
+        fs::rename(
+            repository.root.join(".git/config"),
+            repository.root.join("c"),
+        )
+        .unwrap();
+        assert!(repository.files(".git").is_empty());
+        symlink("../c", repository.root.join(".git/config")).unwrap();
+        assert_eq!(repository.files(".git"), ["config"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! Tells which names were made in directories while a command runs.
+//!
+//! The process that supervises the command reads it in the loop that it has already. It lives as long as the command
+//! does: if it is killed, its guard ends the command.
+
+use crate::directory::Directory;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// How many bytes of events are read at once.
+const READ_BYTES: usize = 16 << 10;
+/// How many events are taken at once, so that a command that makes many files does not keep its supervisor.
+const EVENTS_MAX: usize = 4_096;
+
+/// Directories that are watched.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    events: OwnedFd,
+    /// The number that the kernel has for each; none for those that are not watched.
+    numbers: Vec<Option<i32>>,
+}
+
+/// What was made.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    names: HashSet<(usize, OsString)>,
+    /// Whether there was more than the kernel keeps.
+    is_unknown: bool,
+}
+
+impl Made {
+    /// Returns whether a name was made in a directory, or might have been.
+    pub(crate) fn contains(&self, place: usize, name: &OsStr) -> bool {
+        self.is_unknown || self.names.iter().any(|it| it.0 == place && it.1 == name)
+    }
+}
+
+impl Watch {
+    /// Watches directories; those that are none are counted only. Returns none if there is nothing to watch.
+    ///
+    /// # Errors
+    /// When the system watches no more.
+    pub(crate) fn new<'a>(
+        directories: impl Iterator<Item = Option<&'a Directory>>,
+    ) -> io::Result<Option<Self>> {
+        let directories: Vec<Option<&Directory>> = directories.collect();
+        if directories.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(limit)?;
+        let watch = |directory: &Directory| {
+            let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            // What is watched is the directory itself, wherever it is.
+            inotify::add_watch(&events, directory.own_path(), flags).map_err(limit)
+        };
+        let numbers = directories.into_iter().map(|it| it.map(watch).transpose());
+        let numbers = numbers.collect::<io::Result<_>>()?;
+        Ok(Some(Self { events, numbers }))
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// Takes what was made since it was asked last. If that cannot be told, everything might have been.
+    pub(crate) fn take(&self) -> Made {
+        let mut made = Made::default();
+        let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
+        let mut reader = Reader::new(&self.events, &mut buffer);
+        for _ in 0..EVENTS_MAX {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return made,
+                Err(_) => break,
+            };
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                made.is_unknown = true;
+                continue;
+            }
+            let Some(name) = event.file_name() else {
+                continue;
+            };
+            let name = OsStr::from_bytes(name.to_bytes());
+            // A directory can be there twice, and has one number then.
+            let places = self.numbers.iter().enumerate();
+            let places = places.filter(|it| *it.1 == Some(event.wd()));
+            made.names
+                .extend(places.map(|(place, _)| (place, name.to_owned())));
+        }
+        // What is left in the buffer would be lost.
+        made.is_unknown = true;
+        made
+    }
+}
+
+fn limit(err: Errno) -> io::Error {
+    let kind = io::Error::from(err).kind();
+    let message =
+        format!("failed to watch a directory (`fs.inotify` in sysctl sets the limits): {err}");
+    io::Error::new(kind, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn names_that_are_made_or_moved_are_told_even_of_a_directory_that_was_moved() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        fs::create_dir(path.join("was")).unwrap();
+        let held = Directory::open(&path.join("was")).unwrap();
+        let watch = Watch::new([None, Some(&held)].into_iter())
+            .unwrap()
+            .unwrap();
+        fs::rename(path.join("was"), path.join("now")).unwrap();
+        fs::write(path.join("now/a"), "").unwrap();
+        fs::write(path.join("b"), "").unwrap();
+        fs::rename(path.join("b"), path.join("now/b")).unwrap();
+        let made = watch.take();
+        let has = |made: &Made, name: &str| made.contains(1, OsStr::new(name));
+        assert!(has(&made, "a") && has(&made, "b") && !has(&made, "c"));
+        assert!(!made.contains(0, OsStr::new("a")));
+        assert!(!has(&watch.take(), "a"));
+    }
+
+    #[test]
+    fn after_more_events_than_are_kept_everything_might_have_been_made() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        let held = Directory::open(&path).unwrap();
+        let watch = Watch::new([Some(&held)].into_iter()).unwrap().unwrap();
+        for number in 0..=EVENTS_MAX {
+            fs::write(path.join(number.to_string()), "").unwrap();
+        }
+        assert!(watch.take().contains(0, OsStr::new("never-made")));
+        assert!(Watch::new(std::iter::empty()).unwrap().is_none());
+    }
+}
