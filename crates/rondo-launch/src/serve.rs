@@ -10,7 +10,7 @@ use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode
 use super::role::Role;
 use super::status::{CallStatus, CommandState, Exceeded};
 use super::unix::{self, Children, Pty, Standing};
-use rondo_sandbox::Protection;
+use rondo_sandbox::{Protection, Undone};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -263,6 +263,8 @@ struct Supervision<'a> {
     /// Whether the command is in a PID namespace of its own, whose first process collects the others.
     has_init: bool,
     protection: Protection,
+    /// What was refused to the command while it ran.
+    refused: Vec<Undone>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -272,6 +274,7 @@ struct Happened {
     told: bool,
     called: bool,
     sendable: bool,
+    watched: bool,
 }
 
 impl<'a> Supervision<'a> {
@@ -304,6 +307,7 @@ impl<'a> Supervision<'a> {
             left_running: 0,
             has_init: started.protection.has_namespaces(),
             protection: started.protection,
+            refused: Vec::new(),
         }
     }
 
@@ -326,6 +330,9 @@ impl<'a> Supervision<'a> {
             if happened.sendable {
                 self.link.send();
             }
+            if happened.watched {
+                self.take_watched();
+            }
             if happened.output {
                 self.take_output(&mut buffer);
             }
@@ -336,10 +343,11 @@ impl<'a> Supervision<'a> {
     }
 
     fn wait(&self) -> io::Result<Happened> {
-        let mut fds = Vec::with_capacity(5);
+        let mut fds = Vec::with_capacity(6);
         let reads_output = self.link.is_idle() || !self.is_running();
         let reaped = self.children.as_ref().map(AsFd::as_fd);
         let master = self.master.as_ref().map(AsFd::as_fd);
+        let watch = self.protection.watch_fd();
         let [control, attach_socket, frames] = self.link.watched();
         let watched = [
             reaped.map(|fd| (fd, PollFlags::IN)),
@@ -349,6 +357,7 @@ impl<'a> Supervision<'a> {
             master
                 .filter(|_| reads_output)
                 .map(|fd| (fd, PollFlags::IN)),
+            watch.map(|fd| (fd, PollFlags::IN)),
         ];
         fds.extend(
             watched
@@ -379,6 +388,7 @@ impl<'a> Supervision<'a> {
             called: next(),
             sendable: next(),
             output: next(),
+            watched: next(),
         })
     }
 
@@ -442,6 +452,19 @@ impl<'a> Supervision<'a> {
                 Phase::Running { .. } => self.cancelled = true,
                 _ => {}
             }
+            self.end_tree();
+        }
+    }
+
+    /// Refuses what the command has made and may not make; ends a command that does it again and again.
+    fn take_watched(&mut self) {
+        let watched = self.protection.take_watched();
+        for undone in watched.undone {
+            // What a loop makes is told once.
+            self.refused.retain(|it| it.path != undone.path);
+            self.refused.push(undone);
+        }
+        if watched.is_repeated {
             self.end_tree();
         }
     }
@@ -557,7 +580,8 @@ impl<'a> Supervision<'a> {
             unix::signal_tree(self.leader, Signal::KILL);
         }
         self.drain_rest();
-        status.undone = self.protection.restore();
+        status.undone = std::mem::take(&mut self.refused);
+        status.undone.extend(self.protection.restore());
         status.state = CommandState::Ended;
         let is_tree_gone = self.is_tree_gone();
         status.survivors = !is_tree_gone;

@@ -33,6 +33,8 @@ const KEPT: Budget = Budget {
 const REPOSITORIES_MAX: usize = 64;
 /// A command that makes the same name again within this time after it was refused does so by a loop.
 const REPEATED_WITHIN: Duration = Duration::from_secs(1);
+/// What is said of a name that a command made again at once, or that could not be renamed.
+const ENDED: &str = "it was made again at once or could not be renamed, so the command was ended";
 
 /// What is protected in the directories that a command may write.
 #[derive(Default)]
@@ -316,13 +318,16 @@ impl Protection {
                 if !is_watched || !made.contains(at_place, &it.name) {
                     continue;
                 }
-                let Some(undone) = restore(place, it) else {
+                let Some(mut undone) = restore(place, it) else {
                     continue;
                 };
                 let last = self.refused.insert((at_place, at_name), now);
                 let is_again =
                     last.is_some_and(|it| now.saturating_duration_since(it) < REPEATED_WITHIN);
-                watched.is_repeated |= is_again || !undone.is_restored;
+                if is_again || !undone.is_restored {
+                    watched.is_repeated = true;
+                    undone.reason = Some(ENDED.to_owned());
+                }
                 watched.undone.push(undone);
             }
         }
