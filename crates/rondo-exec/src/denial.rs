@@ -58,9 +58,11 @@ fn of_undone(undone: &[Undone]) -> Option<String> {
         let aside = aside.map_or_else(String::new, |aside| {
             format!(", yours is `{}` now", aside.display())
         });
+        let reason = it.reason.as_ref();
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         match it.is_restored {
-            true => format!("`{path}` is as it was before{aside}"),
-            false => format!("`{path}` could not be put back{aside}"),
+            true => format!("`{path}`{reason} is as it was before{aside}"),
+            false => format!("`{path}`{reason} could not be put back{aside}"),
         }
     });
     let named: Vec<String> = named.collect();

@@ -98,3 +98,42 @@ async fn a_file_that_makes_others_run_something_is_set_aside_and_said() {
     assert!(said.contains(".envrc.refused` now"), "{done}");
     assert!(!fixture.path().join(".envrc").exists());
 }
+
+#[tokio::test]
+async fn a_name_that_may_not_be_made_is_refused_while_the_command_runs() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    // The command itself sees that the file has gone.
+    let command =
+        "echo a > .envrc; until test -e .envrc.refused; do :; done; test ! -e .envrc && echo gone";
+    let arguments = json!({ "command": command, "timeout": 20 });
+    let done = run(options, &fixture, arguments).await;
+    assert_eq!(done["exitCode"], 0, "{done}");
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(said.contains(".envrc.refused` now"), "{done}");
+}
+
+#[tokio::test]
+async fn a_command_that_makes_a_refused_name_again_and_again_is_ended() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    let command = "while :; do test -e .envrc || echo a > .envrc; done";
+    let done = run(
+        options,
+        &fixture,
+        json!({ "command": command, "timeout": 60 }),
+    )
+    .await;
+    assert_ne!(done["exitCode"], 0, "{done}");
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(said.contains("so the command was ended"), "{done}");
+    assert!(!fixture.path().join(".envrc").exists());
+}
