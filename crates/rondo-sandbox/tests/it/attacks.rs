@@ -1,0 +1,402 @@
+//! Attempts to have Rondo change what it is not to change, or to leave something that others run.
+
+use crate::place::{self, Place};
+use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, Undone, confine};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A writable directory, beside which others are. Nothing is confined in these tests: the test itself does what a command
+/// that is confined by less could do.
+struct Attack {
+    _place: tempfile::TempDir,
+    root: PathBuf,
+    enforcement: Enforcement,
+}
+
+impl Attack {
+    fn all() -> Vec<Self> {
+        let kinds = [Enforcement::Full, Enforcement::Partial];
+        let possible = kinds.into_iter().filter(|it| place::is_enforced(*it));
+        possible.map(Self::new).collect()
+    }
+
+    fn new(enforcement: Enforcement) -> Self {
+        let place = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for name in ["work", "work/sub", "home"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        Self {
+            _place: place,
+            root,
+            enforcement,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn write_program(&self, name: &str) {
+        self.write(name, "#!/bin/sh\ntouch pwned\n");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn shell(&self, script: &str) {
+        let done = Command::new("bash")
+            .args(["-ec", script])
+            .current_dir(&self.root)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{script}: {done:?}");
+    }
+
+    /// Protects directories, does something, and returns what was refused.
+    fn during(&self, roots: &[&str], work: impl FnOnce()) -> Vec<Undone> {
+        let roots = roots.iter().map(|it| self.path(it)).collect();
+        let spec = SandboxSpec {
+            enforcement: self.enforcement,
+            ..SandboxSpec::new(SandboxMode::WorkspaceWrite, roots)
+        };
+        let mut protection = confine(&mut Command::new("/bin/true"), &spec).unwrap();
+        work();
+        protection.restore()
+    }
+
+    fn during_shell(&self, script: &str) -> Vec<Undone> {
+        self.during(&["work"], || self.shell(script))
+    }
+
+    /// Returns the paths that were refused, from the place of the test.
+    fn refused(&self, undone: &[Undone]) -> Vec<String> {
+        let below = |it: &Undone| it.path.strip_prefix(&self.root).unwrap().to_owned();
+        let mut paths: Vec<String> = undone
+            .iter()
+            .map(|it| below(it).to_string_lossy().into_owned())
+            .collect();
+        paths.sort();
+        paths
+    }
+}
+
+#[test]
+fn a_directory_that_a_link_took_the_place_of_leads_nowhere() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work/sub");
+        attack.write("home/.envrc", "mine");
+        attack.write("home/.git/config", "mine");
+        let undone = attack.during(&["work", "work/sub"], || {
+            attack
+                .shell("mv work/sub work/sub2; ln -s ../home work/sub; echo a > work/sub2/.envrc");
+        });
+        assert_eq!(attack.text("home/.envrc"), "mine");
+        assert_eq!(attack.text("home/.git/config"), "mine");
+        let beside = fs::read_dir(attack.path("home")).unwrap().count();
+        assert_eq!(beside, 2, "{undone:?}");
+        // What was made in the directory is refused where it is now.
+        assert!(attack.has("work/sub2/.envrc.refused"), "{undone:?}");
+    }
+}
+
+#[test]
+fn a_directory_above_that_was_swapped_for_the_home_loses_no_file_there() {
+    for attack in Attack::all() {
+        attack.write("home/.bashrc", "mine");
+        attack.during(&["work", "work/sub"], || {
+            attack.shell("mv work was; ln -s home work");
+        });
+        assert_eq!(attack.text("home/.bashrc"), "mine");
+        assert!(!attack.has("home/.bashrc.refused"));
+    }
+}
+
+#[test]
+fn links_that_change_while_names_are_refused_lead_nowhere() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work/sub; mkdir home/hooks");
+        attack.write("home/config", "mine");
+        attack.write("home/hooks/pre-commit", "mine");
+        let swap = "for i in $(seq 300); do mv -T work/sub/.git work/was; ln -s ../../home work/sub/.git; \
+                    rm work/sub/.git; mv -T work/was work/sub/.git; done";
+        let mut swapping = Command::new("bash");
+        swapping.args(["-c", swap]).current_dir(&attack.root);
+        // What was refused meanwhile is not there to be removed.
+        swapping.stderr(std::process::Stdio::null());
+        let mut swapping = swapping.spawn().unwrap();
+        while swapping.try_wait().unwrap().is_none() {
+            let _ = attack.during(&["work"], || {});
+        }
+        assert_eq!(attack.text("home/config"), "mine");
+        assert_eq!(attack.text("home/hooks/pre-commit"), "mine");
+        assert_eq!(fs::read_dir(attack.path("home")).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_repository_at_the_top_is_no_workspaces_settings() {
+    for attack in Attack::all() {
+        let script = "git init -q --bare b.git; mv b.git/{HEAD,objects,refs} work; rm -r b.git";
+        let config = "[core]\nbare = false\nworktree = .\nfsmonitor = touch pwned\n";
+        let undone = attack.during(&["work"], || {
+            attack.shell(script);
+            attack.write("work/config", config);
+        });
+        assert_eq!(attack.refused(&undone), ["work/config"]);
+        assert!(attack.has("work/config.refused"));
+    }
+}
+
+#[test]
+fn each_shape_of_a_repository_that_runs_something_is_refused() {
+    const EVIL: &str = "[core]\nrepositoryformatversion = 0\nfsmonitor = touch pwned\n";
+    for attack in Attack::all() {
+        attack.shell("git init -q work");
+        let undone = attack.during(&["work"], || {
+            attack.shell(
+                "cd work; git init -q a; git init -q --bare b; git init -q --bare c/.bare; echo 'gitdir: ./.bare' > c/.git
+                 git init -q --separate-git-dir=.git/objects/aa d
+                 mkdir -p .git/modules; git init -q --bare .git/modules/m; mkdir -p .git/worktrees/w
+                 cp .git/HEAD .git/worktrees/w; echo ../../../b > .git/worktrees/w/commondir",
+            );
+            for config in [
+                "a/.git/config",
+                "b/config",
+                "c/.bare/config",
+                ".git/objects/aa/config",
+                ".git/modules/m/config",
+            ] {
+                attack.write(&format!("work/{config}"), EVIL);
+            }
+            attack.write_program("work/a/.git/hooks/pre-commit");
+            attack.write("work/e/.git", "gitdir: ../../home/other\n");
+            symlink("../../home", attack.path("work/sub/.git")).unwrap();
+        });
+        let expected = [
+            "work/.git/modules/m/config",
+            "work/.git/objects/aa/config",
+            "work/.git/worktrees/w/commondir",
+            "work/a/.git/config",
+            "work/a/.git/hooks/pre-commit",
+            "work/b/config",
+            "work/c/.bare/config",
+            "work/e/.git",
+            "work/sub/.git",
+        ];
+        assert_eq!(attack.refused(&undone), expected);
+        assert!(undone.iter().all(|it| it.is_restored), "{undone:?}");
+        for path in expected {
+            assert!(
+                !attack.has(path) && attack.has(&format!("{path}.refused")),
+                "{path}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ordinary_work_with_repositories_stays() {
+    for attack in Attack::all() {
+        let git =
+            "g() { git -c user.name=A -c user.email=a@b -c protocol.file.allow=always \"$@\"; }";
+        attack.shell(&format!(
+            "{git}; git init -q work; cd work; g commit -q --allow-empty -m a"
+        ));
+        let undone = attack.during_shell(&format!(
+            "{git}; cd work; g clone -q . clone; g init -q --bare bare.git; g -C clone remote add o ../bare.git
+             g -C clone push -q o HEAD:refs/heads/main; g -C clone checkout -q -b b; mkdir n; g -C n init -q
+             g submodule add -q ./clone sub/m; g worktree add -q wt; g -C wt commit -q --allow-empty -m b
+             echo a > a; g add a; g commit -qm a; mv clone moved; g -C moved status; rm -rf n"
+        ));
+        // Settings at the top are protected themselves, where nothing holds the command.
+        let nested: Vec<_> = undone
+            .iter()
+            .filter(|it| !it.path.starts_with(attack.path("work/.git")))
+            .collect();
+        assert!(nested.is_empty(), "{undone:?}");
+    }
+}
+
+#[test]
+fn what_a_person_had_set_before_stays_and_what_is_added_does_not() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work/mine; git -C work/mine config core.editor vim; git -C work/mine config alias.a log");
+        attack.write_program("work/mine/.git/hooks/pre-commit");
+        let undone = attack.during_shell("touch work/a; mv work/mine work/moved");
+        assert_eq!(attack.refused(&undone), [""; 0]);
+        attack.shell("mv work/moved work/mine");
+        if attack.enforcement == Enforcement::Full {
+            let undone = attack.during_shell("git -C work/mine config core.pager x");
+            assert_eq!(attack.refused(&undone), ["work/mine/.git/config"]);
+        }
+    }
+}
+
+#[test]
+fn the_sixty_fifth_repository_is_looked_at_too() {
+    for attack in Attack::all() {
+        attack.shell("for i in $(seq 100 169); do git init -q work/$i; done");
+        let undone = attack.during_shell(
+            "for i in $(seq 100 169); do git -C work/$i config core.fsmonitor x; done",
+        );
+        let configs = |it: &String| it.ends_with(".git/config");
+        assert_eq!(
+            attack
+                .refused(&undone)
+                .iter()
+                .filter(|it| configs(it))
+                .count(),
+            70
+        );
+        assert!(undone.iter().all(|it| it.is_restored));
+    }
+}
+
+#[test]
+fn an_interrupted_rebase_that_runs_something_is_refused() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work; git init -q work/n");
+        let undone = attack.during(&["work"], || {
+            attack.write(
+                "work/.git/rebase-merge/git-rebase-todo",
+                "pick a\nexec touch pwned\n",
+            );
+            attack.write("work/n/.git/rebase-merge/git-rebase-todo", "pick a\n");
+            attack.write("work/n/.git/sequencer/todo", "x touch pwned\n");
+        });
+        let expected = [
+            "work/.git/rebase-merge/git-rebase-todo",
+            "work/n/.git/sequencer/todo",
+        ];
+        assert_eq!(attack.refused(&undone), expected);
+    }
+}
+
+#[test]
+fn hooks_that_settings_name_are_protected_whether_they_exist_or_not() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = Place::with_repository();
+    let config = |value: &str| {
+        let mut git = Command::new("git");
+        git.args(["config", "core.hooksPath", value]);
+        assert!(
+            git.current_dir(&place.workspace)
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    config("tools/hooks");
+    fs::create_dir_all(place.workspace.join("tools/hooks")).unwrap();
+    place.fails("echo a > tools/hooks/pre-commit");
+    place.works("echo a > tools/b");
+    config("githooks");
+    place.works("mkdir githooks && echo a > githooks/pre-commit");
+    assert!(!place.workspace.join("githooks").exists());
+    assert!(place.workspace.join("githooks.refused").exists());
+}
+
+#[test]
+fn two_commands_at_once_refuse_nothing_that_is_harmless_of_the_other() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work");
+        attack.write("work/AGENTS.md", "mine");
+        let undone = attack.during(&["work"], || {
+            let inner =
+                attack.during_shell("git init -q work/a; mkdir work/b; echo x > work/.envrc");
+            assert_eq!(attack.refused(&inner), ["work/.envrc"]);
+            let inner =
+                attack.during_shell("git clone -q work/a work/c; git -C work/c config user.name A");
+            assert!(inner.is_empty(), "{inner:?}");
+        });
+        assert!(undone.is_empty(), "{undone:?}");
+        assert!(attack.has("work/a/.git/config") && attack.has("work/c/.git/config"));
+    }
+}
+
+/// Runs a test again as a user without privileges, from whom a mode takes a permission away.
+fn as_ordinary_user(test: &str) -> bool {
+    const MARK: &str = "RONDO_TEST_AS_USER";
+    if !rustix::process::geteuid().is_root() || std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let done = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", test, "--nocapture"])
+        .env(MARK, place.path())
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    false
+}
+
+fn place_of_user() -> PathBuf {
+    match std::env::var_os("RONDO_TEST_AS_USER") {
+        Some(place) => Path::new(&place).to_owned(),
+        None => env!("CARGO_TARGET_TMPDIR").into(),
+    }
+}
+
+#[test]
+fn modes_hide_nothing_from_the_search_and_keep_no_name() {
+    if !as_ordinary_user("attacks::modes_hide_nothing_from_the_search_and_keep_no_name") {
+        return;
+    }
+    if !place::is_enforced(Enforcement::Partial) {
+        return;
+    }
+    for script in [
+        "chmod 311 work/sub",
+        "chmod 000 work/sub",
+        "chmod 000 work/sub/.git",
+        "chmod 500 work/sub/.git",
+        "chmod 555 work/sub work/sub/.git work",
+        "chmod 000 work/sub/.git work/sub",
+    ] {
+        let place = tempfile::TempDir::new_in(place_of_user()).unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("work/sub")).unwrap();
+        let attack = Attack {
+            _place: place,
+            root,
+            enforcement: Enforcement::Partial,
+        };
+        let undone = attack.during_shell(&format!(
+            "git init -q work/sub; git -C work/sub config core.fsmonitor x; echo a > work/.envrc; {script}"
+        ));
+        let again = attack.during(&["work"], || {});
+        attack.shell("chmod 755 work; chmod 755 work/sub; chmod 755 work/sub/.git");
+        let expected = ["work/.envrc", "work/sub/.git/config"];
+        assert_eq!(attack.refused(&undone), expected, "{script}: {undone:?}");
+        assert!(
+            undone.iter().all(|it| it.is_restored),
+            "{script}: {undone:?}"
+        );
+        assert!(again.is_empty(), "{script}: {again:?}");
+        assert!(attack.has("work/sub/.git/config.refused") && attack.has("work/.envrc.refused"));
+    }
+}
