@@ -3,6 +3,15 @@
 //! What `git` makes of a file counts, so each step follows its `config.c`. A file that `git` would refuse, or that is
 //! written in a way that no program writes, is an error here: it is not judged at all.
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The bound on a file whose settings are looked up, in bytes.
+const BYTES_MAX: u64 = 256 << 10;
+
 /// A setting of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setting {
@@ -17,6 +26,12 @@ pub(crate) struct Setting {
 pub(crate) struct Unreadable;
 
 impl Setting {
+    /// Returns the value as a path.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        let value = self.value.as_deref()?;
+        Some(Path::new(OsStr::from_bytes(value)))
+    }
+
     /// Returns the section, what is between the section and the name, and the name.
     pub(crate) fn parts(&self) -> (&[u8], Option<&[u8]>, &[u8]) {
         let is_dot = |byte: &u8| *byte == b'.';
@@ -26,6 +41,20 @@ impl Setting {
         let section = part(0, first).unwrap_or_default();
         let name = part(last.saturating_add(1), self.key.len()).unwrap_or_default();
         (section, part(first.saturating_add(1), last), name)
+    }
+}
+
+/// Reads the settings of the file at a path; none if it cannot be read, is too long, or is no such file.
+pub(crate) fn read(path: &Path) -> Vec<Setting> {
+    // Opening a pipe would wait for somebody to write into it.
+    if !path.metadata().is_ok_and(|it| it.is_file()) {
+        return Vec::new();
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|it| it.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(length) if length as u64 <= BYTES_MAX => parse(&bytes).unwrap_or_default(),
+        _ => Vec::new(),
     }
 }
 

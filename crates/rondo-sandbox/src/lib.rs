@@ -15,6 +15,8 @@ mod directory;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
+mod enclosing;
+#[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -47,8 +49,6 @@ mod seatbelt;
 mod support;
 #[cfg(target_os = "linux")]
 mod watch;
-#[cfg(target_os = "linux")]
-mod worktree;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 use elsewhere as system;
@@ -60,7 +60,7 @@ use macos as system;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -255,6 +255,7 @@ pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>
             std::fs::create_dir_all(&directory)?;
             variables.push((name, directory.into()));
         }
+        variables.extend(build_directory(spec, scratch));
     }
     if spec.has_proxy() {
         let address = format!("http://127.0.0.1:{PROXY_PORT}");
@@ -262,4 +263,19 @@ pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>
         variables.extend(["no_proxy", "NO_PROXY"].map(|name| (name, NOT_PROXIED.into())));
     }
     Ok(variables)
+}
+
+/// Returns the variable that leads cargo to a build directory of the session, if the command works in a member of a
+/// workspace whose root it may only read and has no build directory.
+#[cfg(target_os = "linux")]
+fn build_directory(spec: &SandboxSpec, scratch: &Path) -> Option<(&'static str, OsString)> {
+    let is_needed =
+        |root: &Root| enclosing::lacks_build_directory(root.path(), spec.home.as_deref());
+    let is_needed = spec.writable.first().is_some_and(is_needed);
+    is_needed.then(|| ("CARGO_TARGET_DIR", scratch.join("cargo-target").into()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn build_directory(_: &SandboxSpec, _: &Path) -> Option<(&'static str, OsString)> {
+    None
 }

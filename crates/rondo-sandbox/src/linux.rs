@@ -5,12 +5,12 @@
 //! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
 use crate::covered::c_path;
+use crate::enclosing::EnclosingRepository;
 use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
 use crate::ground::Ground;
 use crate::protection::Protected;
 use crate::root::open_without_links;
-use crate::worktree::Worktree;
 use crate::{Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, init, passing};
 use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags};
@@ -25,6 +25,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 pub use crate::covered::Covered;
 pub use crate::protection::Protection;
@@ -70,7 +71,7 @@ pub struct Preparation {
     enforcement: Enforcement,
     /// The directories that commands work in, where they really are.
     writable: Vec<PathBuf>,
-    worktrees: Vec<Worktree>,
+    repositories: Vec<EnclosingRepository>,
     /// None where there are none.
     namespaces: Option<Namespaces>,
     files: FileRules,
@@ -85,9 +86,11 @@ impl Preparation {
     ///
     /// # Errors
     /// When the system has no sandbox, something in the specification cannot be a path, or the proxy cannot be reached.
-    pub fn new(spec: SandboxSpec) -> io::Result<Self> {
-        let (roots, worktrees) = roots(&spec)?;
-        let writable = written(&roots, &worktrees);
+    pub fn new(mut spec: SandboxSpec) -> io::Result<Self> {
+        let (roots, repositories) = roots(&spec)?;
+        let writable = written(&roots, &repositories);
+        let tops = repositories.iter().map(|it| it.top.clone());
+        Arc::make_mut(&mut spec.readable).extend(tops);
         let mut held = Protection::default();
         let mut namespaces = match spec.enforcement {
             Enforcement::Full => {
@@ -122,7 +125,7 @@ impl Preparation {
             enforcement,
             ground: Ground::new(spec, files.paths())?,
             writable: roots,
-            worktrees,
+            repositories,
             namespaces,
             files,
             filter,
@@ -134,10 +137,13 @@ impl Preparation {
     #[must_use]
     pub fn is_current(&self) -> bool {
         let found = roots(&self.ground.spec);
-        let is_same = |(roots, worktrees): (Vec<PathBuf>, Vec<Worktree>)| {
-            roots == self.writable && worktrees == self.worktrees
+        let is_same = |(roots, repositories): (Vec<PathBuf>, Vec<EnclosingRepository>)| {
+            roots == self.writable && repositories == self.repositories
         };
-        let covered = || private(&self.ground.spec, &written(&self.writable, &self.worktrees));
+        let covered = || {
+            let written = written(&self.writable, &self.repositories);
+            private(&self.ground.spec, &written)
+        };
         let namespaces = self.namespaces.as_ref();
         let are_covered = namespaces.is_none_or(|it| it.private == covered());
         are_covered && found.is_ok_and(is_same) && self.ground.is_unchanged()
@@ -149,7 +155,7 @@ impl Preparation {
     /// # Errors
     /// When what is protected cannot be kept.
     pub fn protect(&mut self) -> io::Result<(Protection, Covered)> {
-        let protected = Protected::find(self.mode, &self.writable, &self.worktrees);
+        let protected = Protected::find(self.mode, &self.writable, &self.repositories);
         let covered = match self.enforcement {
             Enforcement::Full => Covered::new(&protected)?,
             Enforcement::Partial => Covered::default(),
@@ -181,10 +187,10 @@ impl Preparation {
     }
 }
 
-/// Returns all that is written: the directories, and the repositories of those that are linked worktrees.
-fn written(roots: &[PathBuf], worktrees: &[Worktree]) -> Vec<PathBuf> {
-    let repositories = worktrees.iter().map(|it| it.common.clone());
-    roots.iter().cloned().chain(repositories).collect()
+/// Returns all that is written: the directories, and what is written of the repositories around them.
+fn written(roots: &[PathBuf], repositories: &[EnclosingRepository]) -> Vec<PathBuf> {
+    let of_repositories = repositories.iter().flat_map(EnclosingRepository::written);
+    roots.iter().chain(of_repositories).cloned().collect()
 }
 
 /// Returns the directories that are covered by empty ones of the command's own.
@@ -197,23 +203,24 @@ fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
     shared.chain(home).filter(is_private).collect()
 }
 
-/// Returns where the writable directories really are, and the repositories of those that are linked worktrees.
-fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<Worktree>)> {
+/// Returns where the writable directories really are, and the repositories around them.
+fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<EnclosingRepository>)> {
     let verified = |it: &Root| it.verify().map(|()| it.path().to_owned());
     let writable: Vec<PathBuf> = spec
         .writable
         .iter()
         .map(verified)
         .collect::<io::Result<_>>()?;
-    let worktrees = match spec.enforcement {
-        Enforcement::Full => writable
-            .iter()
-            .filter_map(|it| Worktree::find(it))
-            .collect(),
-        // What is written of it could not be told from what is put back.
-        Enforcement::Partial => Vec::new(),
-    };
-    Ok((writable, worktrees))
+    let home = spec.home.as_ref().and_then(|it| it.canonicalize().ok());
+    let around = |root: &PathBuf| EnclosingRepository::find(root, home.as_deref());
+    let mut repositories: Vec<EnclosingRepository> = Vec::new();
+    for found in writable.iter().filter_map(around) {
+        let is_written = writable.iter().any(|it| found.common.starts_with(it));
+        if !is_written && !repositories.contains(&found) {
+            repositories.push(found);
+        }
+    }
+    Ok((writable, repositories))
 }
 
 /// A process that is in its sandbox, as far as it does not depend on the command that it executes.

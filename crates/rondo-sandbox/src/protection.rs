@@ -8,13 +8,13 @@
 
 use crate::content::{Budget, Content, kind};
 use crate::directory::{Directory, identity};
+use crate::enclosing::EnclosingRepository;
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
 use crate::repository::{hooks_paths, resolved};
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
 use crate::watch::Watch;
-use crate::worktree::Worktree;
-use crate::{Enforcement, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
+use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
 use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -81,16 +81,20 @@ enum Before {
 
 impl Protected {
     /// Looks for it; there is nothing to protect from a command that may only read.
-    pub(crate) fn find(mode: SandboxMode, roots: &[PathBuf], worktrees: &[Worktree]) -> Self {
+    pub(crate) fn find(
+        mode: SandboxMode,
+        roots: &[PathBuf],
+        enclosing: &[EnclosingRepository],
+    ) -> Self {
         let mut protected = Self::default();
         if mode == SandboxMode::WorkspaceWrite {
-            protected.failed = protected.look(roots, worktrees).err();
+            protected.failed = protected.look(roots, enclosing).err();
         }
         protected
     }
 
-    fn look(&mut self, roots: &[PathBuf], worktrees: &[Worktree]) -> io::Result<()> {
-        let commons = worktrees.iter().map(|it| it.common.clone());
+    fn look(&mut self, roots: &[PathBuf], enclosing: &[EnclosingRepository]) -> io::Result<()> {
+        let commons = enclosing.iter().map(|it| it.common.clone());
         self.written = roots.iter().cloned().chain(commons).collect();
         let mut opened = Vec::new();
         for root in roots {
@@ -107,13 +111,15 @@ impl Protected {
             opened.push(directory);
         }
         let mut commons = Vec::new();
-        for worktree in worktrees {
-            let common = Directory::open(&worktree.common)?;
-            let own = Directory::open(&worktree.own)?;
-            self.protect_repository(common.open_below("")?, &worktree.common, false);
-            self.own.push(worktree.own.clone());
-            self.paths.push(worktree.own.clone());
-            self.protect(own, &PROTECTED_OF_WORKTREE, false);
+        for repository in enclosing {
+            let common = Directory::open(&repository.common)?;
+            self.protect_repository(common.open_below("")?, &repository.top, false);
+            if repository.own != repository.common {
+                let own = Directory::open(&repository.own)?;
+                self.own.push(repository.own.clone());
+                self.paths.push(repository.own.clone());
+                self.protect(own, &PROTECTED_OF_WORKTREE, false);
+            }
             commons.push(common);
         }
         self.repositories = Repositories::find(opened, commons);
@@ -353,7 +359,8 @@ impl Protection {
 
 /// Returns what in the directories of commands cannot be looked at.
 pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
-    let roots = spec.writable.iter().filter_map(|it| it.verify().ok().map(|()| it.path().to_owned()));
+    let verified = |it: &Root| it.verify().ok().map(|()| it.path().to_owned());
+    let roots = spec.writable.iter().filter_map(verified);
     let protected = Protected::find(spec.mode, &roots.collect::<Vec<_>>(), &[]);
     let found = protected.repositories.unchecked();
     protected.unchecked.iter().chain(found).cloned().collect()

@@ -53,7 +53,9 @@ pub(crate) fn profile(spec: &SandboxSpec, real: impl Fn(&Path) -> PathBuf) -> St
             "(deny file-write-unlink file-write-create (literal {git}))"
         );
     }
-    let names = PROTECTED_OF_GIT.join("|");
+    // Nothing looks at these when a command has ended, so they are held as a whole.
+    let names = [&PROTECTED_OF_GIT[..], &["modules", "worktrees"]].concat();
+    let names = names.join("|");
     let _ = writeln!(
         text,
         r#"(deny file-write* (regex #"/\.git/({names})(/|$)"))"#

@@ -70,7 +70,10 @@ impl Attack {
 
     /// Protects directories, does something, and returns what was refused.
     fn during(&self, roots: &[&str], work: impl FnOnce()) -> Vec<Undone> {
-        let roots = roots.iter().map(|it| self.path(it)).collect();
+        let roots = roots
+            .iter()
+            .map(|it| self.path(it))
+            .collect::<Vec<PathBuf>>();
         let spec = SandboxSpec {
             enforcement: self.enforcement,
             ..SandboxSpec::new(SandboxMode::WorkspaceWrite, roots)

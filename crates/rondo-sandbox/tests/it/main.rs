@@ -13,3 +13,5 @@ mod linux;
 mod partial;
 #[cfg(target_os = "linux")]
 mod place;
+#[cfg(target_os = "linux")]
+mod repositories;
