@@ -7,11 +7,12 @@ use rondo_exec::ExecTool;
 use rondo_policy::Confined;
 use rondo_policy::rules::{Hosts, Rules};
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots,
+    Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots_by,
     support,
 };
 #[cfg(all(feature = "web", target_os = "linux"))]
 use rondo_web::proxy::HostProxy;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(all(feature = "web", target_os = "linux"))]
@@ -173,9 +174,9 @@ pub(crate) fn shortfall(spec: Option<&SandboxSpec>) -> Option<String> {
 
 fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {
     let home = home(settings);
-    let search_path = settings.env.get("PATH");
+    let variable = |name: &str| settings.env.get(name).map(OsString::from);
     SandboxSpec {
-        readable: Arc::new(readable_roots(home, search_path.map(AsRef::as_ref))),
+        readable: Arc::new(readable_roots_by(home, directories, &variable)),
         home: home.map(Path::to_owned),
         ..SandboxSpec::new(mode, directories.to_vec())
     }

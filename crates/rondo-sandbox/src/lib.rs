@@ -20,8 +20,8 @@ mod enclosing;
 mod files;
 #[cfg(target_os = "linux")]
 mod filter;
-#[cfg(target_os = "linux")]
 mod git_config;
+mod git_settings;
 #[cfg(target_os = "linux")]
 mod ground;
 #[cfg(target_os = "linux")]
@@ -38,6 +38,7 @@ mod nested;
 mod passing;
 #[cfg(target_os = "linux")]
 mod protection;
+mod readable;
 #[cfg(target_os = "linux")]
 mod repositories;
 #[cfg(target_os = "linux")]
@@ -46,7 +47,9 @@ mod root;
 mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
+mod secrets;
 mod support;
+mod toolchains;
 #[cfg(target_os = "linux")]
 mod watch;
 
@@ -65,7 +68,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 pub use root::Root;
-pub use roots::{PROTECTED, readable_roots};
+pub use roots::{PROTECTED, readable_roots, readable_roots_by};
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]

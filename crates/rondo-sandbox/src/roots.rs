@@ -1,7 +1,8 @@
 //! What a sandboxed command may read, and what it may not write in its own directories.
 
-use std::collections::HashSet;
-use std::ffi::OsStr;
+use crate::readable::Readable;
+use crate::{git_settings, toolchains};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
@@ -56,49 +57,51 @@ const SYSTEM: [&str; 14] = [
     "/dev",
 ];
 
-/// Toolchains and caches in a home directory; no keys are in them.
-const HOME: [&str; 21] = [
-    ".cargo/bin",
-    ".cargo/config.toml",
-    ".cargo/env",
-    ".cargo/git",
-    ".cargo/registry",
-    ".rustup",
-    ".pyenv",
-    ".nvm",
-    ".volta",
-    ".asdf",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/mise",
-    ".local/share/pipx",
-    ".local/share/uv",
-    ".cache/pip",
-    ".cache/go-build",
-    ".npm/_cacache",
-    ".gitconfig",
-    ".config/git",
-    "go/pkg",
-];
+/// Returns what commands may read beside the directories that they work in: the system, toolchains and caches, where
+/// `PATH` leads, and what the user's configuration of `git` names. Keys, browsers' profiles and the agent's own data
+/// are not among it.
+///
+/// `variable` looks a variable of the user's environment up. Some say where a toolchain is. What lies in the workspace
+/// counts for nothing here: commands write it, and could have a link there lead anywhere.
+#[must_use]
+pub fn readable_roots_by(
+    home: Option<&Path>,
+    workspace: &[PathBuf],
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<PathBuf> {
+    let mut readable = Readable::new(
+        home,
+        SYSTEM.map(PathBuf::from).into(),
+        &written(home, workspace),
+    );
+    if let Some(home) = home {
+        git_settings::add(&mut readable, home, variable);
+    }
+    toolchains::add(&mut readable, home, variable);
+    readable.into_paths()
+}
 
-/// Returns what commands may read beside the directories that they work in: the system, toolchains and caches, and
-/// where `PATH` leads. Keys, browsers' profiles and the agent's own data are not among it.
+/// Returns what [`readable_roots_by`] returns for no workspace and an environment with nothing but `PATH`.
 #[must_use]
 pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<PathBuf> {
-    let system = SYSTEM.iter().map(PathBuf::from);
-    let of_home = home
-        .into_iter()
-        .flat_map(|home| HOME.map(|it| home.join(it)));
-    let of_path = search_path.into_iter().flat_map(std::env::split_paths);
-    // A home directory in `PATH` would be readable as a whole.
-    let is_narrow =
-        |it: &PathBuf| it.is_absolute() && home.is_none_or(|home| !home.starts_with(it));
-    let mut roots: Vec<PathBuf> = system
-        .chain(of_home)
-        .chain(of_path.filter(is_narrow))
-        .collect();
-    // Each costs every command some microseconds, and `PATH` names most of them again.
-    let mut seen = HashSet::new();
-    roots.retain(|root| seen.insert(root.clone()));
-    roots
+    let variable = |name: &str| search_path.filter(|_| name == "PATH").map(OsStr::to_owned);
+    readable_roots_by(home, &[], &variable)
+}
+
+/// Returns the directories that commands write, those of the repositories around the workspace too.
+fn written(home: Option<&Path>, workspace: &[PathBuf]) -> Vec<PathBuf> {
+    let around = workspace.iter().filter_map(|it| around(it, home));
+    workspace.iter().cloned().chain(around).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn around(root: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let home = home.and_then(|it| it.canonicalize().ok());
+    let root = root.canonicalize().ok()?;
+    Some(crate::enclosing::EnclosingRepository::find(&root, home.as_deref())?.top)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn around(_: &Path, _: Option<&Path>) -> Option<PathBuf> {
+    None
 }

@@ -8,7 +8,7 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{PipedChild, PipedSpec, ProcessSpec, SupervisorCommand};
 use rondo_mcp::{Program, ProgramSpec, StartPrograms, Streams};
 use rondo_policy::CommandEnvironment;
-use rondo_sandbox::{SandboxMode, SandboxSpec, readable_roots};
+use rondo_sandbox::{SandboxMode, SandboxSpec, readable_roots_by};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -78,15 +78,21 @@ impl Programs {
         if home.is_some_and(|home| home.starts_with(directory)) {
             return Err(format!("your home directory is in its folder, and {only}"));
         }
+        let workspace = vec![directory.to_owned()];
+        let variable = |name: &str| {
+            let mut variables = self.variables.iter();
+            variables.find(|it| it.0 == name).map(|it| it.1.clone())
+        };
         Ok(SandboxSpec {
-            readable: Arc::new(readable_roots(
+            readable: Arc::new(readable_roots_by(
                 self.home.as_deref(),
-                Some(self.search_path.as_ref()),
+                &workspace,
+                &variable,
             )),
             home: self.home.clone(),
             scratch: Some(self.cache.clone()),
             network: rondo_sandbox::NetworkAccess::Host,
-            ..SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![directory.to_owned()])
+            ..SandboxSpec::new(SandboxMode::WorkspaceWrite, workspace)
         })
     }
 }

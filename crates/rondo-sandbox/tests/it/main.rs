@@ -8,6 +8,8 @@
 #[cfg(target_os = "linux")]
 mod attacks;
 #[cfg(target_os = "linux")]
+mod git_settings;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod partial;
@@ -15,3 +17,5 @@ mod partial;
 mod place;
 #[cfg(target_os = "linux")]
 mod repositories;
+#[cfg(target_os = "linux")]
+mod toolchains;

@@ -1,9 +1,10 @@
 //! A workspace and what lies outside of it, for commands in the sandbox.
 
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots,
+    Enforcement, NetworkAccess, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots_by,
 };
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,10 +12,14 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 pub(crate) struct Place {
-    _root: TempDir,
+    root: TempDir,
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) scratch: PathBuf,
+    /// The user's home directory.
+    pub(crate) home: Option<PathBuf>,
+    /// Variables of the user's environment beside `HOME`.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
     mode: SandboxMode,
     pub(crate) enforcement: Enforcement,
     pub(crate) network: NetworkAccess,
@@ -33,7 +38,9 @@ impl Place {
             workspace: root.path().join("workspace"),
             outside: root.path().join("outside"),
             scratch: root.path().join("scratch"),
-            _root: root,
+            root,
+            home: std::env::home_dir(),
+            variables: Vec::from_iter(std::env::var_os("PATH").map(|it| ("PATH", it))),
             mode,
             enforcement: Enforcement::Full,
             network: NetworkAccess::Loopback,
@@ -43,6 +50,23 @@ impl Place {
         fs::create_dir_all(place.outside.join(".ssh")).unwrap();
         fs::write(place.outside.join(".ssh/id"), "a key").unwrap();
         place
+    }
+
+    /// Gives the place an own home directory, made by a script that runs in it.
+    #[track_caller]
+    pub(crate) fn with_home(mut self, script: &str) -> Self {
+        let home = self.root.path().join("home");
+        fs::create_dir(&home).unwrap();
+        let done = Command::new("bash")
+            .args(["-euc", script])
+            .current_dir(&home)
+            .env("HOME", &home)
+            .env("WORKSPACE", &self.workspace)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{script}: {done:?}");
+        self.home = Some(home);
+        self
     }
 
     pub(crate) fn with_repository() -> Self {
@@ -64,20 +88,26 @@ impl Place {
     }
 
     pub(crate) fn run_in(&self, directory: &Path, script: &str) -> Output {
-        let home = std::env::home_dir();
-        let search_path = std::env::var_os("PATH");
+        let variable = |name: &str| {
+            let mut variables = self.variables.iter();
+            variables.find(|it| it.0 == name).map(|it| it.1.clone())
+        };
+        let workspace = vec![self.workspace.clone()];
+        let readable = readable_roots_by(self.home.as_deref(), &workspace, &variable);
         let spec = SandboxSpec {
             enforcement: self.enforcement,
             network: self.network,
-            readable: Arc::new(readable_roots(home.as_deref(), search_path.as_deref())),
-            home,
+            readable: Arc::new(readable),
+            home: self.home.clone(),
             scratch: (self.mode == SandboxMode::WorkspaceWrite).then(|| self.scratch.clone()),
-            ..SandboxSpec::new(self.mode, vec![self.workspace.clone()])
+            ..SandboxSpec::new(self.mode, workspace)
         };
         let mut command = Command::new("/bin/bash");
         command
             .args(["-c", script])
             .current_dir(directory)
+            .envs(self.home.as_ref().map(|it| ("HOME", it)))
+            .envs(self.variables.iter().cloned())
             .env("SCRATCH", &self.scratch)
             .env("OUTSIDE", &self.outside);
         let mut protection = confine(&mut command, &spec).unwrap();
