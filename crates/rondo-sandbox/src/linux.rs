@@ -13,13 +13,13 @@ use crate::protection::Protected;
 use crate::root::open_without_links;
 use crate::{Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, init, passing};
 use landlock::RulesetCreated;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::process::DumpableBehavior;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -364,7 +364,8 @@ impl Namespaces {
                     Err(_) => return Ok(None),
                 },
             };
-            Ok(Some((file, path.clone(), *is_read_only)))
+            let is_read_only = *is_read_only || is_mounted_read_only(&file);
+            Ok(Some((file, path.clone(), is_read_only)))
         };
         let kept: Vec<_> = self.kept.iter().map(opened).collect::<io::Result<_>>()?;
         // Landlock knows no rights of modes, owners, times and attributes.
@@ -403,6 +404,7 @@ fn bind_over_itself(path: &CStr, is_read_only: bool) -> io::Result<()> {
         }
         opened => opened?,
     };
+    let is_read_only = is_read_only || is_mounted_read_only(&opened);
     bind(&opened, &opened, is_read_only)
 }
 
@@ -505,6 +507,12 @@ fn mount_with(
             pointer(options).cast(),
         )
     })
+}
+
+/// Returns whether something lies where nobody can write it. The kernel refuses to have that changed.
+fn is_mounted_read_only(file: impl AsFd) -> bool {
+    let found = rustix::fs::fstatvfs(file);
+    found.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Makes everything that is mounted read-only.

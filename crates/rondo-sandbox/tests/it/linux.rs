@@ -488,3 +488,32 @@ fn no_file_gains_whoever_runs_it_the_rights_of_its_owner() {
     // The flag alone says that the mode counts.
     place.works("python3 -c \"import os; os.open('a', os.O_RDONLY, 0o4755)\"");
 }
+
+/// The test of a read-only file system runs again in a mount namespace, with this variable.
+const IS_MOUNTED: &str = "RONDO_TEST_READ_ONLY";
+
+#[test]
+fn a_command_runs_on_a_file_system_that_is_mounted_read_only() {
+    if !is_enforced() {
+        return;
+    }
+    let Some(workspace) = std::env::var_os(IS_MOUNTED) else {
+        let place = Place::with_repository();
+        let again = Command::new("unshare")
+            .args(["-Urm", "sh", "-ec"])
+            .arg("mount --bind . . && mount -o remount,bind,ro . && cd / && exec \"$@\"")
+            .args(["sh".as_ref(), std::env::current_exe().unwrap().as_os_str()])
+            .args(["a_command_runs_on_a_file_system", "--nocapture"])
+            .env(IS_MOUNTED, &place.workspace)
+            .current_dir(&place.workspace)
+            .output()
+            .unwrap();
+        assert!(again.status.success(), "{again:?}");
+        return;
+    };
+    let mut place = workspace_write();
+    place.workspace = workspace.into();
+    place.works("git status && cat .git/HEAD");
+    place.fails("echo a > a");
+    place.fails("echo a > .git/a");
+}
