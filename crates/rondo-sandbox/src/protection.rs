@@ -223,6 +223,8 @@ pub struct Protection {
     repositories: Repositories,
     unchecked: Vec<Unchecked>,
     watch: Option<Watch>,
+    /// Said of the first directory if names are refused at the end of the command only.
+    unwatched: Option<Unchecked>,
     /// When a name was refused last.
     refused: HashMap<(usize, usize), Instant>,
     /// While it is open, the command's proxy serves it.
@@ -264,11 +266,12 @@ impl Protection {
         }
         let mut places = protected.places;
         // Before anything is looked at, so that nothing is missed in between.
-        let watch = Watch::new(
-            places
-                .iter()
-                .map(|it| (!it.is_nested).then_some(&it.directory)),
-        )?;
+        let watched = places.iter();
+        let watched = watched.map(|it| (!it.is_nested).then_some(&it.directory));
+        let (watch, unwatched) = match Watch::new(watched) {
+            Ok(watch) => (watch, None),
+            Err(err) => (None, unwatched(&places, &err)),
+        };
         let mut budget = KEPT;
         for place in &mut places {
             for it in &mut place.names {
@@ -289,6 +292,7 @@ impl Protection {
             repositories: protected.repositories,
             unchecked: protected.unchecked,
             watch,
+            unwatched,
             refused: HashMap::new(),
             proxy: None,
             namespaces: None,
@@ -353,8 +357,18 @@ impl Protection {
             .flat_map(|place| place.names.iter().filter_map(|it| restore(place, it)))
             .collect();
         undone.extend(self.repositories.refuse());
+        undone.extend(self.unwatched.take().map(Undone::from));
         undone
     }
+}
+
+/// Returns what is said if nothing can be watched.
+fn unwatched(places: &[Place], err: &io::Error) -> Option<Unchecked> {
+    let first = places.first()?;
+    Some(Unchecked {
+        path: first.directory.path().to_owned(),
+        reason: format!("it was not watched while the command ran: {err}"),
+    })
 }
 
 /// Returns what in the directories of commands cannot be looked at.

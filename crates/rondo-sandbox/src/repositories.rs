@@ -7,7 +7,7 @@ use crate::Unchecked;
 use crate::Undone;
 use crate::directory::{Directory, Identity, identity};
 use crate::nested::{Found, FoundKind, GIT, Search};
-use crate::repository::{self, Finding, resolved};
+use crate::repository::{self, Bound, Finding, resolved};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,7 +25,7 @@ const PARTS: [&str; 2] = ["modules", "worktrees"];
 pub(crate) struct Repositories {
     bases: Vec<Base>,
     /// What the paths in a repository may lead to.
-    bounds: Vec<Directory>,
+    bounds: Vec<Bound>,
     /// Those whose settings and hooks are kept by other means: the ones at the top.
     top: HashSet<Identity>,
     before: State,
@@ -71,12 +71,21 @@ impl Repositories {
                 .top
                 .extend(repository.own_stat().ok().as_ref().map(identity));
             let around = repository.path().parent().map(Directory::open);
-            found.bounds.extend(around.and_then(Result::ok));
+            let around = around.and_then(Result::ok);
+            found.bounds.extend(around.map(|place| Bound {
+                place,
+                is_written: false,
+            }));
         }
         let all = roots.into_iter().map(|it| (it, false));
         let all = all.chain(repositories.into_iter().map(|it| (it, true)));
         for (directory, is_in_git) in all {
-            found.bounds.extend(directory.open_below(""));
+            found
+                .bounds
+                .extend(directory.open_below("").map(|place| Bound {
+                    place,
+                    is_written: true,
+                }));
             let search = Search::new(&directory, is_in_git);
             found.bases.push(Base { directory, search });
         }
@@ -207,7 +216,11 @@ impl Look<'_> {
         let Some(path) = resolved(place.path(), &target) else {
             return Ok(());
         };
-        let is_inside = self.all.bounds.iter().any(|it| path.starts_with(it.path()));
+        let is_inside = self
+            .all
+            .bounds
+            .iter()
+            .any(|it| path.starts_with(it.place.path()));
         match self.open(&path) {
             Some(Ok(git)) => return self.inspect(&git),
             Some(Err(err)) if err.kind() == io::ErrorKind::NotFound && is_inside => return Ok(()),
@@ -228,8 +241,8 @@ impl Look<'_> {
     /// Opens a directory within the bounds; none if it is outside of them.
     fn open(&self, path: &Path) -> Option<io::Result<Directory>> {
         let mut opened = self.all.bounds.iter().filter_map(|bound| {
-            let below = path.strip_prefix(bound.path()).ok()?;
-            Some(bound.open_below(below))
+            let below = path.strip_prefix(bound.place.path()).ok()?;
+            Some(bound.place.open_below(below))
         });
         let first = opened.next()?;
         Some(first.or_else(|err| opened.find_map(Result::ok).ok_or(err)))

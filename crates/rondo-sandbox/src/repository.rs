@@ -65,6 +65,14 @@ pub(crate) struct Finding {
     value: Vec<u8>,
 }
 
+/// A directory that paths in a repository may lead to.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) place: Directory,
+    /// Whether commands may write it. Otherwise it is around a repository that they may write, and for that one only.
+    pub(crate) is_written: bool,
+}
+
 impl Finding {
     /// Returns that of a file that names another repository.
     pub(crate) fn of_pointer(name: &OsStr, what: String) -> Self {
@@ -84,7 +92,7 @@ impl Finding {
 ///
 /// # Errors
 /// When something cannot be looked at.
-pub(crate) fn inspect(git: &Directory, bounds: &[Directory]) -> io::Result<Vec<Finding>> {
+pub(crate) fn inspect(git: &Directory, bounds: &[Bound]) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in ["config", "config.worktree"] {
         inspect_settings(git, name, bounds, &mut findings)?;
@@ -109,15 +117,15 @@ pub(crate) fn inspect_interrupted(git: &Directory) -> io::Result<Vec<Finding>> {
         let Some(bytes) = read(git, list, &mut findings)? else {
             continue;
         };
-        let runs: Vec<&[u8]> = bytes
+        let runs = bytes
             .split(|it| *it == b'\n')
             .map(<[u8]>::trim_ascii)
-            .filter(|line| !line.is_empty() && !line.starts_with(b"#") && !is_step(line))
-            .collect();
-        if let Some(first) = runs.first() {
-            let what = format!("it runs `{}`", String::from_utf8_lossy(first));
-            findings.push(Finding::new(list, what, runs.join(&b'\n')));
-        }
+            .filter(|line| !line.is_empty() && !line.starts_with(b"#") && !is_step(line));
+        // Each by itself: a list becomes shorter as the work goes on.
+        findings.extend(runs.map(|line| {
+            let what = format!("it runs `{}`", String::from_utf8_lossy(line));
+            Finding::new(list, what, line)
+        }));
     }
     if let Some(bytes) = read(git, STRATEGY, &mut findings)?
         && !is_strategy(bytes.trim_ascii())
@@ -200,7 +208,7 @@ fn read(git: &Directory, name: &str, findings: &mut Vec<Finding>) -> io::Result<
 fn inspect_settings(
     git: &Directory,
     name: &str,
-    bounds: &[Directory],
+    bounds: &[Bound],
     findings: &mut Vec<Finding>,
 ) -> io::Result<()> {
     let Some(bytes) = read(git, name, findings)? else {
@@ -281,7 +289,7 @@ fn leads_back(git: &Directory, target: &[u8]) -> bool {
 }
 
 /// Returns whether a path that a repository names leads to a directory within the bounds, or to nothing there.
-fn stays_within(git: &Directory, target: &[u8], bounds: &[Directory]) -> bool {
+fn stays_within(git: &Directory, target: &[u8], bounds: &[Bound]) -> bool {
     // A home directory, or where git is installed.
     if target.starts_with(b"~") || target.starts_with(b"%(") {
         return false;
@@ -289,14 +297,15 @@ fn stays_within(git: &Directory, target: &[u8], bounds: &[Directory]) -> bool {
     let Some(path) = resolved(git.path(), target) else {
         return false;
     };
-    let inside = |bound: &Directory| {
-        let below = path.strip_prefix(bound.path()).ok()?;
-        match bound.open_below(below) {
-            Ok(_) => Some(true),
-            Err(err) => Some(err.kind() == io::ErrorKind::NotFound),
-        }
+    let counts = |bound: &&Bound| bound.is_written || git.path().starts_with(bound.place.path());
+    let is_inside = |bound: &Bound| {
+        let below = path.strip_prefix(bound.place.path());
+        below.is_ok_and(|below| match bound.place.open_below(below) {
+            Ok(_) => true,
+            Err(err) => err.kind() == io::ErrorKind::NotFound,
+        })
     };
-    bounds.iter().any(|bound| inside(bound) == Some(true))
+    bounds.iter().filter(counts).any(is_inside)
 }
 
 /// Returns where a path leads from a directory, if no part of it is a link.
@@ -364,7 +373,12 @@ mod tests {
 
         fn files(&self, git: &str) -> Vec<String> {
             let root = Directory::open(&self.root).unwrap();
-            let found = inspect(&root.open_below(git).unwrap(), &[root]).unwrap();
+            let git = root.open_below(git).unwrap();
+            let bound = Bound {
+                place: root,
+                is_written: true,
+            };
+            let found = inspect(&git, &[bound]).unwrap();
             let files = found
                 .iter()
                 .map(|it| it.file.to_string_lossy().into_owned());
@@ -457,6 +471,11 @@ mod tests {
         repository.write(".git/rebase-merge/git-rebase-todo", todo);
         repository.write(".git/rebase-merge/strategy", "ort\n");
         assert!(repository.files(".git").is_empty());
+        repository.write(
+            ".git/rebase-merge/git-rebase-todo",
+            "exec a\npick 1\nexec b\n",
+        );
+        assert_eq!(repository.files(".git").len(), 2);
         for line in ["exec x", "x x", "\texec x", "!x", "execute"] {
             repository.write(".git/rebase-merge/git-rebase-todo", line);
             assert_eq!(

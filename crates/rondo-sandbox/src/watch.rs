@@ -37,7 +37,9 @@ pub(crate) struct Made {
 impl Made {
     /// Returns whether a name was made in a directory, or might have been.
     pub(crate) fn contains(&self, place: usize, name: &OsStr) -> bool {
-        self.is_unknown || self.names.iter().any(|it| it.0 == place && it.1 == name)
+        // A file system may take both cases for the same.
+        let is_same = |it: &(usize, OsString)| it.0 == place && it.1.eq_ignore_ascii_case(name);
+        self.is_unknown || self.names.iter().any(is_same)
     }
 }
 
