@@ -8,7 +8,7 @@ use crate::Unchecked;
 use crate::directory::{Directory, Identity, identity};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -46,12 +46,20 @@ pub(crate) enum FoundKind {
 /// What was found below a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// Nearest first.
-    pub(crate) found: Vec<Found>,
+    directories: HashMap<PathBuf, Listing>,
     pub(crate) unchecked: Vec<Unchecked>,
-    directories: HashMap<PathBuf, Stamp>,
     /// Whether the directory itself lies in a repository.
     is_in_git: bool,
+    /// Whether there were more directories than are looked at.
+    is_cut_off: bool,
+}
+
+/// A directory as it was when it was listed.
+#[derive(Debug)]
+struct Listing {
+    /// None if it could not be listed.
+    stamp: Option<Stamp>,
+    found: Vec<Found>,
 }
 
 /// What changes when an entry of a directory is made, removed or renamed.
@@ -107,6 +115,30 @@ impl Listed {
     fn is_repository(&self) -> bool {
         self.has_head && (self.has_common || self.has_objects && self.has_refs)
     }
+
+    /// Returns the repositories that the directory is, or names.
+    fn found(&self, below: &Path) -> Vec<Found> {
+        let mut found = Vec::new();
+        if let Some((name, kind)) = &self.git {
+            let kind = match kind {
+                FileType::RegularFile => Some(FoundKind::File),
+                FileType::Symlink => Some(FoundKind::Link),
+                _ => None,
+            };
+            found.extend(kind.map(|kind| Found {
+                below: below.join(name),
+                kind,
+            }));
+        }
+        let name = below.file_name().unwrap_or_default();
+        if self.is_repository() || name.eq_ignore_ascii_case(GIT) {
+            found.push(Found {
+                below: below.to_owned(),
+                kind: FoundKind::Repository,
+            });
+        }
+        found
+    }
 }
 
 impl Search {
@@ -116,54 +148,60 @@ impl Search {
             is_in_git,
             ..Self::default()
         };
-        search.walk(root, vec![PathBuf::new()], DIRECTORIES_MAX, None);
+        search.walk(root, vec![PathBuf::new()], DIRECTORIES_MAX);
         search
     }
 
-    /// Looks again below the same directory, wherever it is now, and returns all that is found.
-    pub(crate) fn again(&self, root: &Directory) -> Self {
+    /// Returns whether it was a search of a directory that lies in a repository.
+    pub(crate) fn is_in_git(&self) -> bool {
+        self.is_in_git
+    }
+
+    /// Looks again below the same directory, wherever it is now.
+    pub(crate) fn again(self, root: &Directory) -> Self {
+        if self.is_cut_off {
+            return Self::new(root, self.is_in_git);
+        }
         let mut search = Self {
-            found: self.found.clone(),
             is_in_git: self.is_in_git,
             ..Self::default()
         };
-        let is_same = |path: &Path, was: &Stamp| {
-            let found = root.stat_below(path);
-            found
-                .map(|it| it.map(|it| Stamp::of(&it, Duration::ZERO)))
-                .map(|now| {
-                    // What took its place is found in the directory above.
-                    now.is_none_or(|now| {
-                        now.identity != was.identity || now.changed == was.changed && !was.is_fresh
-                    })
-                })
-                .unwrap_or_default()
-        };
-        let mut changed: Vec<PathBuf> = self
-            .directories
-            .iter()
-            .filter(|(path, was)| !is_same(path, was))
-            .map(|(path, _)| path.clone())
-            .collect();
-        changed.sort_by_key(|it| it.components().count());
-        search.walk(root, changed, DIRECTORIES_MAX, Some(&self.directories));
-        let mut seen = HashSet::new();
-        search.found.retain(|it| seen.insert(it.clone()));
+        let mut changed = Vec::new();
+        for (path, listing) in self.directories {
+            let now = root.stat_below(&path);
+            let now = now.map(|it| it.map(|it| Stamp::of(&it, Duration::ZERO)));
+            match (&listing.stamp, now) {
+                (_, Ok(None)) => {}
+                // What took its place is found in the directory above.
+                (Some(was), Ok(Some(now))) if now.identity != was.identity => {}
+                (Some(was), Ok(Some(now))) if now.changed == was.changed && !was.is_fresh => {
+                    search.directories.insert(path, listing);
+                }
+                _ => changed.push((path, listing)),
+            }
+        }
+        changed.sort_by_key(|(path, _)| path.components().count());
+        let paths = changed.iter().map(|(path, _)| path.clone()).collect();
+        search.directories.extend(changed);
+        search.walk(root, paths, DIRECTORIES_MAX);
         search
     }
 
-    /// Lists directories and those below them, but for those that are `known` and listed if they have changed.
-    fn walk(
-        &mut self,
-        root: &Directory,
-        from: Vec<PathBuf>,
-        directories_max: usize,
-        known: Option<&HashMap<PathBuf, Stamp>>,
-    ) {
+    /// Returns what was found, nearest first.
+    pub(crate) fn found(&self) -> Vec<&Found> {
+        let mut found: Vec<&Found> = self.directories.values().flat_map(|it| &it.found).collect();
+        found.sort_by_key(|it| (it.below.components().count(), &it.below));
+        found
+    }
+
+    /// Lists directories and those below them, but for those that are known.
+    fn walk(&mut self, root: &Directory, from: Vec<PathBuf>, directories_max: usize) {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut next = VecDeque::from(from);
         while let Some(below) = next.pop_front() {
-            if self.directories.len() >= directories_max {
+            let is_listed_anew = self.directories.contains_key(&below);
+            if self.directories.len() >= directories_max && !is_listed_anew {
+                self.is_cut_off = true;
                 let reason = format!("it has more than {directories_max} directories");
                 let path = root.path().to_owned();
                 return self.unchecked.push(Unchecked { path, reason });
@@ -172,48 +210,32 @@ impl Search {
             let shown = root.list_below(&below, |name, kind, number| {
                 listed.take(name, kind, number);
             });
-            match shown {
-                Ok(found) => {
-                    let stamp = Stamp::of(&found, now);
-                    self.directories.insert(below.clone(), stamp);
+            let stamp = match shown {
+                Ok(found) => Some(Stamp::of(&found, now)),
+                Err(err) => {
+                    self.pass_over(root, &below, &err);
+                    None
                 }
-                Err(err) => self.pass_over(root, &below, &err),
-            }
-            let is_in_git = self.is_in_git || below.iter().any(|it| it == GIT);
-            let is_repository = listed.is_repository();
-            let is_data =
-                |name: &OsStr| is_in_git && is_repository && DATA.iter().any(|it| name == *it);
+            };
+            let holds_data = self.holds_data(&below, &listed);
+            let is_data = |name: &OsStr| holds_data && DATA.iter().any(|it| name == *it);
             for (name, number) in &listed.directories {
                 let path = below.join(name);
-                let was = known.and_then(|it| it.get(&path));
-                let is_known = was.is_some_and(|it| it.identity.1 == *number);
+                let known = self.directories.get(&path).and_then(|it| it.stamp);
+                let is_known = known.is_some_and(|it| it.identity.1 == *number);
                 if !is_known && !is_data(name) {
                     next.push_back(path);
                 }
             }
-            self.take_found(below, &listed);
+            let found = listed.found(&below);
+            self.directories.insert(below, Listing { stamp, found });
         }
     }
 
-    fn take_found(&mut self, below: PathBuf, listed: &Listed) {
-        if let Some((name, kind)) = &listed.git {
-            let kind = match kind {
-                FileType::RegularFile => Some(FoundKind::File),
-                FileType::Symlink => Some(FoundKind::Link),
-                _ => None,
-            };
-            self.found.extend(kind.map(|kind| Found {
-                below: below.join(name),
-                kind,
-            }));
-        }
-        let is_git = below
-            .file_name()
-            .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(GIT.as_bytes()));
-        if is_git || listed.is_repository() {
-            let kind = FoundKind::Repository;
-            self.found.push(Found { below, kind });
-        }
+    /// Returns whether a directory is one that `git` keeps its data in, as it does in each `.git`.
+    fn holds_data(&self, below: &Path, listed: &Listed) -> bool {
+        let is_in_git = self.is_in_git || below.iter().any(|it| it == GIT);
+        is_in_git && listed.is_repository()
     }
 
     /// Notes a directory that could not be listed, unless no command can reach what is in it.
@@ -243,12 +265,10 @@ mod tests {
         Directory::open(&place.path().canonicalize().unwrap()).unwrap()
     }
 
-    fn paths(search: &Search) -> Vec<&str> {
-        let mut paths: Vec<&str> = search
-            .found
-            .iter()
-            .map(|it| it.below.to_str().unwrap())
-            .collect();
+    fn paths(search: &Search) -> Vec<String> {
+        let found = search.found();
+        let paths = found.iter().map(|it| it.below.to_str().unwrap());
+        let mut paths: Vec<String> = paths.map(str::to_owned).collect();
         paths.sort_unstable();
         paths
     }
@@ -317,19 +337,23 @@ mod tests {
         let held = open(&place);
         let mut search = Search::new(&held, false);
         // As if all of it had been made long ago.
-        search
-            .directories
-            .values_mut()
-            .for_each(|it| it.is_fresh = false);
-        assert_eq!(paths(&search.again(&held)), ["a/b/.git"]);
+        let age = |search: &mut Search| {
+            let stamps = search.directories.values_mut();
+            stamps.for_each(|it| it.stamp.as_mut().unwrap().is_fresh = false);
+        };
+        age(&mut search);
+        search = search.again(&held);
+        assert_eq!(paths(&search), ["a/b/.git"]);
+        age(&mut search);
         fs::rename(place.path().join("a"), place.path().join("c/a")).unwrap();
         make(&place, &["c/d/.git", "e/f/.git"]);
         make_bare(&place, "c/d/bare");
-        let found = search.again(&held);
-        let found = paths(&found);
-        for path in ["c/a/b/.git", "c/d/.git", "c/d/bare", "e/f/.git"] {
-            assert!(found.contains(&path), "{path}: {found:?}");
-        }
+        search = search.again(&held);
+        let expected = ["c/a/b/.git", "c/d/.git", "c/d/bare", "e/f/.git"];
+        assert_eq!(paths(&search), expected);
+        age(&mut search);
+        fs::remove_dir_all(place.path().join("c/d")).unwrap();
+        assert_eq!(paths(&search.again(&held)), ["c/a/b/.git", "e/f/.git"]);
     }
 
     #[test]
@@ -338,7 +362,7 @@ mod tests {
         make(&place, &["a", "b", "c"]);
         let count = |max| {
             let mut search = Search::default();
-            search.walk(&open(&place), vec![PathBuf::new()], max, None);
+            search.walk(&open(&place), vec![PathBuf::new()], max);
             search.unchecked.len()
         };
         assert_eq!((count(3), count(4), count(5)), (1, 0, 0));

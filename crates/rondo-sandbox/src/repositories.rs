@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The bound on a file that names a repository, in bytes.
 const POINTER_BYTES_MAX: u64 = 4_096;
@@ -19,6 +20,12 @@ const POINTER_BYTES_MAX: u64 = 4_096;
 const POINTER: &[u8] = b"gitdir:";
 /// Directories of a repository whose repositories `git` itself changes all the time.
 const PARTS: [&str; 2] = ["modules", "worktrees"];
+
+/// The bound on directories of which it is kept what was found.
+const SEARCHED_MAX: usize = 8;
+
+/// What was found after the latest commands of this process, which can have several, one after another.
+static SEARCHED: Mutex<Vec<(Identity, Search)>> = Mutex::new(Vec::new());
 
 /// The repositories below what a command may write.
 #[derive(Debug, Default)]
@@ -86,12 +93,9 @@ impl Repositories {
                     place,
                     is_written: true,
                 }));
-            let search = Search::new(&directory, is_in_git);
-            found.bases.push(Base { directory, search });
+            found.bases.push(Base::search(directory, is_in_git));
         }
-        let (state, _) =
-            found.look(|base| (base.search.found.clone(), base.search.unchecked.clone()));
-        found.before = state;
+        found.before = found.look().0;
         found
     }
 
@@ -99,7 +103,7 @@ impl Repositories {
     /// keeps in another one.
     pub(crate) fn directories(&self) -> impl Iterator<Item = io::Result<Directory>> {
         self.bases.iter().flat_map(|base| {
-            let found = base.search.found.iter();
+            let found = base.search.found().into_iter();
             let found = found.filter(|it| it.kind == FoundKind::Repository && !is_part(&it.below));
             found.map(|it| base.directory.open_below(&it.below))
         })
@@ -117,11 +121,12 @@ impl Repositories {
     }
 
     /// Renames everything harmful that was not there before, and returns it, with what can no longer be looked at.
-    pub(crate) fn refuse(&self) -> Vec<Undone> {
-        let (now, harms) = self.look(|base| {
-            let search = base.search.again(&base.directory);
-            (search.found, search.unchecked)
-        });
+    pub(crate) fn refuse(&mut self) -> Vec<Undone> {
+        for base in &mut self.bases {
+            base.search = std::mem::take(&mut base.search).again(&base.directory);
+        }
+        let (now, harms) = self.look();
+        self.bases.iter_mut().for_each(Base::keep);
         let mut undone: Vec<Undone> = Vec::new();
         for harm in harms {
             let path = harm.place.path().join(&harm.finding.file);
@@ -137,23 +142,51 @@ impl Repositories {
     }
 
     /// Looks at everything, and returns what was not there before.
-    fn look(&self, search: impl Fn(&Base) -> (Vec<Found>, Vec<Unchecked>)) -> (State, Vec<Harm>) {
+    fn look(&self) -> (State, Vec<Harm>) {
         let mut look = Look {
             all: self,
             state: State::default(),
             harms: Vec::new(),
         };
         for base in &self.bases {
-            let (found, unchecked) = search(base);
-            look.state.unchecked.extend(unchecked);
-            for found in found {
-                let path = base.directory.path().join(&found.below);
-                if let Err(err) = look.take(base, &found) {
-                    look.fail(path, &err);
+            look.state
+                .unchecked
+                .extend_from_slice(&base.search.unchecked);
+            for found in base.search.found() {
+                if let Err(err) = look.take(base, found) {
+                    look.fail(base.directory.path().join(&found.below), &err);
                 }
             }
         }
         (look.state, look.harms)
+    }
+}
+
+impl Base {
+    /// Searches a directory. If a command before had the same one, what has changed since is looked at.
+    fn search(directory: Directory, is_in_git: bool) -> Self {
+        let of = directory.own_stat().ok().as_ref().map(identity);
+        let before = SEARCHED.lock().ok().and_then(|mut it| {
+            let is_same =
+                |it: &(Identity, Search)| Some(it.0) == of && it.1.is_in_git() == is_in_git;
+            let at = it.iter().position(is_same)?;
+            Some(it.swap_remove(at).1)
+        });
+        let search = match before {
+            Some(before) => before.again(&directory),
+            None => Search::new(&directory, is_in_git),
+        };
+        Self { directory, search }
+    }
+
+    /// Keeps what was found, for the next command in the same directory.
+    fn keep(&mut self) {
+        let (Ok(found), Ok(mut kept)) = (self.directory.own_stat(), SEARCHED.lock()) else {
+            return;
+        };
+        kept.retain(|it| it.0 != identity(&found));
+        kept.truncate(SEARCHED_MAX.saturating_sub(1));
+        kept.push((identity(&found), std::mem::take(&mut self.search)));
     }
 }
 
