@@ -48,6 +48,7 @@ mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
 mod secrets;
+mod settings;
 mod support;
 mod toolchains;
 #[cfg(target_os = "linux")]
@@ -178,6 +179,11 @@ impl SandboxSpec {
             && self.enforcement == Enforcement::Full
             && self.network == NetworkAccess::Loopback
     }
+
+    /// Returns whether the command reaches no other machine.
+    fn is_offline(&self) -> bool {
+        self.network != NetworkAccess::Host && !self.has_proxy()
+    }
 }
 
 /// Something protected that a command changed, or made where it did not exist.
@@ -258,8 +264,16 @@ pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>
             std::fs::create_dir_all(&directory)?;
             variables.push((name, directory.into()));
         }
+        for (name, directory) in caches::shared(spec, scratch) {
+            if directory.starts_with(scratch) {
+                std::fs::create_dir_all(&directory)?;
+            }
+            variables.push((name, directory.into()));
+        }
         variables.extend(build_directory(spec, scratch));
     }
+    let settings = settings::variables(spec.is_offline());
+    variables.extend(settings.map(|(name, value)| (name, value.into())));
     if spec.has_proxy() {
         let address = format!("http://127.0.0.1:{PROXY_PORT}");
         variables.extend(PROXY_VARIABLES.map(|name| (name, OsString::from(&address))));

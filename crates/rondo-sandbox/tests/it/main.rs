@@ -18,4 +18,6 @@ mod place;
 #[cfg(target_os = "linux")]
 mod repositories;
 #[cfg(target_os = "linux")]
+mod settings;
+#[cfg(target_os = "linux")]
 mod toolchains;
