@@ -2,20 +2,52 @@
 
 use rondo_launch::CallStatus;
 use rondo_policy::OUTSIDE_SANDBOX;
-use rondo_sandbox::{SandboxMode, Undone};
+use rondo_sandbox::{SandboxMode, SandboxSpec, Undone};
+use rondo_types::ToolOutcome;
+use serde_json::Value;
+use std::path::Path;
 
-/// What programs write when the kernel refuses. The kernel tells nobody else.
-const REFUSED: [&str; 10] = [
+/// What programs write if the kernel refuses something. The kernel tells nobody else.
+const REFUSED: [&str; 5] = [
     "Read-only file system",
     "Permission denied",
     "Operation not permitted",
+    "EROFS",
+    "EACCES",
+];
+/// What programs write if they reach no other machine.
+const UNREACHED: [&str; 14] = [
     "Network is unreachable",
+    "network is unreachable",
+    "No route to host",
     "Could not resolve host",
     "Temporary failure in name resolution",
     "Name or service not known",
-    "EROFS",
+    "No address associated with hostname",
+    "Failed to establish a new connection",
     "ENETUNREACH",
+    "ENOTFOUND",
     "EAI_AGAIN",
+    "dns error",
+    "--offline",
+    "offline mode",
+];
+/// What programs write if something is not there.
+const MISSING: [&str; 3] = ["No such file or directory", "ENOENT", "command not found"];
+/// What `git` writes if a commit cannot be signed.
+const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to write commit object"];
+/// Commands of `git` that run hooks.
+const HOOKED: [&str; 10] = [
+    "am",
+    "checkout",
+    "cherry-pick",
+    "commit",
+    "merge",
+    "pull",
+    "push",
+    "rebase",
+    "revert",
+    "switch",
 ];
 /// Things that were put back and are named.
 const NAMED_MAX: usize = 8;
@@ -25,13 +57,7 @@ pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let mode = status.sandbox?;
     let undone = of_undone(&status.undone);
     let has_failed = status.exit_code.is_some_and(|code| code != 0);
-    let is_refused = has_failed && REFUSED.iter().any(|it| status.stdout.contains(it));
-    let guess = is_refused.then(|| {
-        format!(
-            "it ran in a sandbox ({}), which may be why it failed",
-            rules(mode)
-        )
-    });
+    let guess = has_failed.then(|| guess(mode, &status.stdout)).flatten();
     let said: Vec<String> = undone.into_iter().chain(guess).collect();
     (!said.is_empty()).then(|| {
         format!(
@@ -41,6 +67,25 @@ pub(crate) fn said(status: &CallStatus) -> Option<String> {
     })
 }
 
+/// Returns why a command may have failed in the sandbox, by what it printed.
+fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
+    let has = |texts: &[&str]| texts.iter().any(|it| printed.contains(it));
+    let reason = if has(&UNSIGNED) {
+        "the keys that commits are signed with are hidden from it"
+    } else if has(&UNREACHED) {
+        "it has no network: it reaches no other machine but the hosts that a rule allows, so nothing can be downloaded"
+    } else if has(&REFUSED) {
+        rules(mode)
+    } else if has(&MISSING) && names_home(printed) {
+        "of the home directory it sees only toolchains, their caches and the settings of `git`"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "it ran in a sandbox ({reason}), which may be why it failed"
+    ))
+}
+
 fn rules(mode: SandboxMode) -> &'static str {
     match mode {
         SandboxMode::ReadOnly => "it may change no file, and has no network",
@@ -48,6 +93,54 @@ fn rules(mode: SandboxMode) -> &'static str {
             "it may change files in the working directories alone, and has no network"
         }
     }
+}
+
+/// Returns whether a text has a path in the home directory in it.
+fn names_home(text: &str) -> bool {
+    let home = std::env::home_dir();
+    let home = home.as_deref().and_then(Path::to_str);
+    home.is_some_and(|it| it.len() > 1 && text.contains(it))
+}
+
+/// Says which hooks of `git` did not run in a sandbox, if a command may have been to run some.
+#[cfg(target_os = "linux")]
+pub(crate) fn of_hooks(spec: &SandboxSpec, directory: &Path, command: &str) -> Option<String> {
+    let words: Vec<&str> = command
+        .split(|it: char| !it.is_alphanumeric() && it != '-')
+        .collect();
+    if !words.contains(&"git") || !words.iter().any(|it| HOOKED.contains(it)) {
+        return None;
+    }
+    let hidden = rondo_sandbox::hidden_hooks(spec, directory)?;
+    let names: Vec<String> = hidden.names.iter().map(|it| format!("`{it}`")).collect();
+    Some(format!(
+        "hooks of `git` do not run in the sandbox: {} in `{}`, which `core.hooksPath` of the repository names and the sandbox \
+         hides",
+        names.join(", "),
+        hidden.directory.display()
+    ))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn of_hooks(_: &SandboxSpec, _: &Path, _: &str) -> Option<String> {
+    None
+}
+
+/// Adds a sentence to what an outcome says of the sandbox.
+pub(crate) fn add(outcome: &mut ToolOutcome, sentence: &str) {
+    let value = match outcome {
+        ToolOutcome::Ok(output) => &mut output.value,
+        ToolOutcome::Error(error) => &mut error.details,
+    };
+    let Some(result) = value.as_object_mut() else {
+        return;
+    };
+    let before = result.get("sandbox").and_then(Value::as_str);
+    let said = match before {
+        Some(before) => format!("{sentence}. {before}"),
+        None => sentence.to_owned(),
+    };
+    result.insert("sandbox".to_owned(), said.into());
 }
 
 /// Says what is protected and was changed.
@@ -103,6 +196,37 @@ mod tests {
             ..refused
         };
         assert_eq!(said(&outside), None);
+    }
+
+    #[test]
+    fn a_failure_without_a_network_says_that_there_is_none() {
+        for printed in [
+            "npm error code EAI_AGAIN",
+            "error: failed to get `a` as a dependency: you are in the offline mode (--offline)",
+            "curl: (6) Could not resolve host: example.org",
+        ] {
+            let text = said(&status(printed, 1)).unwrap();
+            assert!(text.contains("it has no network"), "{printed}: {text}");
+            assert_eq!(said(&status(printed, 0)), None);
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_said_if_it_may_be_the_reason() {
+        let home = std::env::home_dir().unwrap();
+        let path = home.join("notes").display().to_string();
+        let text = said(&status(
+            &format!("cat: {path}: No such file or directory"),
+            1,
+        ));
+        assert!(text.unwrap().contains("of the home directory it sees only"));
+        assert_eq!(said(&status("cat: a: No such file or directory", 1)), None);
+        let unsigned = "error: gpg failed to sign the data\nfatal: failed to write commit object";
+        let text = said(&status(unsigned, 128)).unwrap();
+        assert!(
+            text.contains("the keys that commits are signed with"),
+            "{text}"
+        );
     }
 
     #[test]

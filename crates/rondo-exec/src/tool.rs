@@ -1,5 +1,6 @@
 //! The tool that runs a command.
 
+use crate::denial;
 use crate::environment::variables_from_env;
 use crate::follow::{Cut, Followed, follow};
 use crate::form::Form;
@@ -322,6 +323,17 @@ impl ExecTool {
         }
     }
 
+    /// Says which hooks of `git` the sandbox hid from a command that may have been to run some.
+    fn skipped_hooks(&self, invocation: &ToolInvocation, status: &CallStatus) -> Option<String> {
+        let spec = self
+            .options
+            .sandbox
+            .as_ref()
+            .filter(|_| status.sandbox.is_some())?;
+        let directory = self.directory(&invocation.arguments).ok()?;
+        denial::of_hooks(spec, &directory, &status.command)
+    }
+
     /// Says what became of a command whose supervisor is gone, and its processes with it: what is
     /// recorded, and nothing more.
     async fn take_lost(
@@ -422,10 +434,18 @@ impl Tool for ExecTool {
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         let reached = || self.options.reached.as_ref().map(Reached::count);
         let before = reached();
-        match self.run(&invocation).await {
-            Ok(status) if reached() != before => from_outside(outcome(status)),
-            Ok(status) => marked(outcome(status), &invocation.arguments).await,
-            Err(error) => ToolOutcome::Error(*error),
+        let status = match self.run(&invocation).await {
+            Ok(status) => status,
+            Err(error) => return ToolOutcome::Error(*error),
+        };
+        let hooks = self.skipped_hooks(&invocation, &status);
+        let mut outcome = outcome(status);
+        if let Some(hooks) = hooks {
+            denial::add(&mut outcome, &hooks);
+        }
+        match reached() != before {
+            true => from_outside(outcome),
+            false => marked(outcome, &invocation.arguments).await,
         }
     }
 

@@ -47,13 +47,19 @@ impl EnclosingRepository {
     /// above count only if they are of the same owner, and are neither a place that everybody writes nor one that has
     /// the home directory in it.
     pub(crate) fn find(root: &Path, home: Option<&Path>) -> Option<Self> {
-        let mut found = Self::around(root, home, 0)?;
+        let mut found = Self::around(root, home)?;
         let is_inside = found.common.starts_with(root) || root.starts_with(&found.common);
         found.build_output = build_output(root, &found.top);
         (!is_inside).then_some(found)
     }
 
-    fn around(start: &Path, home: Option<&Path>, depth: usize) -> Option<Self> {
+    /// Finds the repository that a directory is in, or has itself.
+    pub(crate) fn around(directory: &Path, home: Option<&Path>) -> Option<Self> {
+        Self::around_at(directory, home, 0)
+    }
+
+    /// Does what [`Self::around`] does for a directory in that many submodules.
+    fn around_at(start: &Path, home: Option<&Path>, depth: usize) -> Option<Self> {
         let owner = start.symlink_metadata().ok()?.uid();
         for directory in start.ancestors().take(ANCESTORS_MAX) {
             let git = directory.join(GIT);
@@ -99,7 +105,7 @@ impl EnclosingRepository {
         let common = match exists(&own.join("commondir")) {
             true => common_of_worktree(&own, file)?,
             false => {
-                let around = Self::around(top.parent()?, home, depth + 1);
+                let around = Self::around_at(top.parent()?, home, depth + 1);
                 let around = around.filter(|_| depth < DEPTH_MAX)?;
                 is_submodule(&own, top, &around).then(|| own.clone())?
             }

@@ -27,6 +27,8 @@ mod ground;
 #[cfg(target_os = "linux")]
 mod harmless;
 #[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
 mod init;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -68,6 +70,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+pub use hooks::{HiddenHooks, hidden_hooks};
 pub use root::Root;
 pub use roots::{PROTECTED, readable_roots, readable_roots_by};
 pub use support::{Support, known_support, probe, support};

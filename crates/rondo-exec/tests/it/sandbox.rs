@@ -137,3 +137,38 @@ async fn a_command_that_makes_a_refused_name_again_and_again_is_ended() {
     assert!(said.contains("so the command was ended"), "{done}");
     assert!(!fixture.path().join(".envrc").exists());
 }
+
+#[tokio::test]
+async fn hooks_that_the_sandbox_hides_are_said() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(elsewhere.path().join("pre-commit"), "#!/bin/sh\nexit 1\n").unwrap();
+    let set_up = format!(
+        "git init -q && git config core.hooksPath {}",
+        elsewhere.path().display()
+    );
+    let done = std::process::Command::new("sh")
+        .args(["-c", &set_up])
+        .current_dir(fixture.path())
+        .status();
+    assert!(done.unwrap().success());
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    let commit = "GIT_CONFIG_GLOBAL=/dev/null git -c user.name=A -c user.email=a@b commit --allow-empty -m a";
+    let done = run(options.clone(), &fixture, json!({ "command": commit })).await;
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(
+        done["exitCode"] == 0 && said.contains("`pre-commit` in `"),
+        "{done}"
+    );
+    let looked = run(
+        options,
+        &fixture,
+        json!({ "command": "GIT_CONFIG_GLOBAL=/dev/null git log" }),
+    )
+    .await;
+    assert!(looked["sandbox"].is_null(), "{looked}");
+}

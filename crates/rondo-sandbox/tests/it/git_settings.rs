@@ -1,7 +1,8 @@
 //! Whether `git` finds what the user's own configuration names.
 
 use crate::place::{self, Place};
-use rondo_sandbox::{Enforcement, SandboxMode};
+use rondo_sandbox::{Enforcement, HiddenHooks, SandboxMode, SandboxSpec, hidden_hooks};
+use std::sync::Arc;
 
 /// A configuration that is spread over linked and included files, as users of dotfiles have it.
 const HOME: &str = "
@@ -76,6 +77,37 @@ fn a_status_that_only_reads_leaves_out_what_the_user_ignores() {
     place.make_repository();
     std::fs::write(place.workspace.join(".env"), "SECRET").unwrap();
     assert_eq!(place.works("git status --short"), "");
+}
+
+#[test]
+fn hooks_that_the_sandbox_hides_are_known() {
+    let place = Place::with_repository().with_home(
+        "mkdir hooks $WORKSPACE/own $WORKSPACE/sub; touch hooks/pre-commit hooks/commit-msg hooks/README $WORKSPACE/own/pre-commit",
+    );
+    let home = place.home.clone().unwrap().canonicalize().unwrap();
+    let mut spec = SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![place.workspace.clone()]);
+    spec.home = Some(home.clone());
+    let directory = home.join("hooks");
+    let hidden = HiddenHooks {
+        directory: directory.clone(),
+        names: vec!["commit-msg", "pre-commit"],
+    };
+    let config = place.workspace.join(".git/config");
+    let configure = |value: &str| std::fs::write(&config, format!("[core]\nhooksPath = {value}\n"));
+    let found = |spec: &SandboxSpec, below: &str| hidden_hooks(spec, &place.workspace.join(below));
+    assert_eq!(found(&spec, ""), None);
+    for value in ["~/hooks", "../home/hooks"] {
+        configure(value).unwrap();
+        assert_eq!(found(&spec, ""), Some(hidden.clone()), "{value}");
+        assert_eq!(found(&spec, "sub"), Some(hidden.clone()), "{value}");
+    }
+    spec.readable = Arc::new(vec![directory]);
+    assert_eq!(found(&spec, ""), None);
+    spec.readable = Arc::default();
+    for value in ["own", "~/nothing", "~"] {
+        configure(value).unwrap();
+        assert_eq!(found(&spec, ""), None, "{value}");
+    }
 }
 
 #[test]
