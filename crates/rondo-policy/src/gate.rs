@@ -1,6 +1,8 @@
 //! The gate: lets read-only calls run, and asks about the others or denies them.
 
-use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse, refusal_without_shell};
+use crate::analysis::{
+    AllowedDirs, Analysis, Judgement, analyse, programs_in_read_only_sandbox, refusal_without_shell,
+};
 use crate::answers::Answers;
 use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
@@ -8,6 +10,7 @@ use crate::looking::LookingCalls;
 use crate::lookup::{Lookup, Settled};
 use crate::pattern::{Pattern, ToolPatterns};
 use crate::question::{question, shortened};
+use crate::read_only_sandbox::ReadOnlySandbox;
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::terms;
 use crate::workdir::Workdir;
@@ -24,6 +27,8 @@ use std::sync::Arc;
 const SETTINGS: &str = "settings";
 /// The rule by which commands that only look run.
 const READS: &str = "read-only";
+/// The rule by which commands of the system run in the read-only sandbox.
+const HELD: &str = "read-only sandbox";
 /// The rule by which commands run that the kernel confines.
 const SANDBOX: &str = "sandbox";
 /// The rule by which calls run that the user allowed at a question.
@@ -62,6 +67,7 @@ struct Judge {
     looks_only: bool,
     confined: Option<Confined>,
     looking: LookingCalls,
+    read_only: Option<ReadOnlySandbox>,
     without_shell: bool,
     answers: Answers,
     allowed: ToolPatterns,
@@ -89,8 +95,10 @@ pub struct GateOptions {
     pub looks_only: bool,
     /// Set where commands run in a sandbox that holds whatever they do.
     pub confined: Option<Confined>,
-    /// Where calls are noted that are allowed because they only look.
+    /// Where calls are noted that are allowed because they only look, or because the read-only sandbox holds them.
     pub looking: LookingCalls,
+    /// The sandbox in which commands of the system run unasked; none where they are asked about.
+    pub read_only: Option<ReadOnlySandbox>,
     /// Denies commands that a shell would have to run, or that hand text to a shell or to another interpreter, whatever
     /// else allows them. For tools that execute a program and its arguments themselves.
     pub without_shell: bool,
@@ -159,6 +167,7 @@ impl GateOptions {
             looks_only: false,
             confined: None,
             looking: LookingCalls::default(),
+            read_only: None,
             without_shell: false,
             answers: Answers::default(),
             allowed_tools: ToolPatterns::default(),
@@ -207,6 +216,7 @@ impl StandardGate {
             looks_only: options.looks_only,
             confined: options.confined,
             looking: options.looking,
+            read_only: options.read_only,
             without_shell: options.without_shell,
             answers: options.answers,
             granted: Grants::new(options.rules.grants().iter().cloned()),
@@ -437,7 +447,8 @@ impl Judge {
             true => self.judge_outside(tool, call, found, &dirs),
             false => self.judge_analysis(tool, call, found, &dirs),
         };
-        let only_looks = judged.decision == Decision::Allow && judged.rule == READS;
+        let only_looks =
+            judged.decision == Decision::Allow && [READS, HELD].contains(&judged.rule.as_str());
         let verdict = match judged.decision {
             Decision::Allow => Verdict::Allow,
             Decision::Deny => deny(judged.reason),
@@ -458,7 +469,7 @@ impl Judge {
         dirs: &AllowedDirs,
     ) -> Judged {
         let judged = self.judge_analysis(tool, call, found, dirs);
-        let holds = self.confined.is_some() || judged.rule == READS;
+        let holds = self.confined.is_some() || [READS, HELD].contains(&judged.rule.as_str());
         match judged.decision {
             Decision::Allow if holds && !(self.confined.is_none() && self.yolo) => {
                 let reason = match self.looks_only {
@@ -510,15 +521,19 @@ impl Judge {
             (Judgement::ReadOnly, Some(reason))
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
+        let is_held = || self.is_held(tool, command, dirs);
         if self.looks_only {
-            return Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned());
+            return match is_held() {
+                true => held(),
+                false => Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned()),
+            };
         }
         if self.yolo {
             return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
         }
-        let is_held = |it: &Confined| !it.reaches_hosts;
+        let is_confined = |it: &Confined| !it.reaches_hosts;
         let is_wary = is_wary
-            && !self.confined.as_ref().is_some_and(is_held)
+            && !self.confined.as_ref().is_some_and(is_confined)
             && leaves(analysis, dirs, is_known);
         let hash = || self.hash_of_command(tool, (command, arguments), analysis, dirs);
         let is_granted = is_known
@@ -530,7 +545,10 @@ impl Judge {
             return Judged::by(Decision::Allow, GRANT, "you allowed it".to_owned());
         }
         if is_wary {
-            return Judged::by(Decision::Ask, OUTSIDE_TEXT, MAY_LEAVE.to_owned());
+            return match is_held() {
+                true => held(),
+                false => Judged::by(Decision::Ask, OUTSIDE_TEXT, MAY_LEAVE.to_owned()),
+            };
         }
         match self.allowing(tool, analysis, is_known) {
             Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
@@ -538,8 +556,31 @@ impl Judge {
                 let reason = "it cannot leave the sandbox".to_owned();
                 Judged::by(Decision::Allow, SANDBOX, reason)
             }
+            None if is_held() => held(),
             None => Judged::by(Decision::Ask, NO_RULE, reason),
         }
+    }
+
+    /// Returns whether a command may run unasked in the read-only sandbox: the kernel enforces all of it, the programs are
+    /// the system's own, and none of them is run for its effect.
+    fn is_held(&self, tool: &str, command: &str, dirs: &AllowedDirs) -> bool {
+        // A home directory in the allowed ones would not be hidden.
+        let is_hidden = |home: &Path| !dirs.contains(home);
+        let sandbox = self.read_only.as_ref();
+        let Some(sandbox) = sandbox.filter(|it| it.home().is_none_or(is_hidden)) else {
+            return false;
+        };
+        let Some(names) = programs_in_read_only_sandbox(command, dirs, sandbox.home()) else {
+            return false;
+        };
+        let variables = self.workdir.as_ref().and_then(Workdir::environment);
+        let lookup = Lookup {
+            rules: &self.environment,
+            variables: variables.as_ref(),
+            dirs,
+            settled: &self.settled,
+        };
+        lookup.refusal(&names).is_none() && lookup.are_of_system(&names) && sandbox.holds(tool)
     }
 
     fn explain(&self, tool: &str, command: &str) -> Vec<Judged> {
@@ -548,21 +589,29 @@ impl Judge {
         };
         let analysis = analyse(command, &dirs);
         let arguments = |command: &str| json!({ "command": command });
-        let each = analysis.each().map(|simple| {
-            let text = simple.words().collect::<Vec<_>>().join(" ");
-            let call = (text.as_str(), &arguments(&text));
-            let judged = self.judge_analysis(tool, call, (&simple, false), &dirs);
-            Judged {
-                command: text,
-                ..judged
-            }
-        });
         let call = (command, &arguments(command));
         let whole = Judged {
             command: command.to_owned(),
             ..self.judge_analysis(tool, call, (&analysis, false), &dirs)
         };
-        each.chain([whole]).collect()
+        let each: Vec<Judged> = analysis
+            .each()
+            .map(|simple| {
+                let text = simple.words().collect::<Vec<_>>().join(" ");
+                let call = (text.as_str(), &arguments(&text));
+                let judged = self.judge_analysis(tool, call, (&simple, false), &dirs);
+                // What a part is given is known in the whole alone.
+                let judged = match whole.rule == HELD && judged.decision == Decision::Ask {
+                    true => whole.clone(),
+                    false => judged,
+                };
+                Judged {
+                    command: text,
+                    ..judged
+                }
+            })
+            .collect();
+        each.into_iter().chain([whole]).collect()
     }
 
     /// Returns why a command that only looks may do something else where it runs.
@@ -659,6 +708,12 @@ fn asks_outside(arguments: &Value) -> bool {
 fn leaves(analysis: &Analysis, dirs: &AllowedDirs, is_known: bool) -> bool {
     let commands = analysis.plain_effects().filter(|_| is_known);
     !commands.is_some_and(|all| all.iter().all(|it| changes_only_inside(it, dirs)))
+}
+
+/// Allows a command that the read-only sandbox holds.
+fn held() -> Judged {
+    let reason = "it runs in the read-only sandbox, where it has no effect";
+    Judged::by(Decision::Allow, HELD, reason.to_owned())
 }
 
 fn deny(reason: String) -> Verdict {

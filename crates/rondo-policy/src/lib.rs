@@ -10,6 +10,8 @@
 //!   `analysis/wrappers.rs`.
 //! - [`rules`]: rules that users and projects write, and the denials that are built in.
 //! - `looking`: the calls that were allowed because they only look.
+//! - `read_only_sandbox`: the sandbox in which commands of the system run unasked, whatever their shape;
+//!   `analysis/read_only_sandbox.rs` tells which.
 //! - `answers`: the calls that tell nobody more than the answer could.
 //! - `grants`: what the user allowed at a question, and which commands are safe to extend; `terms`: what an approval
 //!   agrees to.
@@ -27,6 +29,7 @@ mod looking;
 mod lookup;
 mod pattern;
 mod question;
+mod read_only_sandbox;
 pub mod rules;
 mod terms;
 mod unix;
@@ -39,4 +42,5 @@ pub use gate::{Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, Standa
 pub use grants::Grants;
 pub use looking::LookingCalls;
 pub use pattern::{PatternError, ToolPatterns};
+pub use read_only_sandbox::ReadOnlySandbox;
 pub use workdir::{Variables, Workdir};

@@ -54,6 +54,19 @@ const OF_GIT: [&str; 13] = [
     "GIT_WORK_TREE",
 ];
 
+/// Directories of the system's own programs.
+const SYSTEM: [&str; 9] = [
+    "/bin",
+    "/home/linuxbrew",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/opt",
+    "/sbin",
+    "/snap",
+    "/usr",
+];
+
 /// The programs of a command, and where and with what they start.
 pub(crate) struct Lookup<'a> {
     pub(crate) rules: &'a CommandEnvironment,
@@ -132,6 +145,31 @@ impl Lookup<'_> {
             return Some(misleads(name));
         }
         names.iter().find_map(|name| self.program(name, names))
+    }
+
+    /// Returns whether programs are the system's own: files of the system that lie outside of the allowed directories. A
+    /// program that is nowhere is taken for one, since nothing runs.
+    pub(crate) fn are_of_system(&self, names: &[String]) -> bool {
+        names.iter().all(|name| match name.contains('/') {
+            true => self.is_of_system(Path::new(name)),
+            false => {
+                let search_path = self.get("PATH").unwrap_or_default();
+                let mut places = std::env::split_paths(&search_path);
+                let found = places.find_map(|place| {
+                    let file = place.join(name);
+                    (place.is_relative() || file.is_file()).then_some(file)
+                });
+                found.is_none_or(|file| self.is_of_system(&file))
+            }
+        })
+    }
+
+    fn is_of_system(&self, program: &Path) -> bool {
+        let real = program.is_absolute().then(|| program.canonicalize().ok());
+        real.flatten().is_some_and(|real| {
+            let is_in_system = SYSTEM.iter().any(|it| real.starts_with(it));
+            is_in_system && !self.dirs.contains(&real)
+        })
     }
 
     fn program(&self, name: &str, all: &[String]) -> Option<String> {

@@ -36,6 +36,21 @@ pub(crate) enum Way {
     Unknown,
 }
 
+/// Takes out `.` and `..`, as if no part of the path were a link.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
 /// Follows a path from a directory, absolute, that has no links in it and does not differ between processes.
 pub(crate) fn way(directory: &Path, path: &Path) -> Way {
     way_past(directory, path, |_, _| {})

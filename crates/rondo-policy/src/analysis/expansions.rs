@@ -80,6 +80,9 @@ impl Lexer {
             return Ok(());
         }
         self.odd("its parameter expansions are not understood");
+        if super::words::is_name(&name) {
+            word.note_variable(&name);
+        }
         self.skip_balanced('{', '}')?;
         word.push_unknown();
         Ok(())
@@ -142,6 +145,7 @@ impl Lexer {
             }
         }
         if text.contains(['\\', '\'', '"', '#']) {
+            self.skipped.push(text);
             self.odd("its quoting is not understood");
             word.push_unknown();
             return Ok(());
@@ -150,6 +154,7 @@ impl Lexer {
         let mut inner = Self::new(&text, self.depth);
         inner.begun = self.begun;
         let tokens = inner.tokens(super::lexer::End::OfText);
+        self.skipped.append(&mut inner.skipped);
         self.begun = inner.begun;
         self.depth -= 1;
         if let Some(reason) = inner.odd {
@@ -168,6 +173,14 @@ impl Lexer {
 
     /// Skips to the closing bracket, past quotes and nested brackets; what is skipped is odd.
     pub(super) fn skip_balanced(&mut self, open: char, close: char) -> Lexing<()> {
+        let from = self.at;
+        self.find_closing(open, close)?;
+        let skipped = self.source(from).iter().collect();
+        self.skipped.push(skipped);
+        Ok(())
+    }
+
+    fn find_closing(&mut self, open: char, close: char) -> Lexing<()> {
         let mut depth = 1_usize;
         loop {
             match self.next()? {

@@ -4,7 +4,7 @@
 
 use super::NESTING_MAX;
 use super::lexer::Token;
-use super::words::{Value, Word};
+use super::words::Word;
 
 /// Commands that are run one after the other.
 #[derive(Debug, Default)]
@@ -72,7 +72,10 @@ pub(super) enum Kind {
         words: Vec<Word>,
         bodies: Vec<List>,
     },
-    Function(Box<Command>),
+    Function {
+        name: String,
+        body: Box<Command>,
+    },
     /// What stands between `[[` and `]]`.
     Test(Vec<Word>),
 }
@@ -117,10 +120,23 @@ const REDIRECTS: [&str; 10] = ["<", ">", ">>", "<>", "<&", ">&", ">|", "&>", "&>
 /// # Errors
 /// When it is none, or what follows would belong to it.
 pub(super) fn parse(tokens: &[Token]) -> Parsed<List> {
+    parse_with(tokens, false)
+}
+
+/// Parses a program as [`parse`] does, with commands of arithmetic, which are taken for tests.
+///
+/// # Errors
+/// When it is none, or what follows would belong to it.
+pub(super) fn parse_with_arithmetic(tokens: &[Token]) -> Parsed<List> {
+    parse_with(tokens, true)
+}
+
+fn parse_with(tokens: &[Token], takes_arithmetic: bool) -> Parsed<List> {
     let mut parser = Parser {
         tokens,
         at: 0,
         depth: 0,
+        takes_arithmetic,
     };
     let list = parser.list()?;
     match parser.peek() {
@@ -133,6 +149,7 @@ struct Parser<'t> {
     tokens: &'t [Token],
     at: usize,
     depth: usize,
+    takes_arithmetic: bool,
 }
 
 impl<'t> Parser<'t> {
@@ -329,11 +346,11 @@ impl<'t> Parser<'t> {
             "for" => self.for_loop(),
             "case" => self.case(),
             "function" => {
-                self.any_word()?;
+                let name = self.any_word()?.written;
                 if self.take_operator("(") {
                     self.expect_operator(")")?;
                 }
-                self.function()
+                self.function(name)
             }
             "[[" => self.test(),
             "select" | "coproc" => Err(GrammarError::Wrong(
@@ -346,11 +363,30 @@ impl<'t> Parser<'t> {
     fn subshell(&mut self) -> Parsed<Kind> {
         self.at += 1;
         if self.operator() == Some("(") {
-            return Err(ARITHMETIC);
+            return self.arithmetic().map(Kind::Test);
         }
         let list = self.full_list()?;
         self.expect_operator(")")?;
         Ok(Kind::Subshell(list))
+    }
+
+    /// Reads arithmetic from its second opening bracket to its second closing one.
+    fn arithmetic(&mut self) -> Parsed<Vec<Word>> {
+        if !self.takes_arithmetic {
+            return Err(ARITHMETIC);
+        }
+        let (mut words, mut open) = (Vec::new(), 1_usize);
+        while open > 0 {
+            match self.peek() {
+                Some(Token::Word(word)) => words.push(word.clone()),
+                Some(Token::Operator("(")) => open += 1,
+                Some(Token::Operator(")")) => open -= 1,
+                Some(_) => {}
+                None => return Err(GrammarError::CutOff),
+            }
+            self.at += 1;
+        }
+        Ok(words)
     }
 
     fn branches(&mut self) -> Parsed<Kind> {
@@ -382,12 +418,16 @@ impl<'t> Parser<'t> {
     }
 
     fn for_loop(&mut self) -> Parsed<Kind> {
-        if self.operator() == Some("(") {
-            return Err(ARITHMETIC);
-        }
-        self.any_word()?;
-        self.skip_lines();
         let mut words = Vec::new();
+        if self.take_operator("(") {
+            words = self.arithmetic()?;
+            self.take_operator(";");
+            self.skip_lines();
+            let body = self.body()?;
+            return Ok(Kind::For { words, body });
+        }
+        words.push(self.any_word()?);
+        self.skip_lines();
         if self.take_word("in") {
             while let Some(Token::Word(word)) = self.peek() {
                 self.at += 1;
@@ -430,7 +470,7 @@ impl<'t> Parser<'t> {
         Ok(Kind::Case { words, bodies })
     }
 
-    fn function(&mut self) -> Parsed<Kind> {
+    fn function(&mut self, name: String) -> Parsed<Kind> {
         self.skip_lines();
         self.depth += 1;
         if self.depth > NESTING_MAX {
@@ -441,7 +481,8 @@ impl<'t> Parser<'t> {
         if matches!(body.kind, Kind::Simple { .. }) {
             return Err(WRONG);
         }
-        Ok(Kind::Function(Box::new(body)))
+        let body = Box::new(body);
+        Ok(Kind::Function { name, body })
     }
 
     fn test(&mut self) -> Parsed<Kind> {
@@ -490,18 +531,12 @@ impl<'t> Parser<'t> {
 
     fn named_function(&mut self, words: &[Word], is_alone: bool) -> Parsed<Command> {
         self.at += 1;
-        let is_named = matches!(
-            words,
-            [Word {
-                value: Value::Text(_),
-                ..
-            }]
-        );
-        if !is_alone || !is_named {
-            return Err(WRONG);
-        }
+        let name = match words {
+            [word] if is_alone && word.value.text().is_some() => word.written.clone(),
+            _ => return Err(WRONG),
+        };
         self.expect_operator(")")?;
-        let kind = self.function()?;
+        let kind = self.function(name)?;
         Ok(Command {
             kind,
             redirects: Vec::new(),

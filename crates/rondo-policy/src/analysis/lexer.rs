@@ -44,6 +44,8 @@ pub(super) enum LexError {
 pub(super) struct Lexed {
     pub(super) tokens: Vec<Token>,
     pub(super) odd: Option<&'static str>,
+    /// The texts within odd expansions, which no token has.
+    pub(super) skipped: Vec<String>,
 }
 
 /// Cuts a text into tokens.
@@ -56,6 +58,7 @@ pub(super) fn lex(text: &str) -> Result<Lexed, LexError> {
     Ok(Lexed {
         tokens,
         odd: lexer.odd,
+        skipped: lexer.skipped,
     })
 }
 
@@ -77,6 +80,7 @@ pub(super) struct Lexer {
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) odd: Option<&'static str>,
+    pub(super) skipped: Vec<String>,
     pending: Vec<Pending>,
     /// How many tokens were begun, those of substitutions included.
     pub(super) begun: usize,
@@ -91,6 +95,7 @@ impl Lexer {
             at: 0,
             depth,
             odd: None,
+            skipped: Vec::new(),
             pending: Vec::new(),
             begun: 0,
         }

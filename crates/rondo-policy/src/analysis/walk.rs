@@ -180,7 +180,7 @@ impl Walk {
                 }
                 Ok(Ends::at(&after))
             }
-            Kind::Function(body) => {
+            Kind::Function { body, .. } => {
                 self.effect("it defines a function");
                 let after = self.command(body, at)?.either()?;
                 self.is_lost = true;

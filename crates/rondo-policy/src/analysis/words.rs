@@ -39,6 +39,8 @@ pub(super) struct Word {
     pub(super) substitutions: Vec<Vec<Token>>,
     /// Whether it names the pipe of a command that runs beside the others.
     pub(super) is_process: bool,
+    /// The names of the variables in it.
+    pub(super) variables: Vec<String>,
 }
 
 impl Word {
@@ -72,6 +74,12 @@ impl Word {
         self.assigned.is_some()
     }
 
+    /// Returns the name that it assigns, as far as it is written plainly.
+    pub(super) fn assigned_name(&self) -> Option<&str> {
+        let name = self.written.split('=').next()?;
+        self.assigned.map(|_| name.trim_end_matches('+'))
+    }
+
     /// Returns the name, and the value, of an assignment of known text that appends nothing.
     pub(super) fn plain_assignment(&self) -> Option<(&str, &str)> {
         let (name, value) = self.value.text()?.split_at_checked(self.assigned?)?;
@@ -95,6 +103,7 @@ pub(super) struct Building {
     has_subscript: bool,
     assigned: Option<usize>,
     substitutions: Vec<Vec<Token>>,
+    variables: Vec<String>,
 }
 
 /// Variables whose values are no secrets and whose names lead nowhere.
@@ -118,6 +127,7 @@ impl Building {
             has_subscript: false,
             assigned: None,
             substitutions: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -163,11 +173,17 @@ impl Building {
         self.begin_quoted();
         self.written.push('$');
         self.written.push_str(name);
+        self.variables.push(name.to_owned());
         match name {
             "?" | "$" | "#" => self.is_shown = true,
             _ if SHOWN.contains(&name) => self.is_shown = true,
             _ => self.is_dynamic = true,
         }
+    }
+
+    /// Notes a variable in an expansion that is not understood.
+    pub(super) fn note_variable(&mut self, name: &str) {
+        self.variables.push(name.to_owned());
     }
 
     pub(super) fn push_number(&mut self) {
@@ -228,8 +244,14 @@ impl Building {
             assigned: self.assigned,
             substitutions: self.substitutions,
             is_process: self.is_process,
+            variables: self.variables,
         }
     }
+}
+
+/// Returns whether a variable holds no secret, and its name leads nowhere.
+pub(super) fn is_shown(variable: &str) -> bool {
+    SHOWN.contains(&variable)
 }
 
 /// Returns whether this may name a variable.

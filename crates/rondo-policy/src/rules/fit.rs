@@ -2,7 +2,7 @@
 
 use super::AnyOf;
 use crate::analysis::{Analysis, PATH_BYTES_MAX, tokens};
-use crate::unix::{self, Way};
+use crate::unix::{self, Way, without_dots};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -133,19 +133,4 @@ pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
     let real = real.map(|real| without_dots(&real));
     let real = real.filter(|real| *real != plain);
     std::iter::once(plain).chain(real).collect()
-}
-
-/// Takes out `.` and `..`, as if no part of the path were a link.
-pub(super) fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }

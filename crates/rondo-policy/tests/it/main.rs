@@ -13,6 +13,7 @@ mod commands;
 mod gate;
 mod grants;
 mod options;
+mod read_only_sandbox;
 mod rules;
 mod sets;
 mod without_shell;
