@@ -4,8 +4,8 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_exec::ExecTool;
-use rondo_policy::Confined;
 use rondo_policy::rules::{Hosts, Rules};
+use rondo_policy::{Confined, ReadOnlySandbox};
 use rondo_sandbox::{
     Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots_by,
     support,
@@ -95,6 +95,11 @@ pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
         protected: &PROTECTED,
         tools: Vec::new(),
     })
+}
+
+/// Returns what lets commands of the system run unasked in the read-only sandbox, where the system enforces all of it.
+pub(crate) fn read_only(settings: &Settings, tools: &[&str]) -> ReadOnlySandbox {
+    ReadOnlySandbox::new(tools.iter().copied(), home(settings), is_full)
 }
 
 /// Returns the hosts that commands in the sandbox reach by name; nothing where no rule allows any, or the system has no

@@ -1,6 +1,7 @@
 //! The rules of calls that the user and the project write, in files of TOML.
 
 use crate::config::{read_bounded, unparsed};
+use crate::confined;
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::notices::Notices;
@@ -142,7 +143,8 @@ pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Res
     let more: Vec<PathBuf> = add_dirs.map(|it| settings.directory.join(it)).collect();
     let dirs = AllowedDirs::new(&settings.directory, &more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
-    let options = gate_options_in(dirs, None, &profile, settings, &skills::places(settings))?;
+    let mut options = gate_options_in(dirs, None, &profile, settings, &skills::places(settings))?;
+    options.read_only = Some(confined::read_only(settings, &ExecTool::NAMES));
     let mut names = profile.tools.iter().map(String::as_str);
     let tool = names.find(|it| ExecTool::NAMES.contains(it));
     let [first, ..] = ExecTool::NAMES;

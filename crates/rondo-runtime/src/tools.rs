@@ -55,6 +55,8 @@ pub struct Toolset {
     directories: Vec<PathBuf>,
     /// The calls that run because they only look.
     looking: LookingCalls,
+    /// The names of the tools that put such calls into the read-only sandbox.
+    looking_tools: Vec<&'static str>,
     /// The names of tools that run in the sandbox of commands.
     confined: Vec<String>,
     /// The directory and environment of the user's shell, if the turn has one.
@@ -206,6 +208,10 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         shortfall,
         directories,
         looking,
+        looking_tools: ExecTool::NAMES
+            .into_iter()
+            .filter(|name| !is_live(name))
+            .collect(),
         confined,
         workdir: options.workdir.cloned(),
         skills,
@@ -431,6 +437,7 @@ pub fn gate_options(
         confined.tools.clone_from(&toolset.confined);
     }
     options.looking = toolset.looking.clone();
+    options.read_only = Some(confined::read_only(settings, &toolset.looking_tools));
     Ok(options)
 }
 
