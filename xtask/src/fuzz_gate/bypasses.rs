@@ -1,10 +1,10 @@
 //! Attempts to pass the gate, from advisories and manuals: none may be allowed.
 
-use super::Tester;
 use super::world::World;
+use super::{Tester, confined};
 use crate::workspace;
 use anyhow::{Context, Result};
-use rondo_policy::{AllowedDirs, GateOptions, StandardGate, ToolPatterns};
+use rondo_policy::{AllowedDirs, GateOptions, ReadOnlySandbox, StandardGate, ToolPatterns};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
@@ -45,9 +45,14 @@ impl Class {
         }
     }
 
-    /// Returns the attempts that would run without a question.
-    fn allowed_in(&self, project: &Path) -> Result<Vec<&str>> {
+    /// Returns the attempts that would run without a question; with the read-only sandbox, also those that would run in
+    /// it.
+    fn allowed_in(&self, project: &Path, has_sandbox: bool) -> Result<Vec<&str>> {
         let mut options = GateOptions::new(AllowedDirs::new(project, &[])?);
+        options.read_only = has_sandbox.then(|| {
+            let home = std::env::home_dir();
+            ReadOnlySandbox::new([TOOL], home.as_deref(), || true)
+        });
         options.allowed_tools = ToolPatterns::parse(&self.allowed)?;
         let gate = StandardGate::new(options);
         let is_allowed = |attempt: &&String| {
@@ -82,7 +87,7 @@ fn judge(classes: &[Class]) -> Result<(usize, Vec<String>)> {
         world.make()?;
         prepare(&world, &class.setup)?;
         count += class.attempts.len();
-        let allowed = class.allowed_in(&world.project())?;
+        let allowed = class.allowed_in(&world.project(), false)?;
         found.extend(
             allowed
                 .into_iter()
@@ -136,7 +141,40 @@ pub(super) fn run() -> Result<bool> {
         "fuzz-gate: {count} attempts, {real} with an effect when run here, {} allowed",
         allowed.len()
     );
-    Ok(allowed.is_empty())
+    let (held, effects) = run_held(&classes)?;
+    for attempt in &effects {
+        println!("with an effect in the read-only sandbox: {attempt}");
+    }
+    println!(
+        "fuzz-gate: {held} attempts run unasked in the read-only sandbox, {} with an effect there",
+        effects.len()
+    );
+    Ok(allowed.is_empty() && effects.is_empty())
+}
+
+/// Runs those attempts in Rondo's own read-only sandbox that are let into it unasked; returns how many these are, and those
+/// that had an effect.
+fn run_held(classes: &[Class]) -> Result<(usize, Vec<String>)> {
+    let listener = confined::listener()?;
+    let (mut count, mut found) = (0, Vec::new());
+    for class in classes {
+        let place = tempfile::tempdir()?;
+        let world = World::new(place.path().to_owned(), Vec::new());
+        world.make()?;
+        prepare(&world, &class.setup)?;
+        for attempt in class.allowed_in(&world.project(), true)? {
+            count += 1;
+            let effects = confined::effects_of_looking(attempt, &class.setup, &listener)?;
+            if !effects.is_empty() {
+                found.push(format!(
+                    "{}: {attempt:?}: {}",
+                    class.name,
+                    effects.join(", ")
+                ));
+            }
+        }
+    }
+    Ok((count, found))
 }
 
 #[cfg(test)]
@@ -164,7 +202,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let world = World::new(place.path().to_owned(), Vec::new());
         world.make().unwrap();
-        let allowed = class.allowed_in(&world.project()).unwrap();
+        let allowed = class.allowed_in(&world.project(), false).unwrap();
         assert_eq!(allowed, ["ls", "git status", "cat README.md"]);
     }
 }

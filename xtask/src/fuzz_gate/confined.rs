@@ -29,9 +29,7 @@ const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// When this system has no sandbox, or the corpus cannot be read.
 pub(super) fn run(time: Duration, seed: u64) -> Result<bool> {
-    probe(Enforcement::Full).context("commands cannot be confined here")?;
-    let listener = TcpListener::bind(("127.0.0.1", PORT))?;
-    listener.set_nonblocking(true)?;
+    let listener = listener()?;
     let mut classes = bypasses::corpus()?;
     classes.push(Class::unprepared("seeds of the fuzzer", beginnings()?));
     let (mut count, mut found) = (0, 0);
@@ -54,6 +52,29 @@ pub(super) fn run(time: Duration, seed: u64) -> Result<bool> {
     }
     println!("fuzz-gate: {made} made of them, {found} of all with an effect");
     Ok(found == 0)
+}
+
+/// Listens for what attempts send.
+///
+/// # Errors
+/// When this system has no sandbox, or the port is taken.
+pub(super) fn listener() -> Result<TcpListener> {
+    probe(Enforcement::Full).context("commands cannot be confined here")?;
+    let listener = TcpListener::bind(("127.0.0.1", PORT))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Runs an attempt in the sandbox of commands that only look, and returns its effects.
+///
+/// # Errors
+/// When it cannot be run.
+pub(super) fn effects_of_looking(
+    attempt: &str,
+    setup: &str,
+    listener: &TcpListener,
+) -> Result<Vec<String>> {
+    effects_of(attempt, setup, SandboxMode::ReadOnly, listener)
 }
 
 /// No program can be given a zero.
