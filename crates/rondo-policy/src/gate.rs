@@ -19,7 +19,7 @@ use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::shown;
 use rondo_types::{Effects, Grant, GrantScope, ToolKind};
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -508,7 +508,15 @@ impl Judge {
         if let Some(reason) = self.refusal(tool, analysis) {
             return Judged::by(Decision::Deny, SETTINGS, reason);
         }
-        let ruling = self.rules.strict(tool, command, analysis, dirs);
+        // Set where a rule yields to the sandbox, so that the command must run in it.
+        let is_bound = Cell::new(false);
+        let is_hidden = || {
+            let is_hidden =
+                !asks_outside(arguments) && self.is_hidden(tool, command, analysis, dirs);
+            is_bound.set(is_hidden);
+            is_hidden
+        };
+        let ruling = self.rules.strict(tool, command, analysis, dirs, is_hidden);
         if let Some(ruling) = ruling.filter(|it| it.holds_always || !self.yolo) {
             return Judged::by(ruling.decision, &ruling.rule, ruling.reason);
         }
@@ -522,6 +530,9 @@ impl Judge {
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
         let is_held = || self.is_held(tool, command, dirs);
+        if is_bound.get() && self.confined.is_none() {
+            return held();
+        }
         if self.looks_only {
             return match is_held() {
                 true => held(),
@@ -559,6 +570,23 @@ impl Judge {
             None if is_held() => held(),
             None => Judged::by(Decision::Ask, NO_RULE, reason),
         }
+    }
+
+    /// Returns whether a command can run in a sandbox that hides the files that rules deny.
+    fn is_hidden(
+        &self,
+        tool: &str,
+        command: &str,
+        analysis: &Analysis,
+        dirs: &AllowedDirs,
+    ) -> bool {
+        let sandbox = self.read_only.as_ref();
+        let looks = || {
+            let only_reads = analysis.judgement() == Judgement::ReadOnly;
+            only_reads && self.misled(analysis, dirs).is_none()
+        };
+        sandbox.is_some_and(|it| it.hides_denied_files(tool))
+            && (self.confined.is_some() || looks() || self.is_held(tool, command, dirs))
     }
 
     /// Returns whether a command may run unasked in the read-only sandbox: the kernel enforces all of it, the programs are

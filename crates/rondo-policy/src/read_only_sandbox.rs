@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub struct ReadOnlySandbox {
     tools: Vec<String>,
     home: Option<PathBuf>,
+    hides_denied_files: bool,
     is_enforced: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -25,8 +26,23 @@ impl ReadOnlySandbox {
         Self {
             tools: tools.into_iter().map(Into::into).collect(),
             home: home.map(Path::to_owned),
+            hides_denied_files: false,
             is_enforced: Arc::new(is_enforced),
         }
+    }
+
+    /// Says whether it, and each other sandbox of these tools, hides all files that rules deny.
+    #[must_use]
+    pub fn hiding_denied_files(self, hides_denied_files: bool) -> Self {
+        Self {
+            hides_denied_files,
+            ..self
+        }
+    }
+
+    /// Returns whether the tool's commands find no files that rules deny.
+    pub(crate) fn hides_denied_files(&self, tool: &str) -> bool {
+        self.hides_denied_files && self.holds(tool)
     }
 
     /// Returns whether the tool's commands can be held in it.
@@ -45,6 +61,7 @@ impl fmt::Debug for ReadOnlySandbox {
         f.debug_struct("ReadOnlySandbox")
             .field("tools", &self.tools)
             .field("home", &self.home)
+            .field("hides_denied_files", &self.hides_denied_files)
             .finish_non_exhaustive()
     }
 }

@@ -4,17 +4,23 @@
 //! call, the strictest one counts. A rule that allows must fit every part of a command that does more than look;
 //! one that asks or denies must fit any part, and is asked about where it cannot be told whether it does.
 
+mod bounds;
 mod denials;
 mod fit;
 mod host;
+mod path_patterns;
+mod reached;
 mod sets;
 
 pub use denials::{DENIALS, Denial};
 pub use sets::{SETS_MAX, UnknownSet};
 
 use crate::analysis::{AllowedDirs, Analysis, COMMAND_BYTES_MAX, analyse};
+use bounds::check_bounds;
 use glob::Pattern;
 use host::Page;
+use path_patterns::{fixed_part, path_pattern, whole_place};
+use reached::Reached;
 use rondo_core::shown;
 use rondo_types::{Grant, GrantScope, ToolKind, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -174,6 +180,10 @@ pub struct Rule {
     /// The set that it is in force with.
     set: Option<String>,
     paths: Vec<Pattern>,
+    /// The path before the first part of each that is a pattern.
+    fixed: Vec<PathBuf>,
+    /// The files and directories that are meant as a whole.
+    places: Vec<PathBuf>,
 }
 
 /// The directories that the paths of rules are relative to.
@@ -228,6 +238,9 @@ pub struct Ruling {
     pub holds_always: bool,
     /// Whether the call fits the rule; otherwise that cannot be told.
     pub is_certain: bool,
+    /// Whether a sandbox that hides the files of the rule is as good: the rule denies files, and whether the command reaches
+    /// them cannot be told.
+    pub yields_to_hiding: bool,
 }
 
 impl Ruling {
@@ -367,13 +380,15 @@ impl Rules {
         rule.map(Rule::ruling)
     }
 
-    /// Returns what the rules that ask or deny say about a command.
+    /// Returns what the rules that ask or deny say about a command. Those that yield to a sandbox that hides their files are
+    /// left out if `is_hidden` says so of the command.
     pub(crate) fn strict(
         &self,
         tool: &str,
         command: &str,
         analysis: &Analysis,
         dirs: &AllowedDirs,
+        is_hidden: impl Fn() -> bool,
     ) -> Option<Ruling> {
         let place = fit::Place {
             directory: dirs.current(),
@@ -384,7 +399,12 @@ impl Rules {
             return Some(denial.ruling());
         }
         let rules = self.rules.iter().filter(|rule| rule.names(tool));
-        let rulings = rules.filter_map(|rule| rule.strict(command, analysis, &place));
+        let reached = match self.have_paths() {
+            true => reached::find(command, &place),
+            false => reached::Reached::default(),
+        };
+        let rulings = rules.filter_map(|rule| rule.strict((command, &reached), analysis, &place));
+        let rulings = rulings.filter(|it| !it.yields_to_hiding || !is_hidden());
         let too_long = (command.len() > COMMAND_BYTES_MAX).then(too_long);
         let all = rulings.chain(too_long);
         all.min_by_key(|ruling| Reverse(ruling.weight()))
@@ -431,6 +451,7 @@ fn too_long() -> Ruling {
         reason: "it is too long to be judged".to_owned(),
         holds_always: true,
         is_certain: true,
+        yields_to_hiding: false,
     }
 }
 
@@ -492,7 +513,11 @@ impl Rule {
     fn new(spec: RuleSpec, origin: &str, dirs: RuleDirs<'_>) -> Result<Self, String> {
         check_bounds(&spec)?;
         let paths = spec.path.iter().flat_map(AnyOf::texts);
+        let fixed = paths.clone().map(|text| fixed_part(text, dirs)).collect();
+        let places = paths.clone();
         let rule = Self {
+            fixed,
+            places: places.filter_map(|text| whole_place(text, dirs)).collect(),
             paths: paths
                 .map(|text| path_pattern(text, dirs))
                 .collect::<Result<_, _>>()?,
@@ -576,11 +601,17 @@ impl Rule {
             }),
             holds_always: self.decision() == Decision::Deny,
             is_certain: true,
+            yields_to_hiding: false,
         }
     }
 
     /// Returns what a rule that asks or denies says about a command.
-    fn strict(&self, command: &str, analysis: &Analysis, place: &fit::Place<'_>) -> Option<Ruling> {
+    fn strict(
+        &self,
+        (command, reached): (&str, &Reached),
+        analysis: &Analysis,
+        place: &fit::Place<'_>,
+    ) -> Option<Ruling> {
         if self.decision() == Decision::Allow || self.spec.host.is_some() {
             return None;
         }
@@ -590,23 +621,56 @@ impl Rule {
         let fits_command = !has_command
             || fit::may_run(&self.spec.command, analysis)
             || (is_unknown && fit::may_name(&self.spec.command, command));
-        let fits_paths = !has_path || self.fits_any_file(analysis, place);
+        let fits_paths =
+            !has_path || self.fits_any_file(analysis, place) || self.fits_named(reached, place);
         if fits_command && fits_paths {
             return Some(self.ruling());
         }
         let may_fit_command = fits_command
             || analysis.has_hidden_names()
             || fit::may_be_expanded(&self.spec.command, analysis);
-        let may_fit_paths = fits_paths || is_unknown;
+        let is_in_history = has_path && self.lies_below(&reached.in_history);
+        let is_place = |path: &PathBuf| self.places.iter().any(|it| path.starts_with(it));
+        let is_within =
+            has_path && (self.lies_below(&reached.whole) || reached.named.iter().any(is_place));
+        let is_unclear = has_path && reached.is_unclear;
+        let may_fit_paths = fits_paths || is_unknown || is_in_history || is_within || is_unclear;
         (may_fit_command && may_fit_paths).then(|| Ruling {
             decision: self.spec.when_unclear.unwrap_or(Decision::Ask),
             rule: self.name(),
-            reason: format!(
-                "what it runs and reads cannot be told, and there is a rule about `{}`",
-                self.subject()
-            ),
+            reason: self.doubt(is_in_history, is_within),
             holds_always: self.decision() == Decision::Deny,
             is_certain: false,
+            yields_to_hiding: !has_command && !is_in_history && self.decision() == Decision::Deny,
+        })
+    }
+
+    /// Says why it cannot be told whether a command fits.
+    fn doubt(&self, is_in_history: bool, is_within: bool) -> String {
+        let subject = self.subject();
+        match (is_in_history, is_within) {
+            (true, _) => format!(
+                "it may show what the repository has of files that there is a rule about: `{subject}`"
+            ),
+            (false, true) => format!(
+                "it goes through a directory with files that there is a rule about: `{subject}`"
+            ),
+            (false, false) => format!(
+                "what it runs and reads cannot be told, and there is a rule about `{subject}`"
+            ),
+        }
+    }
+
+    fn fits_named(&self, reached: &Reached, place: &fit::Place<'_>) -> bool {
+        let mut named = reached.named.iter();
+        named.any(|path| self.fits_path(path, place.directory))
+    }
+
+    /// Returns whether files of the rule may lie below one of these directories.
+    fn lies_below(&self, directories: &[PathBuf]) -> bool {
+        directories.iter().any(|directory| {
+            let mut fixed = self.fixed.iter();
+            fixed.any(|fixed| fixed.starts_with(directory) || directory.starts_with(fixed))
         })
     }
 
@@ -649,73 +713,6 @@ impl Rule {
         }
         Ok(())
     }
-}
-
-fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
-    let has_examples = !(spec.matches.is_empty() && spec.not_match.is_empty());
-    let (has_command, has_path) = (!spec.command.is_empty(), spec.path.is_some());
-    let has_host = spec.host.is_some();
-    if !has_command && !has_path && !has_host && spec.tool.is_none() {
-        return Err("it needs `tool`, `command`, `path` or `host`".to_owned());
-    }
-    if has_host && (has_command || has_path) {
-        return Err("a rule with a `host` has no `command` and no `path`".to_owned());
-    }
-    if has_examples && !has_command && !has_path {
-        return Err("examples need a `command` or a `path` to fit".to_owned());
-    }
-    if has_command && has_path && spec.decision == Decision::Allow {
-        return Err("a rule that allows has a `command` or a `path`, not both".to_owned());
-    }
-    match (spec.when_unclear, spec.decision) {
-        (None, _) | (Some(Decision::Ask | Decision::Deny), Decision::Deny) => {}
-        (Some(_), Decision::Deny) => return Err("`when_unclear` is `ask` or `deny`".to_owned()),
-        (Some(_), _) => return Err("`when_unclear` is for rules that deny".to_owned()),
-    }
-    let any = |any: &AnyOf| any.texts().to_vec();
-    let lists = [
-        spec.tool.as_ref().map(any),
-        spec.path.as_ref().map(any),
-        spec.host.as_ref().map(any),
-        Some(spec.command.iter().flat_map(any).collect()),
-        Some(spec.matches.clone()),
-        Some(spec.not_match.clone()),
-        Some(spec.message.iter().cloned().collect()),
-    ];
-    for list in lists.iter().flatten() {
-        if list.len() > WORDS_MAX {
-            return Err(format!("a list of it has more than {WORDS_MAX} entries"));
-        }
-        if list.iter().any(|text| text.len() > TEXT_BYTES_MAX) {
-            return Err(format!(
-                "a text of it is longer than {TEXT_BYTES_MAX} bytes"
-            ));
-        }
-    }
-    let is_empty = |any: &AnyOf| any.texts().is_empty() || any.has("");
-    let listed = spec.command.iter().chain(&spec.tool);
-    let listed = listed.chain(&spec.path).chain(&spec.host);
-    if listed.into_iter().any(is_empty) {
-        return Err("a tool, word, path or host of it is empty".to_owned());
-    }
-    Ok(())
-}
-
-/// Patterns are compared with absolute paths.
-fn path_pattern(text: &str, dirs: RuleDirs<'_>) -> Result<Pattern, String> {
-    let absolute = match (text.strip_prefix("~/"), dirs.home) {
-        (Some(rest), Some(home)) => below(home, rest),
-        (Some(_), None) => return Err(format!("`{text}` needs a home directory")),
-        (None, _) if text.starts_with('/') => text.to_owned(),
-        (None, _) => below(dirs.working, text),
-    };
-    Pattern::new(&absolute).map_err(|err| format!("`{text}` is no pattern of paths: {err}"))
-}
-
-/// The directory's own name is no pattern, whatever stands in it.
-fn below(directory: &Path, pattern: &str) -> String {
-    let directory = Pattern::escape(&directory.to_string_lossy());
-    format!("{}/{pattern}", directory.trim_end_matches('/'))
 }
 
 #[cfg(test)]

@@ -57,6 +57,13 @@ impl Placed {
     }
 }
 
+impl Placed {
+    /// Returns the directory that it runs in; none where that is not known.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+}
+
 /// Returns the value of a word where it is known, and else how it is written.
 pub(super) fn text_of(word: &Word) -> &str {
     match &word.value {
@@ -82,6 +89,21 @@ impl Survey {
         };
         visit.text(command, &mut Some(directory.to_owned()))?;
         Ok(visit.found)
+    }
+}
+
+impl Survey {
+    /// Returns the files that redirections name, and the words of loops, each with the directory from which it is read.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+        let redirected = self.redirected.iter().filter(|it| it.operator != "<<<");
+        let redirected = redirected.map(|it| (text_of(&it.word), it.directory.as_deref()));
+        let others = self.others.iter();
+        let others = others.flat_map(|it| {
+            it.words
+                .iter()
+                .map(|word| (text_of(word), it.directory.as_deref()))
+        });
+        redirected.chain(others)
     }
 }
 
@@ -329,4 +351,10 @@ pub(super) fn resolved(
     };
     let has_variable = path.to_string_lossy().contains('$');
     (!has_variable).then(|| without_dots(&path))
+}
+
+/// Returns the path that a text stands for in a directory, without looking at links; none where it is not known.
+pub(crate) fn resolve_text(text: &str, directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let value = Value::Text(text.to_owned());
+    resolved(&value, text, Some(directory), home)
 }

@@ -539,7 +539,7 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|token| token.starts_with(|c: char| c.is_alphabetic() || "/._".contains(c)))
 }
 
-pub(super) fn base(name: &str) -> &str {
+pub(crate) fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 

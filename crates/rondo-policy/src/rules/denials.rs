@@ -101,6 +101,7 @@ impl Denial {
             reason: self.what.to_owned(),
             holds_always: true,
             is_certain: true,
+            yields_to_hiding: false,
         }
     }
 }

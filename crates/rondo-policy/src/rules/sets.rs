@@ -113,6 +113,8 @@ impl Rules {
             origin: origin.clone(),
             set: None,
             paths: Vec::new(),
+            fixed: Vec::new(),
+            places: Vec::new(),
         }));
     }
 
@@ -176,6 +178,8 @@ fn built_in(name: &str) -> Option<Vec<Rule>> {
         origin: BUILT_IN.to_owned(),
         set: None,
         paths: Vec::new(),
+        fixed: Vec::new(),
+        places: Vec::new(),
     };
     Some(rules.into_iter().map(rule).collect())
 }
