@@ -27,6 +27,8 @@ mod ground;
 #[cfg(target_os = "linux")]
 mod harmless;
 #[cfg(target_os = "linux")]
+mod hidden;
+#[cfg(target_os = "linux")]
 mod hooks;
 #[cfg(target_os = "linux")]
 mod init;
@@ -134,6 +136,10 @@ pub struct SandboxSpec {
     /// there. It may write it in each mode: whoever is to write nothing that lasts is given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<PathBuf>,
+    /// Files and directories in all of these that it does not see, absolute; only with [`Enforcement::Full`]. What does not
+    /// exist when the sandbox is prepared is passed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<PathBuf>,
     /// What its sockets reach.
     #[serde(default)]
     pub network: NetworkAccess,
@@ -169,6 +175,7 @@ impl SandboxSpec {
             readable: Arc::default(),
             home: None,
             scratch: None,
+            hidden: Vec::new(),
             network: NetworkAccess::Loopback,
             proxy: None,
         }

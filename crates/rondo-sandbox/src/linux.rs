@@ -11,7 +11,9 @@ use crate::filter::FilterOptions;
 use crate::ground::Ground;
 use crate::protection::Protected;
 use crate::root::open_without_links;
-use crate::{Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, init, passing};
+use crate::{
+    Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, hidden, init, passing,
+};
 use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::process::DumpableBehavior;
@@ -145,7 +147,14 @@ impl Preparation {
             private(&self.ground.spec, &written)
         };
         let namespaces = self.namespaces.as_ref();
-        let are_covered = namespaces.is_none_or(|it| it.private == covered());
+        let hidden = || {
+            hidden::places(
+                &self.ground.spec,
+                &written(&self.writable, &self.repositories),
+            )
+        };
+        let are_covered =
+            namespaces.is_none_or(|it| it.private == covered() && it.hidden == hidden());
         are_covered && found.is_ok_and(is_same) && self.ground.is_unchanged()
     }
 
@@ -269,6 +278,8 @@ struct Namespaces {
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
     /// roots lies in the covered directories.
     kept: Vec<(PathBuf, bool)>,
+    /// What of all these is covered once more.
+    hidden: Vec<PathBuf>,
     /// How much each of the covering directories holds, as an option of its mount.
     private_size: &'static CStr,
     has_loopback: bool,
@@ -304,6 +315,7 @@ impl Namespaces {
         Self {
             private,
             kept,
+            hidden: hidden::places(spec, writable),
             private_size: match reads_only {
                 true => PRIVATE_SIZE_READING,
                 false => PRIVATE_SIZE,
@@ -321,6 +333,7 @@ impl Namespaces {
         self.begin()?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private(&spec.writable)?;
+        hidden::cover(&self.hidden)?;
         init::split(&self.lifeline, own_processes)
     }
 
@@ -479,7 +492,7 @@ fn unshare(flags: libc::c_int) -> io::Result<()> {
     succeeded(unsafe { libc::unshare(flags) })
 }
 
-fn mount(
+pub(crate) fn mount(
     from: Option<&CStr>,
     to: &CStr,
     kind: Option<&CStr>,

@@ -10,6 +10,8 @@ mod attacks;
 #[cfg(target_os = "linux")]
 mod git_settings;
 #[cfg(target_os = "linux")]
+mod hidden;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod partial;

@@ -23,6 +23,8 @@ pub(crate) struct Place {
     mode: SandboxMode,
     pub(crate) enforcement: Enforcement,
     pub(crate) network: NetworkAccess,
+    /// What is hidden of the workspace.
+    pub(crate) hidden: Vec<&'static str>,
     /// What was put back after the latest command.
     pub(crate) undone: RefCell<Vec<Undone>>,
 }
@@ -44,6 +46,7 @@ impl Place {
             mode,
             enforcement: Enforcement::Full,
             network: NetworkAccess::Loopback,
+            hidden: Vec::new(),
             undone: RefCell::default(),
         };
         fs::create_dir(&place.workspace).unwrap();
@@ -97,6 +100,11 @@ impl Place {
         let spec = SandboxSpec {
             enforcement: self.enforcement,
             network: self.network,
+            hidden: self
+                .hidden
+                .iter()
+                .map(|it| self.workspace.join(it))
+                .collect(),
             readable: Arc::new(readable),
             home: self.home.clone(),
             scratch: (self.mode == SandboxMode::WorkspaceWrite).then(|| self.scratch.clone()),
