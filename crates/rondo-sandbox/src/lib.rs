@@ -32,6 +32,7 @@ mod hidden;
 mod hooks;
 #[cfg(target_os = "linux")]
 mod init;
+mod ledger;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
@@ -74,6 +75,7 @@ use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 pub use hooks::{HiddenHooks, hidden_hooks};
+pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;
 pub use roots::{PROTECTED, readable_roots, readable_roots_by};
 pub use support::{Support, known_support, probe, support};
@@ -147,6 +149,10 @@ pub struct SandboxSpec {
     /// [`PROXY_PORT`], and variables of its environment lead to it. It is served until the [`Protection`] is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<PathBuf>,
+    /// The directory of the [`Ledger`] into which the protected files are written before the command starts; absolute,
+    /// and out of the command's reach. None if nothing is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
 }
 
 /// Where a command finds its proxy on its own loopback.
@@ -178,6 +184,7 @@ impl SandboxSpec {
             hidden: Vec::new(),
             network: NetworkAccess::Loopback,
             proxy: None,
+            ledger: None,
         }
     }
 }

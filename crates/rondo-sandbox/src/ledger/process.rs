@@ -1,0 +1,43 @@
+//! The process that compares the protected files of a command when it has ended.
+
+use serde::{Deserialize, Serialize};
+
+/// A process of this boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// When it started, in the kernel's ticks since boot.
+    pub(super) start_time: u64,
+}
+
+impl Process {
+    /// Returns whether it is there still. A zombie has ended.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_alive(self) -> bool {
+        let stat = std::fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
+        let Some((_, after_name)) = stat.rsplit_once(") ") else {
+            return false;
+        };
+        let mut fields = after_name.split_ascii_whitespace();
+        let state = fields.next();
+        // The field 22, counted from 1, of which the state is the third.
+        let started = fields.nth(18).and_then(|it| it.parse().ok());
+        started == Some(self.start_time) && state != Some("Z")
+    }
+
+    /// Returns whether a process of that id is there.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_alive(self) -> bool {
+        let listed = std::process::Command::new("/bin/ps")
+            .args(["-p", &self.pid.to_string()])
+            .output();
+        listed.is_ok_and(|it| it.status.success())
+    }
+}
+
+/// Returns what names this boot of the machine; empty if the system does not say it.
+pub(super) fn boot() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    boot.unwrap_or_default().trim().to_owned()
+}
