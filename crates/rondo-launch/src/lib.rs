@@ -20,6 +20,7 @@ mod frames;
 mod guard;
 mod handed;
 mod keeper;
+mod ledger;
 mod link;
 mod pipe;
 mod piped;

@@ -4,13 +4,14 @@ use super::assignment::{Assignment, Life};
 use super::capture::Capture;
 use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE, Watch};
 use super::handed::Variables;
+use super::ledger;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::write_all;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
 use super::status::{CallStatus, CommandState, Exceeded};
 use super::unix::{self, Children, Pty, Standing};
-use rondo_sandbox::{Protection, Undone};
+use rondo_sandbox::{Entry, Protection, Undone};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -130,13 +131,19 @@ pub(super) fn serve_call(
     // Before the command too, which can stop us.
     begun.tell();
     let now = Instant::now();
-    let launched = launch(call, &watcher.mark(&spec.key));
+    let mut entry = None;
+    let launched = ledger::begin(spec, &status).and_then(|it| {
+        entry = it;
+        launch(call, &watcher.mark(&spec.key))
+    });
     let started = launched.and_then(Started::new).map_err(|err| {
+        ledger::end(entry.take(), &[]);
         status.state = CommandState::Failed;
         let _ = status.append(spec);
         io::Error::new(err.kind(), format!("failed to start pty: {err}"))
     })?;
     let mut supervision = Supervision::new(call, started, link, now);
+    supervision.entry = entry;
     supervision.link.tell_started();
     supervision.run(status)
 }
@@ -265,6 +272,8 @@ struct Supervision<'a> {
     protection: Protection,
     /// What was refused to the command while it ran.
     refused: Vec<Undone>,
+    /// What the protected files were before the command.
+    entry: Option<Entry>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -308,6 +317,7 @@ impl<'a> Supervision<'a> {
             has_init: started.protection.has_namespaces(),
             protection: started.protection,
             refused: Vec::new(),
+            entry: None,
         }
     }
 
@@ -584,6 +594,10 @@ impl<'a> Supervision<'a> {
         status.undone.extend(self.protection.restore());
         status.state = CommandState::Ended;
         let is_tree_gone = self.is_tree_gone();
+        // What is left can still change the files, so its entry stays.
+        let entry = self.entry.take().filter(|_| is_tree_gone);
+        ledger::end(entry, &status.undone);
+        status.state = CommandState::Ended;
         status.survivors = !is_tree_gone;
         status.timed_out = self.timed_out;
         status.exceeded = self.exceeded;

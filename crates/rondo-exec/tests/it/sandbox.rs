@@ -1,10 +1,15 @@
 //! Commands that run because they only look, and those that ask to run outside of the sandbox.
 
-use crate::fixture::{Fixture, result};
+use crate::agent::{self, PATIENCE_MS, kill_agent_of, wait_until};
+use crate::fixture::{Fixture, marker, result, survivors};
 use rondo_core::ports::Tool as _;
+use rondo_exec::supervisor::CallStatus;
 use rondo_exec::{ExecOptions, ExecTool};
 use rondo_policy::LookingCalls;
-use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, readable_roots};
+use rondo_sandbox::{
+    Difference, DifferenceKind, Enforcement, Ledger, SandboxMode, SandboxSpec, probe,
+    readable_roots,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -171,4 +176,83 @@ async fn hooks_that_the_sandbox_hides_are_said() {
     )
     .await;
     assert!(looked["sandbox"].is_null(), "{looked}");
+}
+
+/// A folder with a repository, whose commands are written into a ledger.
+fn with_ledger(fixture: &Fixture) -> (Ledger, SandboxSpec) {
+    std::fs::create_dir(fixture.path().join(".git")).unwrap();
+    std::fs::write(fixture.path().join(".git/config"), "mine").unwrap();
+    let directory = fixture.state.path().join("ledger");
+    let sandbox = SandboxSpec {
+        ledger: Some(directory.clone()),
+        ..spec(fixture, SandboxMode::WorkspaceWrite)
+    };
+    (Ledger::at(directory), sandbox)
+}
+
+fn differences(ledger: &Ledger, fixture: &Fixture) -> Vec<Difference> {
+    ledger.differences(&[fixture.path().to_owned()])
+}
+
+#[tokio::test]
+async fn a_command_is_in_the_ledger_while_it_runs_and_no_longer() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (ledger, sandbox) = with_ledger(&fixture);
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(sandbox);
+    let done = run(
+        options,
+        &fixture,
+        json!({ "command": "echo a > .envrc; echo b > b" }),
+    )
+    .await;
+    assert_eq!(done["exitCode"], 0, "{done}");
+    let left = std::fs::read_dir(fixture.state.path().join("ledger")).unwrap();
+    assert_eq!(left.count(), 0);
+    assert!(differences(&ledger, &fixture).is_empty());
+}
+
+#[test]
+fn what_a_command_plants_whose_supervisor_and_guard_are_killed_is_in_the_ledger() {
+    if probe(Enforcement::Partial).is_err() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (ledger, sandbox) = with_ledger(&fixture);
+    let mark = marker();
+    let command = format!("export M={mark}; echo evil > .git/config; touch up; sleep 1000");
+    let mut call = agent::spec(&fixture, &command, PATIENCE_MS);
+    call.sandbox = Some(SandboxSpec {
+        enforcement: Enforcement::Partial,
+        ..sandbox
+    });
+    kill_agent_of(&call);
+    wait_until(|| fixture.path().join("up").exists());
+    assert!(differences(&ledger, &fixture).is_empty(), "it runs");
+    let status = CallStatus::read(&call.state_dir, &call.key)
+        .unwrap()
+        .unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", status.pid)).unwrap();
+    let guard = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-KILL", guard, &status.pid.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    wait_until(|| !differences(&ledger, &fixture).is_empty());
+    let found = differences(&ledger, &fixture);
+    let [config] = &*found else {
+        panic!("{found:?}");
+    };
+    assert_eq!(config.kind, DifferenceKind::Changed);
+    assert_eq!(config.before.as_deref(), Some(&b"mine"[..]));
+    assert_eq!(config.now.as_deref(), Some(&b"evil\n"[..]));
+    for process in survivors(&mark) {
+        let process = process.split(':').next().unwrap_or_default();
+        let _ = std::process::Command::new("kill")
+            .args(["-KILL", process])
+            .status();
+    }
 }

@@ -170,14 +170,6 @@ impl Entry {
         Ok(false)
     }
 
-    /// Removes the entry of a command that was not started.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
-    pub fn withdraw(self) -> io::Result<()> {
-        fs::remove_file(&self.file)
-    }
-
     fn read(file: PathBuf) -> io::Result<Self> {
         let mut bytes = Vec::new();
         fs::File::open(&file)?
