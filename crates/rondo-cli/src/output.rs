@@ -128,6 +128,11 @@ impl Output {
         }
     }
 
+    /// Prints what the user has to know, also if they want no notes.
+    pub(crate) fn warning(&self, text: &str) {
+        self.message("warning", "\x1b[33m", text);
+    }
+
     /// Prints what failed, its causes, and after a blank line what the user can do.
     pub(crate) fn error(&self, error: &CliError) {
         self.message("error", "\x1b[31m", &error.what());

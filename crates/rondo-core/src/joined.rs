@@ -69,6 +69,7 @@ pub fn is_left_out(body: &EventBody) -> bool {
         EventBody::ToolOutputDelta { .. }
         | EventBody::ToolProgress { .. }
         | EventBody::ChildEvent { .. }
+        | EventBody::Warning { .. }
         | EventBody::DeltasDropped { .. } => true,
         other => text(other).is_some_and(String::is_empty),
     }

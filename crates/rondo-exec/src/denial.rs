@@ -49,6 +49,10 @@ const HOOKED: [&str; 10] = [
     "revert",
     "switch",
 ];
+/// What the text begins with if something protected was changed.
+const CHANGED: &str = "the sandbox protects what the command changed: ";
+/// What it ends with.
+const ASK: &str = ". If it needs more, call it with";
 /// Things that were put back and are named.
 const NAMED_MAX: usize = 8;
 
@@ -61,7 +65,7 @@ pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let said: Vec<String> = undone.into_iter().chain(guess).collect();
     (!said.is_empty()).then(|| {
         format!(
-            "{}. If it needs more, call it with `{OUTSIDE_SANDBOX}`: true and a `justification`: a person is asked",
+            "{}{ASK} `{OUTSIDE_SANDBOX}`: true and a `justification`: a person is asked",
             said.join("; ")
         )
     })
@@ -84,6 +88,15 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     Some(format!(
         "it ran in a sandbox ({reason}), which may be why it failed"
     ))
+}
+
+/// Returns what a result of a command says of protected files that the command changed, for a person to read as well.
+#[must_use]
+pub fn changed_protected(result: &Value) -> Option<&str> {
+    let of_error = result.get("details").and_then(|it| it.get("sandbox"));
+    let said = result.get("sandbox").or(of_error)?.as_str()?;
+    let said = said.split(ASK).next()?;
+    said.starts_with(CHANGED).then_some(said)
 }
 
 fn rules(mode: SandboxMode) -> &'static str {
@@ -163,12 +176,7 @@ fn of_undone(undone: &[Undone]) -> Option<String> {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    (!named.is_empty()).then(|| {
-        format!(
-            "the sandbox protects what the command changed: {}{more}",
-            named.join(", ")
-        )
-    })
+    (!named.is_empty()).then(|| format!("{CHANGED}{}{more}", named.join(", ")))
 }
 
 #[cfg(test)]
@@ -240,6 +248,18 @@ mod tests {
         };
         status.undone = vec![undone; NAMED_MAX];
         let text = said(&status).unwrap();
+        let of_person = changed_protected(&json!({ "sandbox": text })).map(str::to_owned);
+        assert!(
+            of_person
+                .unwrap()
+                .ends_with("yours is `/a/.envrc.refused` now")
+        );
+        let of_error = json!({ "details": { "sandbox": text } });
+        assert!(changed_protected(&of_error).is_some());
+        assert_eq!(
+            changed_protected(&json!({ "sandbox": "it ran in a sandbox" })),
+            None
+        );
         assert!(text.contains("yours is `/a/.envrc.refused` now"), "{text}");
         assert!(!text.contains("and 1 more"), "{text}");
         status.undone.push(status.undone[0].clone());

@@ -1,6 +1,7 @@
 //! What commands may reach, by the settings.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::review;
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_exec::ExecTool;
@@ -159,6 +160,7 @@ pub(crate) fn spec(
     Ok(Some(SandboxSpec {
         enforcement,
         scratch,
+        ledger: Some(review::ledger(&settings.paths)),
         ..reading(settings, mode, directories)
     }))
 }

@@ -71,6 +71,7 @@ pub mod providers;
 pub mod python;
 pub mod replay;
 mod request_limits;
+pub mod review;
 pub mod runtime;
 pub mod sanitize;
 mod scratch;

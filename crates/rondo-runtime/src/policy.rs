@@ -37,13 +37,14 @@ pub(crate) struct PolicyFile {
     pub(crate) grants: Vec<GrantSpec>,
 }
 
-/// Reads the rules of the user and of the project that `directory` is in. Those of a project that is not trusted may
+/// Reads the rules of the user and, unless a person must review it first, of the project that `directory` is in. Those of a project that is not trusted may
 /// only restrict: its other rules are left out, with a note.
 ///
 /// # Errors
 /// When a file cannot be read, does not say what it should, or an example in it does not hold.
 pub(crate) fn load(
     directory: &Path,
+    is_reviewed: bool,
     user: &Layer,
     paths: &Paths,
     env: &Env,
@@ -70,7 +71,7 @@ pub(crate) fn load(
         let defined = rules.define(&name, specs, &origin, dirs);
         defined.map_err(|problem| invalid(&user_file, problem))?;
     }
-    let Some(file) = project_policy(directory) else {
+    let Some(file) = project_policy(directory).filter(|_| is_reviewed) else {
         return Ok(rules);
     };
     let mut written = read(&file)?;

@@ -7,6 +7,7 @@ use crate::mcp::{Looking, McpSetup};
 use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::policy;
+use crate::review::Review;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use rondo_policy::rules::Rules;
@@ -100,8 +101,13 @@ impl Settings {
         let paths = Paths::find(&env)?;
         let user_file = paths.user_config();
         let user = sound(Layer::from_file(&user_file), broken)?;
-        let project = sound(read_project(&directory, &user, &paths, notices), broken)?;
-        let rules = policy::load(&directory, &user, &paths, &env, notices);
+        // What must be reviewed may be another's work, even where it only restricts.
+        let is_reviewed = !Review::of_directory(&paths, &directory).is_needed();
+        let project = match is_reviewed {
+            true => sound(read_project(&directory, &user, &paths, notices), broken)?,
+            false => None,
+        };
+        let rules = policy::load(&directory, is_reviewed, &user, &paths, &env, notices);
         let rules = sound(rules, broken)?;
         let environment = sound(Layer::from_env(&env), broken)?;
         let mut sources = vec![Source::new(user_file.display().to_string(), user.clone())];
@@ -118,6 +124,7 @@ impl Settings {
         let mcp = sound(
             McpSetup::load(&Looking {
                 directory: &directory,
+                is_reviewed,
                 sources: &sources,
                 user: &user,
                 env: &env,

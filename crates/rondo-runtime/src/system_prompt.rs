@@ -1,6 +1,7 @@
 //! Builds the system prompt of a turn: collects the profile's prompt, the environment, the skills, the
 //! memories and the instruction files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
 
+use crate::review::Review;
 use crate::settings::Settings;
 use crate::skills::{SKILL_TOOL, Skills};
 use crate::tools;
@@ -34,7 +35,10 @@ pub fn build(
         ..Parts::default()
     };
     if profile.context && settings.values.system_prompt.is_none() {
-        let found = repository_instructions(&settings.directory);
+        let mut found = repository_instructions(&settings.directory);
+        if Review::of(settings).is_needed() {
+            found.files.clear();
+        }
         parts.instructions = instructions(&found, settings);
         if tools::wanted(profile, settings)
             .iter()

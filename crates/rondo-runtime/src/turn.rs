@@ -3,6 +3,7 @@
 use crate::agents::Agents;
 use crate::budgets;
 use crate::commits::{CommitSource, SendingJournal};
+use crate::confined;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
@@ -11,6 +12,7 @@ use crate::look_first::LookFirst;
 use crate::memory;
 use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
+use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
@@ -31,6 +33,7 @@ use rondo_core::{
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
 use rondo_policy::{GateOptions, Workdir};
+use rondo_sandbox::SandboxMode;
 use rondo_types::{Message, Profile, SessionId, Transcript, TurnEvent, TurnId};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -146,6 +149,10 @@ pub struct Turn {
     start: TurnStart,
     history: Transcript,
     toolset: Toolset,
+    /// What a person must review of its directories.
+    review: Review,
+    /// How far its commands are confined; none where they are not.
+    sandbox: Option<SandboxMode>,
 }
 
 impl TurnContext<'_> {
@@ -189,6 +196,8 @@ impl TurnContext<'_> {
         self.runtime.values().share(&mut gate);
         gate.grants = conversation.grants.clone();
         let gate = (host.gate)(gate);
+        let review = Review::of(settings);
+        let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
             let gate = Arc::clone(&gate);
@@ -220,6 +229,8 @@ impl TurnContext<'_> {
             start,
             history: conversation.history.clone(),
             toolset,
+            review,
+            sandbox: confined::mode(settings)?,
         })
     }
 
@@ -515,6 +526,7 @@ impl Turn {
         control: TurnControl,
     ) -> BoxFuture<'static, Result<TurnEnd>> {
         // Not an `async fn`, which would hold the turn beside what runs it, and the room for both ways.
+        let events = ReviewWarnings::attach(events, self.review, self.sandbox);
         let (setup, history) = (self.setup, self.history);
         match self.start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {

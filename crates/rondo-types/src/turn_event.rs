@@ -201,6 +201,12 @@ pub enum EventBody {
         /// The error message.
         message: String,
     },
+    /// Something that the person has to know and the model does not read, such as a folder that must be reviewed. No
+    /// record holds it.
+    Warning {
+        /// The text.
+        text: String,
+    },
     /// A reply could not be used.
     ReplyRejected {
         /// What was wrong.

@@ -427,6 +427,11 @@ impl View for TextView {
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),
+            EventBody::Warning { text } => {
+                self.end_text()?;
+                self.clear_spinner();
+                self.output.warning(&text);
+            }
             EventBody::ReplyRejected { reason } => {
                 self.end_text()?;
                 self.aside(&format!(

@@ -120,6 +120,7 @@ pub(super) fn note_event(body: &EventBody) {
             from, to, class, ..
         } => warn!(from, to, %class, "another model goes on"),
         EventBody::RequestQueued => debug!("the request waits for others to end"),
+        EventBody::Warning { text } => warn!(text, "the person is warned"),
         EventBody::ReplyRejected { .. } => warn!("the reply cannot be used"),
         EventBody::ArgumentsRepaired { id, diff } => {
             debug!(call = %id, repairs = diff.len(), "arguments were repaired");

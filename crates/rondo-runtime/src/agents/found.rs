@@ -4,6 +4,7 @@ use super::file::Agent;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::paths::repository_root;
+use crate::review::Review;
 use crate::settings::Settings;
 use crate::skills::SkillSource;
 use crate::trust::is_folder_trusted;
@@ -46,7 +47,9 @@ impl Agents {
     pub fn find(settings: &Settings) -> Self {
         let mut found = Self::default();
         let mut places = of_user(settings);
-        places.extend(of_project(settings));
+        if !Review::of(settings).is_needed() {
+            places.extend(of_project(settings));
+        }
         places.sort_by_key(|(_, _, source)| *source);
         for (base, directory, source) in places {
             found.read_directory(&base, &directory, source);

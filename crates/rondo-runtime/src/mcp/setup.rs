@@ -67,6 +67,8 @@ struct Found {
 /// Where servers are looked for.
 pub(crate) struct Looking<'a> {
     pub(crate) directory: &'a Path,
+    /// Whether files of the directory count: no person must review it first.
+    pub(crate) is_reviewed: bool,
     pub(crate) sources: &'a [Source],
     pub(crate) user: &'a Layer,
     pub(crate) env: &'a Env,
@@ -119,7 +121,7 @@ impl McpSetup {
         let Ok(folder) = folder_of(looking.directory) else {
             return Ok(setup);
         };
-        if uses_files {
+        if uses_files && looking.is_reviewed {
             setup.read_files(&folder, &mut of_project);
         }
         if !of_project.is_empty() {

@@ -1,6 +1,7 @@
 //! The files that extend the prompt, the screen and other hosts: the user's own, and that of a trusted project.
 
 use crate::paths::project_init;
+use crate::review::Review;
 use crate::settings::Settings;
 use crate::trust::is_trusted;
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ impl InitFiles {
         let of_user = settings.paths.user_init();
         if of_user.is_file() {
             found.files.push(of_user);
+        }
+        if Review::of(settings).is_needed() {
+            return found;
         }
         let user = settings.sources.first().map(|it| &it.layer);
         if let Some(file) = project_init(&settings.directory).filter(|it| it.is_file()) {

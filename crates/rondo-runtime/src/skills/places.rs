@@ -1,5 +1,6 @@
 //! The directories that may hold skills: the user's, and those of the project.
 
+use crate::review::Review;
 use crate::settings::Settings;
 use crate::trust::is_folder_trusted;
 use rondo_tools::repository_root;
@@ -67,7 +68,9 @@ impl SkillPlace {
 /// replaces none of the user's skills.
 pub(crate) fn places(settings: &Settings) -> Vec<SkillPlace> {
     let mut all = of_user(settings);
-    all.extend(of_project(settings));
+    if !Review::of(settings).is_needed() {
+        all.extend(of_project(settings));
+    }
     let mut seen = Vec::new();
     // Most are not there, which is known soonest so.
     all.retain(|place| place.path().is_dir());

@@ -343,6 +343,7 @@ impl Story {
                     &format!("{from} failed ({message}): {to} takes over"),
                 );
             }
+            EventBody::Warning { text } => self.note(Tone::Warn, &text),
             EventBody::ReplyRejected { reason } => {
                 self.note(
                     Tone::Warn,

@@ -1,0 +1,227 @@
+//! Folders that a person must review: a command changed something protected there, or nobody checked whether it did.
+//!
+//! Until the person accepts the differences, nothing runs unasked there and nothing is loaded from it.
+
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::paths::Paths;
+use crate::settings::Settings;
+use async_trait::async_trait;
+use rondo_core::observe::{Moment, Observer};
+use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
+use rondo_core::{EventSender, clock::Clock};
+use rondo_sandbox::{Ledger, SandboxMode};
+use rondo_types::{EventBody, Grant};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use rondo_sandbox::{Difference, DifferenceKind};
+
+/// The directory of the ledger in the state directory.
+const LEDGER: &str = "ledger";
+/// The bound on files that a warning names.
+const NAMED_MAX: usize = 8;
+/// How to get out of it.
+const HOW: &str = "`rondo doctor --review` shows what changed, and asks whether you accept it";
+
+/// The directories of a session, as far as a person must review them.
+#[derive(Debug, Clone)]
+pub struct Review {
+    ledger: Ledger,
+    directories: Vec<PathBuf>,
+}
+
+impl Review {
+    /// Looks at the working directory of these settings, and those that were added to it.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        let added = settings.values.add_dirs.iter().flatten();
+        let added = added.map(|it| settings.directory.join(it));
+        let all: Vec<PathBuf> = added.chain([settings.directory.clone()]).collect();
+        Self::of_directories(&settings.paths, &all)
+    }
+
+    /// Looks at a directory before there are settings.
+    pub(crate) fn of_directory(paths: &Paths, directory: &Path) -> Self {
+        Self::of_directories(paths, &[directory.to_owned()])
+    }
+
+    fn of_directories(paths: &Paths, directories: &[PathBuf]) -> Self {
+        let real = directories.iter().filter_map(|it| it.canonicalize().ok());
+        let mut all: Vec<PathBuf> = real.chain(directories.iter().cloned()).collect();
+        all.sort();
+        all.dedup();
+        Self {
+            ledger: Ledger::at(ledger(paths)),
+            directories: all,
+        }
+    }
+
+    /// Returns what differs, by path.
+    #[must_use]
+    pub fn differences(&self) -> Vec<Difference> {
+        self.ledger.differences(&self.directories)
+    }
+
+    /// Returns whether a person must review the directories. Costs one system call if no command runs anywhere and nothing
+    /// differs.
+    #[must_use]
+    pub fn is_needed(&self) -> bool {
+        !self.differences().is_empty()
+    }
+
+    /// Forgets the differences: the person has seen them.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn accept(&self) -> Result<()> {
+        self.ledger.accept(&self.directories).map_err(|err| {
+            let what = "failed to note that the differences are accepted";
+            SetupError::because(SetupErrorKind::Other, what, err)
+        })
+    }
+
+    /// Returns what a person is told at the start of each turn; none if there is nothing to review.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let differences = self.differences();
+        let first = differences.first()?;
+        let named = differences.iter().take(NAMED_MAX);
+        let named: Vec<String> = named.map(|it| format!("`{}`", shown(it))).collect();
+        let more = match differences.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        Some(format!(
+            "`{}` must be reviewed: a sandboxed command left changes in protected files ({}{more}). Until you accept them, \
+             each call is asked about, and nothing of the folder's configuration, scripts and instructions is loaded. {HOW}",
+            first.root.display(),
+            named.join(", "),
+        ))
+    }
+}
+
+/// Returns the path of a difference below its directory, and what became of it.
+fn shown(difference: &Difference) -> String {
+    let below = difference.path.strip_prefix(&difference.root);
+    let path = match below {
+        Ok(below) if !below.as_os_str().is_empty() => below.display().to_string(),
+        _ => return format!("{}: not checked", difference.path.display()),
+    };
+    match difference.kind {
+        DifferenceKind::Unchecked => format!("{path}: not checked"),
+        DifferenceKind::Added => format!("{path}: added"),
+        DifferenceKind::Removed => format!("{path}: removed"),
+        DifferenceKind::Changed => path,
+    }
+}
+
+/// Returns the directory of the ledger.
+pub(crate) fn ledger(paths: &Paths) -> PathBuf {
+    paths.state.join(LEDGER)
+}
+
+/// A gate that has every call asked about while the directories must be reviewed.
+pub(crate) struct ReviewGate {
+    inner: Arc<dyn Gate>,
+    review: Review,
+}
+
+impl ReviewGate {
+    pub(crate) fn new(inner: Arc<dyn Gate>, review: Review) -> Self {
+        Self { inner, review }
+    }
+}
+
+#[async_trait]
+impl Gate for ReviewGate {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        let verdict = self.inner.check(request).await;
+        if verdict == Verdict::Allow && self.review.is_needed() {
+            return Verdict::Ask {
+                prompt: format!(
+                    "A sandboxed command left changes in protected files here, so that nothing runs unasked. {HOW}."
+                ),
+            };
+        }
+        verdict
+    }
+
+    async fn terms(&self, request: &GateRequest) -> Terms {
+        let mut terms = self.inner.terms(request).await;
+        if self.review.is_needed() {
+            // An answer is for this call alone.
+            terms.offers.clear();
+        }
+        terms
+    }
+
+    fn remember(&self, grant: &Grant) {
+        self.inner.remember(grant);
+    }
+}
+
+/// Warns the person at the start of a turn, and once a command of it leaves something to review.
+pub(crate) struct ReviewWarnings {
+    review: Review,
+    events: EventSender,
+    /// What was said last.
+    said: Mutex<Option<String>>,
+}
+
+impl ReviewWarnings {
+    /// Returns the sender of a turn that also warns; the same one if no command of the turn can leave something to review,
+    /// and there is nothing now.
+    pub(crate) fn attach(
+        events: EventSender,
+        review: Review,
+        sandbox: Option<SandboxMode>,
+    ) -> EventSender {
+        let may_change = sandbox == Some(SandboxMode::WorkspaceWrite);
+        if !may_change && !review.is_needed() {
+            return events;
+        }
+        let warnings = Self {
+            review,
+            events: events.clone(),
+            said: Mutex::default(),
+        };
+        events.observed_by(Arc::new(warnings))
+    }
+
+    fn send(&self, text: String) {
+        let body = EventBody::Warning { text };
+        self.events.send(Clock::system().now(), body);
+    }
+
+    /// Says what must be reviewed, unless that was said before.
+    fn warn(&self) {
+        let warning = self.review.warning();
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said == warning {
+            return;
+        }
+        said.clone_from(&warning);
+        drop(said);
+        if let Some(text) = warning {
+            self.send(text);
+        }
+    }
+}
+
+impl Observer for ReviewWarnings {
+    fn observe(&self, moment: &Moment<'_>) {
+        match moment {
+            Moment::Event(EventBody::StepStarted { .. }) => self.warn(),
+            Moment::Event(EventBody::ToolCallFinished { result, .. }) => {
+                if let Some(text) = rondo_exec::changed_protected(result) {
+                    self.send(text.to_owned());
+                }
+                self.warn();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
