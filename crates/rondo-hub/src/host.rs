@@ -147,7 +147,10 @@ impl Core {
             answers: tools::answers(&chat),
             memory: self.memory_of(&actor, &chat),
             tool_filter: tools_of(&actor, &chat),
-            observer: Some(self.shown.watch(session, &chat.key)),
+            observer: Some(
+                self.shown
+                    .watch(session, &chat.key, actor.role != Role::Guest),
+            ),
             commits: Some(source),
             is_stopped: known.is_enough(),
             ..HostTurn::new(approver)

@@ -1,6 +1,8 @@
 //! Shows in chats what their turns are doing, as well as channels can: one task for all of them.
 
 use crate::channel::{Channel, ChatKey, Delivery, Progress, Receipt};
+use crate::outgoing;
+use rondo_core::clock::Clock;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
 use rondo_types::{EventBody, SessionId, TurnId};
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -94,8 +97,14 @@ impl Shown {
         below.count()
     }
 
-    /// Returns what sees a turn of a chat, and has it shown until it is dropped.
-    pub(crate) fn watch(&self, session: &SessionId, chat: &ChatKey) -> Arc<dyn Observer> {
+    /// Returns what sees a turn of a chat, and has it shown until it is dropped. Whoever may know of the folders of this
+    /// machine is told its warnings.
+    pub(crate) fn watch(
+        &self,
+        session: &SessionId,
+        chat: &ChatKey,
+        tells_warnings: bool,
+    ) -> Arc<dyn Observer> {
         let mut turns = self.turns();
         let number = turns.get(session).map_or(0, |it| it.number) + 1;
         let turn = ShownTurn {
@@ -113,6 +122,7 @@ impl Shown {
         Arc::new(Watch {
             shown: self.clone(),
             session: session.clone(),
+            warned: tells_warnings.then(|| chat.clone()),
             number,
         })
     }
@@ -307,12 +317,33 @@ fn row_key(session: &SessionId, turn: &TurnId) -> String {
 struct Watch {
     shown: Shown,
     session: SessionId,
+    /// The chat that is told warnings; none if nobody in it is.
+    warned: Option<ChatKey>,
     number: u64,
 }
 
 impl Watch {
     fn with(&self, change: impl FnOnce(&mut ShownTurn)) {
         self.shown.with(&self.session, self.number, change);
+    }
+
+    /// Queues a warning for the chat.
+    fn tell(&self, text: &str) {
+        let (Some(chat), Ok(runtime)) = (&self.warned, Handle::try_current()) else {
+            return;
+        };
+        let now = Clock::system().now().0;
+        let key = format!("warning:{}:{now}", self.session);
+        let commit = HostCommit {
+            outbox: vec![outgoing::notice(key, chat, text)],
+            ..HostCommit::default()
+        };
+        let store = Arc::clone(&self.shown.store);
+        runtime.spawn(async move {
+            if let Err(error) = store.commit(commit).await {
+                tracing::error!(%error, "a warning was not queued");
+            }
+        });
     }
 }
 
@@ -326,6 +357,7 @@ impl Observer for Watch {
                 turn.text.push_str(text.get(..end).unwrap_or_default());
                 turn.has_changed = true;
             }),
+            Moment::Event(EventBody::Warning { text }) => self.tell(text),
             // What the model said before it called tools is not its answer.
             Moment::ToolStarted(_) => self.with(|turn| turn.text.clear()),
             _ => {}

@@ -4,6 +4,7 @@ use crate::messenger::Event;
 use crate::world::{USERS, World, calls, last_said, text, tools};
 use rondo_hub::channel::OutboxKind;
 use rondo_hub::users::{Role, User};
+use rondo_sandbox::Ledger;
 use rondo_testkit::Script;
 use serde_json::json;
 
@@ -216,4 +217,25 @@ async fn a_chat_is_told_what_its_conversation_used_and_what_it_used_today_and_no
         [Some("This conversation: 1"), Some("This chat today: 2")],
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn who_may_use_a_directory_is_told_that_it_must_be_reviewed() {
+    let world = World::new(Script::repeat(text(&["answer"]))).await;
+    let directory = world.home.path().join("data/hub/chats/wire_ann");
+    std::fs::create_dir_all(&directory).unwrap();
+    let directory = directory.canonicalize().unwrap();
+    let ledger = Ledger::at(world.home.path().join("state/ledger"));
+    let roots = [directory.clone()];
+    let entry = ledger.begin("key", (1, 0), &roots, &[".envrc"]).unwrap();
+    std::fs::write(directory.join(".envrc"), "planted").unwrap();
+    assert!(!entry.end(&[]).unwrap());
+    let hub = world.start();
+    world.messenger.say("ann", "question");
+    let seen = world.messenger.until("ann", 2).await;
+    hub.stop().await;
+    let warned = seen
+        .iter()
+        .filter(|it| it.text.contains("must be reviewed"));
+    assert_eq!(warned.count(), 1, "{seen:?}");
 }
