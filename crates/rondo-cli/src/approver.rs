@@ -12,6 +12,7 @@ use rondo_policy::MAY_LEAVE;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::granting::{UserPolicy, approved_with};
 use rondo_runtime::parking;
+use rondo_runtime::review::MUST_BE_REVIEWED;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
 use rondo_types::{AnswerValue, Grant};
@@ -97,6 +98,7 @@ impl TerminalApprover {
                 tool: request.tool.clone(),
                 arguments: request.arguments.clone(),
                 is_for_outside_text: request.prompt.contains(MAY_LEAVE),
+                is_for_review: request.prompt.contains(MUST_BE_REVIEWED),
             });
         }
         denied("it needs approval, and there is no terminal to ask on")
@@ -384,6 +386,7 @@ mod tests {
             tool: request.tool,
             arguments: request.arguments,
             is_for_outside_text: false,
+            is_for_review: false,
         };
         assert_eq!(approver.denied(), [call]);
     }

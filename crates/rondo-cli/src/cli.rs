@@ -535,6 +535,15 @@ pub(crate) struct DoctorArgs {
     /// Send test requests to the provider to see what it supports (may cost a few tokens)
     #[arg(long)]
     pub(crate) probe: bool,
+    /// Show what sandboxed commands left changed in protected files of this folder, and ask whether you accept it
+    #[arg(long, conflicts_with = "probe")]
+    pub(crate) review: bool,
+    /// Accept what `--review` shows without asking
+    #[arg(long, requires = "review")]
+    pub(crate) accept: bool,
+    /// Print what `--review` shows as JSON, and ask nothing
+    #[arg(long, requires = "review")]
+    pub(crate) json: bool,
 }
 
 /// Parses one of a few words; the help lists each with its meaning.

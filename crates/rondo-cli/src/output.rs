@@ -2,11 +2,12 @@
 
 use crate::cli::ColorChoice;
 use crate::error::CliError;
-use crate::render::{escaped, wrapped};
+use crate::render::{differences, escaped, wrapped};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
 use rondo_runtime::mcp::ProjectServers;
 use rondo_runtime::project::UntrustedProject;
+use rondo_runtime::review::Difference;
 use rondo_runtime::sanitize;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::fmt::Write as _;
@@ -256,6 +257,18 @@ impl Notices for SharedOutput {
              Trust {} from now on?",
             project.file.display(),
             project.folder.display(),
+        )))
+    }
+
+    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
+        let output = self.get();
+        if output.quiet || !has_person() {
+            return None;
+        }
+        let described = differences::described(differences);
+        Some(output.is_confirmed(&format!(
+            "A sandboxed command left changes in protected files:\n{described}{}",
+            differences::QUESTION
         )))
     }
 

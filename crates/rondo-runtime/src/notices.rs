@@ -2,6 +2,7 @@
 
 use crate::mcp::ProjectServers;
 use crate::project::UntrustedProject;
+use crate::review::Difference;
 
 /// Shows notes to the user, in the host's own way.
 ///
@@ -15,6 +16,13 @@ pub trait Notices: Send + Sync {
     /// ask; a note then lists the settings that are ignored.
     fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
         let _ = project;
+        None
+    }
+
+    /// Asks the user whether to accept what a sandboxed command left changed in protected files of a folder. `None` if
+    /// there is no user to ask.
+    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
+        let _ = differences;
         None
     }
 

@@ -3,12 +3,13 @@
 //! Until the person accepts the differences, nothing runs unasked there and nothing is loaded from it.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
-use rondo_core::{EventSender, clock::Clock};
+use rondo_core::{EventSender, clock::Clock, shown};
 use rondo_sandbox::{Ledger, SandboxMode};
 use rondo_types::{EventBody, Grant};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,12 @@ pub use rondo_sandbox::{Difference, DifferenceKind};
 const LEDGER: &str = "ledger";
 /// The bound on files that a warning names.
 const NAMED_MAX: usize = 8;
+/// What the question about a call says.
+pub const MUST_BE_REVIEWED: &str =
+    "A sandboxed command left changes in protected files of this folder";
 /// How to get out of it.
-const HOW: &str = "`rondo doctor --review` shows what changed, and asks whether you accept it";
+const HOW: &str =
+    "`rondo doctor --review` in that folder shows what changed, and asks whether you accept it";
 
 /// The directories of a session, as far as a person must review them.
 #[derive(Debug, Clone)]
@@ -40,8 +45,9 @@ impl Review {
         Self::of_directories(&settings.paths, &all)
     }
 
-    /// Looks at a directory before there are settings.
-    pub(crate) fn of_directory(paths: &Paths, directory: &Path) -> Self {
+    /// Looks at one directory.
+    #[must_use]
+    pub fn of_directory(paths: &Paths, directory: &Path) -> Self {
         Self::of_directories(paths, &[directory.to_owned()])
     }
 
@@ -80,13 +86,31 @@ impl Review {
         })
     }
 
+    /// Returns whether nothing has to be reviewed, or the user accepts the differences now.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn is_done(&self, notices: &dyn Notices) -> Result<bool> {
+        let differences = self.differences();
+        if differences.is_empty() {
+            return Ok(true);
+        }
+        // What has changed since it was shown is not accepted.
+        let is_accepted = notices.may_accept(&differences) == Some(true);
+        if !is_accepted || self.differences() != differences {
+            return Ok(false);
+        }
+        self.accept()?;
+        Ok(true)
+    }
+
     /// Returns what a person is told at the start of each turn; none if there is nothing to review.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let differences = self.differences();
         let first = differences.first()?;
-        let named = differences.iter().take(NAMED_MAX);
-        let named: Vec<String> = named.map(|it| format!("`{}`", shown(it))).collect();
+        let files = differences.iter().take(NAMED_MAX);
+        let files: Vec<String> = files.map(|it| format!("`{}`", named(it))).collect();
         let more = match differences.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(", and {more} more"),
@@ -95,13 +119,13 @@ impl Review {
             "`{}` must be reviewed: a sandboxed command left changes in protected files ({}{more}). Until you accept them, \
              each call is asked about, and nothing of the folder's configuration, scripts and instructions is loaded. {HOW}",
             first.root.display(),
-            named.join(", "),
+            files.join(", "),
         ))
     }
 }
 
 /// Returns the path of a difference below its directory, and what became of it.
-fn shown(difference: &Difference) -> String {
+fn named(difference: &Difference) -> String {
     let below = difference.path.strip_prefix(&difference.root);
     let path = match below {
         Ok(below) if !below.as_os_str().is_empty() => below.display().to_string(),
@@ -136,14 +160,19 @@ impl ReviewGate {
 impl Gate for ReviewGate {
     async fn check(&self, request: &GateRequest) -> Verdict {
         let verdict = self.inner.check(request).await;
-        if verdict == Verdict::Allow && self.review.is_needed() {
-            return Verdict::Ask {
-                prompt: format!(
-                    "A sandboxed command left changes in protected files here, so that nothing runs unasked. {HOW}."
-                ),
-            };
+        if matches!(verdict, Verdict::Deny { .. }) || !self.review.is_needed() {
+            return verdict;
         }
-        verdict
+        let question = match verdict {
+            Verdict::Ask { prompt } => prompt,
+            Verdict::Allow | Verdict::Deny { .. } => {
+                let arguments = shown::call(&request.arguments);
+                format!("`{}` wants to run with\n{arguments}", request.spec.name)
+            }
+        };
+        Verdict::Ask {
+            prompt: format!("{question}\n{MUST_BE_REVIEWED}, so nothing runs unasked here: {HOW}."),
+        }
     }
 
     async fn terms(&self, request: &GateRequest) -> Terms {

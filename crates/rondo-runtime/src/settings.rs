@@ -102,7 +102,7 @@ impl Settings {
         let user_file = paths.user_config();
         let user = sound(Layer::from_file(&user_file), broken)?;
         // What must be reviewed may be another's work, even where it only restricts.
-        let is_reviewed = !Review::of_directory(&paths, &directory).is_needed();
+        let is_reviewed = Review::of_directory(&paths, &directory).is_done(notices)?;
         let project = match is_reviewed {
             true => sound(read_project(&directory, &user, &paths, notices), broken)?,
             false => None,

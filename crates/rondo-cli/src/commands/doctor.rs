@@ -1,6 +1,7 @@
 //! `rondo doctor`: checks the installation, and finds out what a provider supports.
 
 mod hub;
+mod review;
 
 use super::report::{current_dir, write_failed};
 use crate::cli::DoctorArgs;
@@ -16,6 +17,7 @@ use rondo_runtime::env::Env;
 use rondo_runtime::paths::project_config;
 use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
+use rondo_runtime::review::Review;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
@@ -40,6 +42,9 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
         base_url: args.base_url.clone(),
         ..Layer::default()
     };
+    if args.review {
+        return review::run(args, env, output);
+    }
     let mut report = Report::default();
     let mut broken = |error: SetupError| {
         report.bad("configuration", &in_one_line(&error));
@@ -122,6 +127,9 @@ fn check_here(settings: &Settings, report: &mut Report) {
     match BASH.iter().find(|path| Path::new(path).is_file()) {
         Some(path) => report.good("bash", path),
         None => report.bad("bash", "not found; commands cannot run"),
+    }
+    if let Some(warning) = Review::of(settings).warning() {
+        report.bad("review", &warning);
     }
     match confined::enforced() {
         Ok(said) if confined::is_full() => report.good("sandbox", &said),

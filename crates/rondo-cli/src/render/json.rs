@@ -39,6 +39,9 @@ impl View for JsonView {
             self.last = Some(event);
             return Ok(());
         }
+        if let EventBody::Warning { text } = &event.body {
+            self.output.warning(text);
+        }
         if self.stream {
             self.output.json(&line(&event))
         } else {

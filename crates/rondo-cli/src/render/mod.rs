@@ -2,6 +2,7 @@
 
 mod change;
 mod child;
+pub(crate) mod differences;
 pub(crate) mod escape;
 mod json;
 mod markdown;

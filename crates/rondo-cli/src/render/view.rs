@@ -58,4 +58,7 @@ pub(crate) struct DeniedCall {
     /// Whether text from outside is why it needed approval, whatever allows it.
     #[serde(skip)]
     pub(crate) is_for_outside_text: bool,
+    /// Whether a person must review the folder first, whatever allows it.
+    #[serde(skip)]
+    pub(crate) is_for_review: bool,
 }

@@ -53,6 +53,7 @@ mod repl_shell;
 mod repl_turns;
 mod replay;
 #[cfg(target_os = "linux")]
+mod review;
 mod sandbox;
 mod screen;
 mod screen_cards;

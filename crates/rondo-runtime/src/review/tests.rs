@@ -105,8 +105,11 @@ fn request() -> GateRequest {
         turn: TurnId::new("t"),
         step: 1,
         call_id: CallId::new("c"),
-        spec: Arc::new(ToolSpec::default()),
-        arguments: json!({}),
+        spec: Arc::new(ToolSpec {
+            name: "exec".to_owned(),
+            ..ToolSpec::default()
+        }),
+        arguments: json!({"command": "make"}),
         has_outside_text: false,
     }
 }
@@ -131,9 +134,39 @@ async fn every_call_is_asked_about_until_the_differences_are_accepted() {
     let Verdict::Ask { prompt } = gate.check(&request()).await else {
         panic!("it runs unasked");
     };
+    assert!(
+        prompt.starts_with("`exec` wants to run with\n  command: make"),
+        "{prompt}"
+    );
     assert!(prompt.contains("rondo doctor --review"), "{prompt}");
     review.accept().unwrap();
     assert_eq!(gate.check(&request()).await, Verdict::Allow);
+}
+
+/// Answers whether the differences are accepted.
+struct Answers(Option<bool>);
+
+impl Notices for Answers {
+    fn note(&self, _: &str) {}
+
+    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
+        assert_eq!(differences.len(), 1);
+        self.0
+    }
+}
+
+#[test]
+fn a_person_who_can_be_asked_accepts_when_the_settings_are_read() {
+    let folders = Folders::new();
+    let review = Review::of(&folders.settings());
+    assert!(review.is_done(&NoNotices).unwrap());
+    folders.leave_a_difference();
+    for answer in [None, Some(false)] {
+        assert!(!review.is_done(&Answers(answer)).unwrap());
+        assert!(review.is_needed());
+    }
+    assert!(review.is_done(&Answers(Some(true))).unwrap());
+    assert!(!review.is_needed());
 }
 
 #[test]

@@ -124,6 +124,19 @@ fn answers(effects: &[Effect]) -> Vec<(AnswerValue, Option<Grant>, String)> {
 }
 
 #[test]
+fn a_warning_is_shown_in_the_conversation_at_each_turn() {
+    let mut scene = Scene::new();
+    let warning = || EventBody::Warning {
+        text: "`/x` must be reviewed".to_owned(),
+    };
+    scene.happens(warning());
+    scene.happens(EventBody::StepStarted { step: 1 });
+    scene.happens(warning());
+    let shown = scene.shown();
+    assert_eq!(shown.matches("must be reviewed").count(), 2, "{shown}");
+}
+
+#[test]
 fn while_a_turn_runs_enter_steers_and_tab_queues_and_what_waits_comes_back() {
     let mut scene = Scene::new();
     scene.happens(EventBody::StepStarted { step: 1 });

@@ -3,6 +3,7 @@
 use rondo_runtime::Notices;
 use rondo_runtime::mcp::ProjectServers;
 use rondo_runtime::project::UntrustedProject;
+use rondo_runtime::review::Difference;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -86,6 +87,10 @@ impl Notices for Notes {
 
     fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
         self.before()?.may_trust(project)
+    }
+
+    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
+        self.before()?.may_accept(differences)
     }
 
     fn may_start(&self, servers: &ProjectServers) -> Option<bool> {

@@ -82,6 +82,12 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
         1 => " and another call".to_owned(),
         more => format!(" and {more} more calls"),
     };
+    if call.is_for_review {
+        return format!(
+            "`{}`{more} needed approval, since this folder must be reviewed first, and there was no terminal to ask on; `rondo doctor --review` shows what changed, and `rondo doctor --review --accept` accepts it",
+            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
+        );
+    }
     if call.is_for_outside_text {
         return format!(
             "`{}`{more} needed approval, since text from outside was read before, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",

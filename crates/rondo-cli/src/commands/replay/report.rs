@@ -192,6 +192,7 @@ fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
         arguments: it.arguments.clone(),
         // Only the live hint says why.
         is_for_outside_text: false,
+        is_for_review: false,
     });
     denied.collect()
 }

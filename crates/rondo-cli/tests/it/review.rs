@@ -1,0 +1,185 @@
+//! Folders that a person must review, since a sandboxed command left changes in protected files.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The bound on everything that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until another process has done something.
+async fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "it did not happen");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Returns the latest state of each command.
+fn states(env: &TestEnv) -> Vec<Value> {
+    let sessions = std::fs::read_dir(env.calls(""))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let files =
+        sessions.flat_map(|it| std::fs::read_dir(it.path()).into_iter().flatten().flatten());
+    let files: Vec<PathBuf> = files.map(|it| it.path()).collect();
+    let texts = files
+        .iter()
+        .filter_map(|it| std::fs::read_to_string(it).ok());
+    let lines = texts.filter_map(|it| it.lines().last().map(str::to_owned));
+    lines
+        .filter_map(|it| serde_json::from_str(&it).ok())
+        .collect()
+}
+
+/// Kills the supervisor of the command that runs, and the guard above it.
+fn kill_watchers(env: &TestEnv) {
+    let running = states(env).into_iter().find(|it| it["state"] == "running");
+    let supervisor = running.unwrap()["pid"].to_string();
+    let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap();
+    let guard = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-KILL", guard, &supervisor])
+        .status();
+    assert!(killed.unwrap().success());
+}
+
+#[tokio::test]
+async fn what_a_command_plants_whose_watchers_are_killed_is_said_and_nothing_runs_until_it_is_accepted()
+ {
+    if !rondo_runtime::confined::is_full() {
+        return;
+    }
+    let env = TestEnv::new();
+    let server = serve(vec![
+        calls(
+            "exec",
+            &json!({ "command": "echo planted > .envrc; touch up; sleep 1000" }),
+        ),
+        calls("exec", &json!({ "command": "touch same-turn" })),
+        says("Done."),
+    ])
+    .await;
+    let url = server.url("/v1");
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--approval",
+        "auto",
+        "do it",
+    ];
+    let running = env
+        .command(&args)
+        .env("OPENAI_API_KEY", "k")
+        .spawn()
+        .unwrap();
+    let up = env.project().join("up");
+    wait_until(|| up.exists()).await;
+    kill_watchers(&env);
+    let shown = env.wait(running).await;
+    assert!(
+        shown.stderr.contains("must be reviewed"),
+        "{}",
+        shown.stderr
+    );
+    assert!(
+        !env.project().join("same-turn").exists(),
+        "{}",
+        shown.stderr
+    );
+
+    let planted = env.project().join(".envrc");
+    assert!(planted.exists());
+    for flags in [
+        &["--yolo"][..],
+        &["--approval", "auto"],
+        &["--quiet", "--yolo"],
+    ] {
+        let server = serve(vec![
+            calls("exec", &json!({ "command": "touch ran" })),
+            says("Done."),
+        ])
+        .await;
+        let shown = env.ask(&server, &[flags, &["again"]].concat()).await;
+        assert!(
+            shown.stderr.contains("(`.envrc: added`)"),
+            "{flags:?}: {}",
+            shown.stderr
+        );
+        assert!(
+            shown.stderr.contains("--review --accept"),
+            "{}",
+            shown.stderr
+        );
+        assert!(!env.project().join("ran").exists(), "{flags:?}");
+        let asked = server.requests()[0].json().to_string();
+        assert!(!asked.contains("the project's instructions"), "{asked}");
+    }
+    for (tool, arguments) in [
+        ("exec", json!({ "command": "git status" })),
+        ("read_file", json!({ "path": "AGENTS.md" })),
+    ] {
+        let server = serve(vec![calls(tool, &arguments), says("Done.")]).await;
+        let shown = env.ask(&server, &["--yolo", "again"]).await;
+        assert!(
+            shown.stderr.contains("must be reviewed first"),
+            "{tool}: {}",
+            shown.stderr
+        );
+    }
+
+    let shown = env.run(&["doctor", "--review"]).await;
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stdout.contains(".envrc: added"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("+planted"), "{}", shown.stdout);
+    let shown = env.run(&["doctor", "--review", "--json"]).await;
+    let listed: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(
+        (&listed[0]["kind"], &listed[0]["now"]),
+        (&json!("added"), &json!("planted\n"))
+    );
+    let shown = env.run(&["doctor", "--review", "--accept"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let shown = env.run(&["doctor", "--review"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.stdout.contains("nothing has to be reviewed"),
+        "{}",
+        shown.stdout
+    );
+    let server = serve(vec![
+        calls("exec", &json!({ "command": "touch ran" })),
+        says("Done."),
+    ])
+    .await;
+    let shown = env.ask(&server, &["--yolo", "again"]).await;
+    assert!(env.project().join("ran").exists(), "{}", shown.stderr);
+    assert!(!shown.stderr.contains("reviewed"), "{}", shown.stderr);
+}
+
+#[tokio::test]
+async fn what_the_sandbox_set_aside_is_said_to_the_person_too() {
+    if !rondo_runtime::confined::is_full() {
+        return;
+    }
+    let env = TestEnv::new();
+    let server = serve(vec![
+        calls("exec", &json!({ "command": "echo planted > .envrc" })),
+        says("Done."),
+    ])
+    .await;
+    let shown = env.ask(&server, &["--approval", "auto", "do it"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stderr.contains(".envrc.refused"), "{}", shown.stderr);
+    assert!(
+        !shown.stderr.contains("must be reviewed"),
+        "{}",
+        shown.stderr
+    );
+}
