@@ -137,6 +137,14 @@ impl TextView {
         }
     }
 
+    /// Shows what the user has to know, also if they want no notes.
+    fn warn(&mut self, text: &str) -> io::Result<()> {
+        self.end_text()?;
+        self.clear_spinner();
+        self.output.warning(text);
+        Ok(())
+    }
+
     /// Prints a dim line on standard error.
     fn aside(&mut self, text: &str) {
         if !self.lively {
@@ -427,11 +435,7 @@ impl View for TextView {
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),
-            EventBody::Warning { text } => {
-                self.end_text()?;
-                self.clear_spinner();
-                self.output.warning(&text);
-            }
+            EventBody::Warning { text } => self.warn(&text)?,
             EventBody::ReplyRejected { reason } => {
                 self.end_text()?;
                 self.aside(&format!(
