@@ -1,6 +1,6 @@
 //! Folders that a person must review, since a sandboxed command left changes in protected files.
 
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, calls, says, serve};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -47,120 +47,95 @@ fn kill_watchers(env: &TestEnv) {
     assert!(killed.unwrap().success());
 }
 
-#[tokio::test]
-async fn what_a_command_plants_whose_watchers_are_killed_is_said_and_nothing_runs_until_it_is_accepted()
- {
+/// Plays a command that plants a file and whose watchers are killed; nothing if commands cannot be confined here. Another
+/// command of the same turn does not run.
+async fn planted() -> Option<TestEnv> {
     if !rondo_runtime::confined::is_full() {
-        return;
+        return None;
     }
     let env = TestEnv::new();
+    env.write("AGENTS.md", "the instructions of the project");
+    let plants = json!({ "command": "echo planted > .envrc; touch up; sleep 1000" });
     let server = serve(vec![
-        calls(
-            "exec",
-            &json!({ "command": "echo planted > .envrc; touch up; sleep 1000" }),
-        ),
+        calls("exec", &plants),
         calls("exec", &json!({ "command": "touch same-turn" })),
         says("Done."),
     ])
     .await;
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--approval",
-        "auto",
-        "do it",
-    ];
-    let running = env
-        .command(&args)
-        .env("OPENAI_API_KEY", "k")
-        .spawn()
-        .unwrap();
+    let model = ["ask", "-m", "openai/test", "--base-url", &url];
+    let args = [&model[..], &["--approval", "auto", "do it"]].concat();
+    let running = env.command(&args).spawn().unwrap();
     let up = env.project().join("up");
     wait_until(|| up.exists()).await;
     kill_watchers(&env);
     let shown = env.wait(running).await;
-    assert!(
-        shown.stderr.contains("must be reviewed"),
-        "{}",
-        shown.stderr
-    );
-    assert!(
-        !env.project().join("same-turn").exists(),
-        "{}",
-        shown.stderr
-    );
+    assert!(is_said(&shown), "{}", shown.stderr);
+    let made = env.project().join("same-turn");
+    assert!(!made.exists(), "{}", shown.stderr);
+    assert!(env.project().join(".envrc").exists());
+    Some(env)
+}
 
-    let planted = env.project().join(".envrc");
-    assert!(planted.exists());
-    for flags in [
-        &["--yolo"][..],
-        &["--approval", "auto"],
-        &["--quiet", "--yolo"],
-    ] {
-        let server = serve(vec![
-            calls("exec", &json!({ "command": "touch ran" })),
-            says("Done."),
-        ])
-        .await;
-        let shown = env.ask(&server, &[flags, &["again"]].concat()).await;
-        assert!(
-            shown.stderr.contains("(`.envrc: added`)"),
-            "{flags:?}: {}",
-            shown.stderr
-        );
-        assert!(
-            shown.stderr.contains("--review --accept"),
-            "{}",
-            shown.stderr
-        );
-        assert!(!env.project().join("ran").exists(), "{flags:?}");
-        let asked = server.requests()[0].json().to_string();
-        assert!(!asked.contains("the project's instructions"), "{asked}");
-    }
-    for (tool, arguments) in [
-        ("exec", json!({ "command": "git status" })),
-        ("read_file", json!({ "path": "AGENTS.md" })),
+fn is_said(shown: &Shown) -> bool {
+    shown.stderr.contains("must be reviewed") && shown.stderr.contains("`.envrc: added`")
+}
+
+#[tokio::test]
+async fn what_a_command_plants_whose_watchers_are_killed_is_said_by_the_next_turn_which_runs_nothing()
+ {
+    let Some(env) = planted().await else {
+        return;
+    };
+    let run = json!({ "command": "touch ran" });
+    for (flags, tool, arguments) in [
+        (&["--yolo"][..], "exec", run.clone()),
+        (&["--approval", "auto"], "exec", run.clone()),
+        (&["--quiet", "--yolo"], "exec", run.clone()),
+        (&["--allowed-tools", "exec"], "exec", run),
+        (&["--yolo"], "exec", json!({ "command": "git status" })),
+        (&["--yolo"], "read_file", json!({ "path": "AGENTS.md" })),
     ] {
         let server = serve(vec![calls(tool, &arguments), says("Done.")]).await;
-        let shown = env.ask(&server, &["--yolo", "again"]).await;
+        let shown = env.ask(&server, &[flags, &["again"]].concat()).await;
+        assert!(is_said(&shown), "{flags:?}: {}", shown.stderr);
+        let denied = shown.stderr.contains("this folder must be reviewed first");
+        assert!(denied, "{flags:?}: {}", shown.stderr);
+        assert!(!env.project().join("ran").exists(), "{flags:?}");
+        let asked = server.requests()[0].json().to_string();
         assert!(
-            shown.stderr.contains("must be reviewed first"),
-            "{tool}: {}",
-            shown.stderr
+            !asked.contains("the instructions of the project"),
+            "{asked}"
         );
     }
+}
 
+#[tokio::test]
+async fn doctor_shows_what_was_left_and_everything_is_as_before_once_it_is_accepted() {
+    let Some(env) = planted().await else {
+        return;
+    };
     let shown = env.run(&["doctor", "--review"]).await;
     assert_eq!(shown.code, Some(1), "{shown:?}");
-    assert!(shown.stdout.contains(".envrc: added"), "{}", shown.stdout);
-    assert!(shown.stdout.contains("+planted"), "{}", shown.stdout);
+    let is_shown = shown.stdout.contains(".envrc: added") && shown.stdout.contains("+planted");
+    assert!(is_shown, "{}", shown.stdout);
     let shown = env.run(&["doctor", "--review", "--json"]).await;
     let listed: Value = serde_json::from_str(&shown.stdout).unwrap();
-    assert_eq!(
-        (&listed[0]["kind"], &listed[0]["now"]),
-        (&json!("added"), &json!("planted\n"))
-    );
+    let kind_and_now = (&listed[0]["kind"], &listed[0]["now"]);
+    assert_eq!(kind_and_now, (&json!("added"), &json!("planted\n")));
     let shown = env.run(&["doctor", "--review", "--accept"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let shown = env.run(&["doctor", "--review"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(
-        shown.stdout.contains("nothing has to be reviewed"),
-        "{}",
-        shown.stdout
-    );
-    let server = serve(vec![
-        calls("exec", &json!({ "command": "touch ran" })),
-        says("Done."),
-    ])
-    .await;
+    let is_clear = shown.stdout.contains("nothing has to be reviewed");
+    assert!(is_clear, "{}", shown.stdout);
+    let run = json!({ "command": "touch ran" });
+    let server = serve(vec![calls("exec", &run), says("Done.")]).await;
     let shown = env.ask(&server, &["--yolo", "again"]).await;
     assert!(env.project().join("ran").exists(), "{}", shown.stderr);
-    assert!(!shown.stderr.contains("reviewed"), "{}", shown.stderr);
+    assert!(!is_said(&shown), "{}", shown.stderr);
+    let asked = server.requests()[0].json().to_string();
+    assert!(asked.contains("the instructions of the project"), "{asked}");
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+//! Folders that must be reviewed: what runs there, what is loaded, and who is told.
+
 use super::*;
 use crate::agents::Agents;
 use crate::env::Env;

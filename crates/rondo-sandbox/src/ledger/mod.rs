@@ -93,7 +93,7 @@ impl Ledger {
         directory.recursive(true).mode(0o700).create(&self.0)?;
         let (pid, start_time) = supervisor;
         let mut content = Vec::new();
-        let began = SystemTime::now();
+        let began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let snapshot = Snapshot::take(roots, protected, &mut content);
         let entry = Entry {
             file: self.0.join(format!("{pid}-{start_time}-{key}{ENDING}")),
@@ -228,5 +228,6 @@ impl Entry {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;

@@ -29,10 +29,10 @@ impl Process {
     /// Returns whether a process of that id is there.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_alive(self) -> bool {
-        let listed = std::process::Command::new("/bin/ps")
-            .args(["-p", &self.pid.to_string()])
-            .output();
-        listed.is_ok_and(|it| it.status.success())
+        let pid = i32::try_from(self.pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
     }
 }
 

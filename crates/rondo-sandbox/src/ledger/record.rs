@@ -27,13 +27,10 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn new(
         supervisor: Process,
-        began: SystemTime,
+        began: Duration,
         protected: &[&str],
         snapshot: Snapshot,
     ) -> Self {
-        let began = began
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
             version: 1,
             supervisor,

@@ -1,3 +1,5 @@
+//! What the ledger finds after a command, and what it forgets.
+
 use super::*;
 use crate::PROTECTED;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
