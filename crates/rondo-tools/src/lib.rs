@@ -7,6 +7,7 @@
 //!
 //! # Layout
 //! - `workspace`, `rules`, `unix`: the directories that tools may touch, and the ignore rules in them.
+//! - `hidden`: the files that no tool may read, by `.rondoignore`, a setting or a rule.
 //! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
 //!   share; `replace`: writing a file whole or not at all.
 //! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest.
@@ -28,6 +29,7 @@ mod documents;
 mod edit;
 mod failure;
 pub mod front_matter;
+mod hidden;
 mod instruction_files;
 mod lines;
 mod list;
@@ -50,6 +52,7 @@ pub use change::{
 };
 pub use documents::{DocumentReader, DocumentText};
 pub use edit::EditFile;
+pub use hidden::{DeniedFiles, FoundHidden, IGNORE_FILE};
 pub use instruction_files::{
     RepositoryInstructions, instruction_file, repository_instructions, repository_root,
 };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const NAMES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// The bound on one such file; a longer one is not heeded.
-const FILE_BYTES_MAX: u64 = 256 << 10;
+pub(crate) const FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// The bound on directories above a root that are looked at for the top of a repository.
 const ANCESTORS_MAX: usize = 64;

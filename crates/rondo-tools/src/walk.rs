@@ -140,7 +140,9 @@ impl Walk<'_> {
             _ => parent.join(&name),
         };
         let is_dir = entry.file_type().ok()?.is_dir();
-        if rules.ignores(&self.absolute(&relative), is_dir) {
+        let path = self.absolute(&relative);
+        let is_hidden = self.place.hidden().leaves_out(&path, is_dir);
+        if is_hidden || rules.ignores(&path, is_dir) {
             return None;
         }
         let metadata = entry.metadata().ok()?;

@@ -1,12 +1,13 @@
 //! The directories that file tools may touch.
 
 use crate::failure::Failure;
+use crate::hidden::{self, DeniedFiles, FoundHidden, Hidden, IGNORE_FILE};
 use crate::rules::Rules;
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The bound on directories of one workspace.
 const ROOTS_MAX: usize = 64;
@@ -37,6 +38,15 @@ pub enum WorkspaceError {
         #[source]
         source: io::Error,
     },
+    /// A directory's `.rondoignore`, or the setting that adds to it, cannot be used.
+    #[error("failed to read what `{}` ignores", path.display())]
+    Ignored {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// There are too many directories.
     #[error("there are more than {ROOTS_MAX} directories")]
     TooMany,
@@ -52,6 +62,8 @@ pub(crate) struct Root {
     writable: bool,
     /// What ignore files above it say.
     rules: Rules,
+    /// What no tool may read.
+    hidden: Hidden,
 }
 
 /// What a tool wants to do with a path.
@@ -110,6 +122,35 @@ impl Workspace {
         self.with(path.as_ref(), false)
     }
 
+    /// Hides what the `.rondoignore` of each directory names, what these patterns do, and from searches and lists also what
+    /// rules deny. Call it when all directories have been added.
+    ///
+    /// # Errors
+    /// When such a file cannot be read, or a line is no pattern.
+    pub fn hiding(
+        mut self,
+        patterns: &[String],
+        denied: Option<&DeniedFiles>,
+    ) -> Result<Self, WorkspaceError> {
+        for root in &mut self.roots {
+            let hidden = Hidden::new(&root.dir, &root.path, patterns, denied.cloned());
+            root.hidden = hidden.map_err(|source| WorkspaceError::Ignored {
+                path: root.path.join(IGNORE_FILE),
+                source,
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// Looks for the files that are hidden in the directories that may be written, as far as bounds allow.
+    ///
+    /// This may take as long as the disk does.
+    #[must_use]
+    pub fn find_hidden(&self) -> FoundHidden {
+        let roots = self.roots.iter().filter(|root| root.writable);
+        hidden::find(roots.map(|root| (root.path.as_path(), &root.hidden)))
+    }
+
     /// Returns the working directory, without links.
     #[must_use]
     pub fn working_dir(&self) -> &Path {
@@ -145,6 +186,7 @@ impl Workspace {
         if access == Access::Write && !place.root.writable {
             return Err(Failure::Failed(format!("`{path}` may only be read")));
         }
+        place.check_hidden(path)?;
         Ok(place)
     }
 
@@ -180,6 +222,7 @@ impl Root {
         let rules = Rules::above(&canonical);
         Ok(Self {
             rules,
+            hidden: Hidden::default(),
             path: canonical,
             alias,
             dir,
@@ -211,6 +254,30 @@ impl WorkspacePath<'_> {
         }
         let relative = relative.strip_prefix(".").unwrap_or(relative);
         self.root.path.join(relative).to_string_lossy().into_owned()
+    }
+
+    /// Refuses a path that is ignored: as it is written, and where its links lead.
+    fn check_hidden(&self, shown: &str) -> Result<(), Failure> {
+        let root = self.root_path();
+        let check = |path: &Path| self.root.hidden.check(root, path, shown);
+        check(&without_dots(&root.join(&self.relative)))?;
+        // What is not there yet has its directory's links.
+        let mut ways = self.relative.ancestors().take(2);
+        let real = ways.find_map(|way| {
+            let way = if way.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                way
+            };
+            let rest = self.relative.strip_prefix(way).unwrap_or(Path::new(""));
+            Some(self.dir().canonicalize(way).ok()?.join(rest))
+        });
+        real.map_or(Ok(()), |real| check(&without_dots(&root.join(real))))
+    }
+
+    /// Returns what no tool may read.
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.root.hidden
     }
 
     /// Returns what the ignore files above the root say.
@@ -262,4 +329,19 @@ pub(crate) fn open_regular(
         return Err(Failure::Failed(format!("`{shown}` is no regular file")));
     }
     Ok((file, metadata))
+}
+
+/// Takes out `.` and `..`, as if no part of the path were a link.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }

@@ -6,6 +6,7 @@ mod bench;
 mod change;
 mod confine;
 mod edit;
+mod hidden;
 mod instructions;
 mod list;
 mod parts;

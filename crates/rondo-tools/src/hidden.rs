@@ -1,0 +1,177 @@
+//! Files that no tool may read: those that `.rondoignore` or a setting names, and those that a rule denies.
+
+use crate::failure::Failure;
+use crate::rules::FILE_BYTES_MAX;
+use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::fs::{Dir, OpenOptions};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file at the top of a workspace that names what is ignored, in the syntax of `.gitignore`.
+pub const IGNORE_FILE: &str = ".rondoignore";
+/// The bound on files and directories that are looked at to find what is hidden.
+const ENTRIES_MAX: usize = 50_000;
+/// The bound on files and directories that are hidden from commands: each is a mount.
+const HIDDEN_MAX: usize = 256;
+/// The directories of repositories, whose files have no names that a person would ignore.
+const REPOSITORY: &str = ".git";
+
+/// Tells whether a rule denies a file or a directory to the tools that read.
+#[derive(Clone)]
+pub struct DeniedFiles(Arc<dyn Fn(&Path) -> bool + Send + Sync>);
+
+impl DeniedFiles {
+    /// Takes what tells it of an absolute path without links.
+    pub fn new(denies: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(denies))
+    }
+}
+
+impl fmt::Debug for DeniedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeniedFiles").finish_non_exhaustive()
+    }
+}
+
+/// What is hidden of the directories of a workspace.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct FoundHidden {
+    /// The files and directories that are ignored; with a directory, all that is in it.
+    pub ignored: Vec<PathBuf>,
+    /// Those that a rule denies.
+    pub denied: Vec<PathBuf>,
+    /// Whether these are all: otherwise a bound was reached.
+    pub is_complete: bool,
+}
+
+/// What is hidden of one directory and all below it.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    ignored: Option<Gitignore>,
+    denied: Option<DeniedFiles>,
+}
+
+impl Hidden {
+    /// Reads the ignore file of a root; `patterns` count as if they stood in it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has a line that is no pattern: whoever wrote it relies on it.
+    pub(crate) fn new(
+        dir: &Dir,
+        root: &Path,
+        patterns: &[String],
+        denied: Option<DeniedFiles>,
+    ) -> io::Result<Self> {
+        let mut builder = GitignoreBuilder::new(root);
+        let text = read(dir)?.unwrap_or_default();
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        for line in lines.chain(patterns.iter().map(String::as_str)) {
+            builder
+                .add_line(None, line)
+                .map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
+        }
+        let ignored = builder.build().map_err(io::Error::other)?;
+        Ok(Self {
+            ignored: (!ignored.is_empty()).then_some(ignored),
+            denied,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ignored.is_none() && self.denied.is_none()
+    }
+
+    /// Refuses a file or directory that is ignored, by its own name or one above it. `path` is absolute and below `root`.
+    pub(crate) fn check(&self, root: &Path, path: &Path, shown: &str) -> Result<(), Failure> {
+        let Some(ignored) = &self.ignored else {
+            return Ok(());
+        };
+        let above = path.ancestors().take_while(|it| *it != root);
+        let is_ignored = |it: &Path| {
+            let is_dir = it != path || it.is_dir();
+            ignored.matched(it, is_dir).is_ignore()
+        };
+        // What stands above counts first: below an ignored directory nothing is taken back.
+        match above.filter(|it| it.starts_with(root)).any(is_ignored) {
+            true => Err(Failure::Failed(format!(
+                "`{shown}` is ignored by {IGNORE_FILE}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether a walk leaves out an entry; `path` is absolute, and what is above it was not left out.
+    pub(crate) fn leaves_out(&self, path: &Path, is_dir: bool) -> bool {
+        self.ignores(path, is_dir) || self.denies(path)
+    }
+
+    fn ignores(&self, path: &Path, is_dir: bool) -> bool {
+        let ignored = self.ignored.as_ref();
+        ignored.is_some_and(|it| it.matched(path, is_dir).is_ignore())
+    }
+
+    fn denies(&self, path: &Path) -> bool {
+        self.denied.as_ref().is_some_and(|it| (it.0)(path))
+    }
+}
+
+/// Looks for what is hidden below the roots, as far as the bounds allow. Follows no links.
+pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> FoundHidden {
+    let mut found = FoundHidden {
+        is_complete: true,
+        ..FoundHidden::default()
+    };
+    let mut budget = ENTRIES_MAX;
+    for (root, hidden) in roots.filter(|(_, hidden)| !hidden.is_empty()) {
+        let mut pending = VecDeque::from([root.to_owned()]);
+        while let Some(directory) = pending.pop_front() {
+            // What cannot be listed by the user cannot be read by the user's commands.
+            let Ok(entries) = directory.read_dir() else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                let path = entry.path();
+                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let is_ignored = hidden.ignores(&path, is_dir);
+                let is_hidden = is_ignored || hidden.denies(&path);
+                let count = found.ignored.len() + found.denied.len();
+                if budget == 0 || is_hidden && count >= HIDDEN_MAX {
+                    found.is_complete = false;
+                    return found;
+                }
+                budget -= 1;
+                match (is_ignored, is_hidden) {
+                    (true, _) => found.ignored.push(path),
+                    (false, true) => found.denied.push(path),
+                    (false, false) if is_dir && entry.file_name() != REPOSITORY => {
+                        pending.push_back(path);
+                    }
+                    (false, false) => {}
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Reads the ignore file; none where there is none.
+fn read(dir: &Dir) -> io::Result<Option<String>> {
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    let file = match dir.open_with(IGNORE_FILE, &options) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        let reason = "it is no regular file, or longer than 256 KiB";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(Some(text))
+}

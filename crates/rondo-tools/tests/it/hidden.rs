@@ -1,0 +1,172 @@
+//! Files that no tool may read.
+
+use crate::bench::Bench;
+use rondo_tools::{DeniedFiles, FoundHidden, Workspace, WorkspaceError};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A workspace with ignored files, and a rule that denies `denied`.
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.file(
+        ".rondoignore",
+        "\u{feff}# keys\n*.pem\n/private/\n.env*\n!.env.example\n",
+    );
+    for name in [
+        "a.pem",
+        "private/k",
+        "private/deep/k",
+        "denied/k",
+        "env/b.pem",
+        ".env",
+        "own.txt",
+    ] {
+        bench.file(name, "KEY\n");
+    }
+    bench.file("src/a.rs", "KEY of nothing\n");
+    bench.file(".env.example", "KEY of nothing\n");
+    bench.link("private/k", "link");
+    bench.link("private", "linked");
+    let denied = bench.inside.path().canonicalize().unwrap().join("denied");
+    let denies = DeniedFiles::new(move |path| path.starts_with(&denied));
+    let workspace = Workspace::open(bench.inside.path()).unwrap();
+    let hiding = workspace.hiding(&["own.txt".to_owned()], Some(&denies));
+    bench.workspace = Arc::new(hiding.unwrap());
+    bench
+}
+
+#[tokio::test]
+async fn an_ignored_file_is_neither_read_nor_written_whatever_leads_to_it() {
+    let bench = bench();
+    for path in [
+        "a.pem",
+        "./a.pem",
+        "src/../a.pem",
+        "private/k",
+        "private/deep/k",
+        "link",
+        "linked/k",
+        ".env",
+        "env/b.pem",
+        "own.txt",
+    ] {
+        let refused = bench.failed("read_file", json!({ "path": path })).await;
+        assert_eq!(refused, format!("`{path}` is ignored by .rondoignore"));
+        for (tool, arguments) in [
+            ("write_file", json!({ "path": path, "content": "a" })),
+            (
+                "edit_file",
+                json!({ "path": path, "old_text": "KEY", "new_text": "a", "old_string": "KEY", "new_string": "a" }),
+            ),
+        ] {
+            let outcome = bench.call(tool, arguments).await;
+            assert!(
+                matches!(outcome, rondo_types::ToolOutcome::Error(_)),
+                "{tool} {path}"
+            );
+        }
+    }
+    for path in ["private/new", "new.pem", "linked/new"] {
+        let arguments = json!({ "path": path, "content": "a" });
+        let refused = bench.failed("write_file", arguments).await;
+        assert!(refused.contains("is ignored by .rondoignore"), "{refused}");
+    }
+    assert_eq!(bench.content("a.pem"), "KEY\n");
+    let shown = bench
+        .text("read_file", json!({ "path": ".env.example" }))
+        .await;
+    assert!(shown.contains("KEY of nothing"));
+}
+
+#[tokio::test]
+async fn searches_and_lists_leave_out_what_is_ignored_or_denied_by_a_rule() {
+    let bench = bench();
+    let found = bench
+        .text("search_files", json!({ "pattern": "KEY" }))
+        .await;
+    assert!(
+        found.ends_with("in 1 files, 1 searched]\nsrc/a.rs\n1:KEY of nothing\n\n"),
+        "{found}"
+    );
+    let below = bench
+        .text(
+            "search_files",
+            json!({ "pattern": "KEY", "path": "denied" }),
+        )
+        .await;
+    assert!(below.contains("0 matching lines"), "{below}");
+    let listed = bench.text("list_files", json!({})).await;
+    for name in ["a.pem", "private", "denied", "b.pem", "own.txt"] {
+        assert!(!listed.contains(name), "{name}: {listed}");
+    }
+    for path in ["private", "linked"] {
+        let refused = bench
+            .failed("search_files", json!({ "pattern": "KEY", "path": path }))
+            .await;
+        assert!(refused.contains("is ignored"), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_hidden_is_found_with_a_directory_standing_for_all_in_it() {
+    let bench = bench();
+    let root = bench.inside.path().canonicalize().unwrap();
+    let mut found = bench.workspace.find_hidden();
+    found.ignored.sort();
+    let ignored = [".env", "a.pem", "env/b.pem", "own.txt", "private"];
+    let expected = FoundHidden {
+        ignored: ignored.map(|it| root.join(it)).to_vec(),
+        denied: vec![root.join("denied")],
+        is_complete: true,
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn no_more_is_found_than_the_bound_and_it_is_said() {
+    let mut bench = Bench::new();
+    bench.file(".rondoignore", "*.pem\n");
+    for number in 0..256 {
+        bench.file(&format!("{number}.pem"), "");
+    }
+    let open = |bench: &Bench| {
+        let workspace = Workspace::open(bench.inside.path()).unwrap();
+        Arc::new(workspace.hiding(&[], None).unwrap())
+    };
+    bench.workspace = open(&bench);
+    let found = bench.workspace.find_hidden();
+    assert!(found.ignored.len() == 256 && found.is_complete);
+    bench.file("one-more.pem", "");
+    assert!(!bench.workspace.find_hidden().is_complete);
+    std::fs::remove_file(bench.path(".rondoignore")).unwrap();
+    bench.workspace = open(&bench);
+    let nothing = FoundHidden {
+        is_complete: true,
+        ..FoundHidden::default()
+    };
+    assert_eq!(bench.workspace.find_hidden(), nothing);
+}
+
+#[test]
+fn an_ignore_file_that_cannot_be_used_is_an_error() {
+    let bench = Bench::new();
+    let hiding = || {
+        let workspace = Workspace::open(bench.inside.path()).unwrap();
+        workspace.hiding(&[], None)
+    };
+    for content in [
+        "a{b\n".as_bytes(),
+        b"\xff\xfe",
+        "x\n".repeat(200_000).as_bytes(),
+    ] {
+        bench.file(".rondoignore", content);
+        let refused = hiding();
+        assert!(
+            matches!(refused, Err(WorkspaceError::Ignored { .. })),
+            "{refused:?}"
+        );
+    }
+    std::fs::remove_file(bench.path(".rondoignore")).unwrap();
+    std::fs::create_dir(bench.path(".rondoignore")).unwrap();
+    assert!(matches!(hiding(), Err(WorkspaceError::Ignored { .. })));
+}
