@@ -346,6 +346,46 @@ impl Rules {
         self.rules.iter().any(|rule| rule.spec.path.is_some())
     }
 
+    /// Returns whether a rule denies a file to one of these tools; `path` is absolute and has no links. A directory of which
+    /// a rule denies all that is in it is denied too.
+    #[must_use]
+    pub fn denies_file(&self, tools: &[&str], path: &Path) -> bool {
+        self.denying_files(tools).any(|rule| {
+            let mut places = rule.places.iter();
+            places.any(|it| path.starts_with(it))
+                || rule.paths.iter().any(|it| it.matches_path(path))
+        })
+    }
+
+    /// Returns the files and directories, as a whole, that rules deny to one of these tools by their plain paths.
+    pub fn denied_places<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a Path> {
+        let rules = self.denying_files(tools);
+        rules.flat_map(|rule| rule.places.iter().map(PathBuf::as_path))
+    }
+
+    /// Returns the directories below which rules deny files to one of these tools by patterns.
+    pub fn denied_below<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a Path> {
+        let has_patterns = |rule: &&Rule| rule.places.len() < rule.paths.len();
+        let rules = self.denying_files(tools).filter(has_patterns);
+        rules.flat_map(|rule| rule.fixed.iter().map(PathBuf::as_path))
+    }
+
+    /// Returns whether rules deny files to one of these tools.
+    #[must_use]
+    pub fn deny_files(&self, tools: &[&str]) -> bool {
+        self.denying_files(tools).next().is_some()
+    }
+
+    fn denying_files<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(|rule| {
+            let is_meant = tools.iter().any(|tool| rule.names(tool));
+            rule.decision() == Decision::Deny
+                && rule.spec.command.is_empty()
+                && rule.spec.path.is_some()
+                && is_meant
+        })
+    }
+
     /// Returns the built-in denials that are in force.
     pub fn denials(&self) -> impl Iterator<Item = &'static Denial> {
         DENIALS

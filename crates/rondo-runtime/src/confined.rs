@@ -25,6 +25,25 @@ use tokio::runtime::Handle;
 const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
                        protected is put back after each instead of being out of reach; docs/safety.md says what is not held";
 
+/// What only the administrator may read, and no command of an agent needs.
+const SECRETS_OF_SYSTEM: [&str; 7] = [
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+];
+
+/// Returns the secrets of the system that commands would see if they run as root: nothing for anybody else, who cannot
+/// read them.
+pub(crate) fn secrets_of_system() -> Vec<PathBuf> {
+    let is_readable = |it: &&&str| std::fs::File::open(it).is_ok();
+    let readable = SECRETS_OF_SYSTEM.iter().filter(is_readable);
+    readable.map(PathBuf::from).collect()
+}
+
 /// Says what this system enforces, which is tried the first time.
 ///
 /// # Errors
@@ -176,7 +195,16 @@ pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSp
 /// Says what does not hold here that a sandbox promises; none where it all does.
 pub(crate) fn shortfall(spec: Option<&SandboxSpec>) -> Option<String> {
     spec.filter(|it| it.enforcement == Enforcement::Partial)
-        .map(|_| format!("the sandbox holds in part here: {PARTIAL}"))
+        .map(|it| {
+            let is_of_system = |path: &PathBuf| path.starts_with("/etc");
+            let hidden = match it.hidden.iter().all(is_of_system) {
+                true => "",
+                false => {
+                    "; files that rules deny or `.rondoignore` names are not hidden from commands"
+                }
+            };
+            format!("the sandbox holds in part here: {PARTIAL}{hidden}")
+        })
 }
 
 fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {

@@ -55,6 +55,7 @@ pub mod fallbacks;
 pub mod files;
 pub mod form;
 pub mod granting;
+mod hidden;
 mod ids;
 mod look_first;
 pub mod mcp;

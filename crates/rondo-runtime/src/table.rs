@@ -235,6 +235,8 @@ settings! {
     sandbox: SandboxChoice, Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
     #[doc = "Whether agents' commands run in a shell; otherwise each is one program with a list of arguments"]
     exec_shell: bool, Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
+    #[doc = "Files that no tool may read, in the syntax of `.gitignore`; `.rondoignore` names more"]
+    ignored_files: Vec<String>, Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
     question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]

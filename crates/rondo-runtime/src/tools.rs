@@ -4,6 +4,7 @@ use crate::calls;
 use crate::confined;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use crate::hidden::{self, HiddenFromCommands};
 use crate::memory;
 use crate::policy;
 use crate::python::{self, LivePython};
@@ -19,6 +20,7 @@ use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_memory::TOOL_NAMES;
+use rondo_policy::rules::RuleDirs;
 use rondo_policy::{
     AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, ToolPatterns, Workdir,
 };
@@ -57,6 +59,8 @@ pub struct Toolset {
     looking: LookingCalls,
     /// The names of the tools that put such calls into the read-only sandbox.
     looking_tools: Vec<&'static str>,
+    /// What those calls, and others in the sandbox, do not see.
+    hidden: HiddenFromCommands,
     /// The names of tools that run in the sandbox of commands.
     confined: Vec<String>,
     /// The directory and environment of the user's shell, if the turn has one.
@@ -156,10 +160,11 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         false => &[],
     };
     let workspace = workspace(settings, is_kept.then_some(&*state_dir), readable)?;
+    let (workspace, hidden) = hidden::applied(workspace, options.profile, settings)?;
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
-    let looking = confine_commands(&mut exec, &options, &workspace, readable)?;
+    let looking = confine_commands(&mut exec, &options, &workspace, (readable, &hidden))?;
     // Its processes live for a session, and the proxy for a turn.
     let sandbox = exec
         .sandbox
@@ -208,14 +213,18 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         shortfall,
         directories,
         looking,
-        looking_tools: ExecTool::NAMES
-            .into_iter()
-            .filter(|name| !is_live(name))
-            .collect(),
+        looking_tools: own_commands_among(&is_live),
+        hidden,
         confined,
         workdir: options.workdir.cloned(),
         skills,
     })
+}
+
+/// Returns the names of the tools that run commands, but for those that the host brings itself.
+fn own_commands_among(is_live: &impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let names = ExecTool::NAMES.into_iter();
+    names.filter(|name| !is_live(name)).collect()
 }
 
 /// Returns the tools that run commands.
@@ -343,7 +352,7 @@ fn confine_commands(
     exec: &mut ExecOptions,
     options: &ToolsetOptions<'_>,
     workspace: &Workspace,
-    skills: &[SkillPlace],
+    (skills, hidden): (&[SkillPlace], &HiddenFromCommands),
 ) -> Result<LookingCalls> {
     let settings = options.settings;
     let scratch = || {
@@ -366,11 +375,18 @@ fn confine_commands(
         Arc::make_mut(&mut sandbox.readable).extend(skills);
     }
     let looking = LookingCalls::default();
+    let secrets = confined::secrets_of_system();
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
     let specs = exec.sandbox.iter_mut();
     for spec in specs.chain(exec.looking.as_mut().map(|(_, spec)| spec)) {
         spec.readable = options.values.readable.share(Arc::clone(&spec.readable));
+        spec.hidden = hidden
+            .places
+            .iter()
+            .cloned()
+            .chain(secrets.clone())
+            .collect();
     }
     Ok(looking)
 }
@@ -437,7 +453,18 @@ pub fn gate_options(
         confined.tools.clone_from(&toolset.confined);
     }
     options.looking = toolset.looking.clone();
-    options.read_only = Some(confined::read_only(settings, &toolset.looking_tools));
+    let read_only = confined::read_only(settings, &toolset.looking_tools);
+    options.read_only = Some(read_only.hiding_denied_files(toolset.hidden.is_complete));
+    let ignored = &toolset.hidden.ignored;
+    if !ignored.is_empty() {
+        let home = settings.env.get("HOME").map(Path::new);
+        let dirs = RuleDirs {
+            working: current,
+            home: home.filter(|it| it.is_absolute()),
+        };
+        hidden::deny(Arc::make_mut(&mut options.rules), ignored, dirs)
+            .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
+    }
     Ok(options)
 }
 

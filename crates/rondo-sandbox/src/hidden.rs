@@ -3,29 +3,21 @@
 //! A directory is covered by an empty one that cannot be written. A file is covered by a device where devices do not work,
 //! so that opening it is refused to everybody, root included. Both need a mount namespace.
 
-use crate::SandboxSpec;
 use crate::covered::c_path;
 use crate::linux::mount;
+use crate::{SandboxSpec, can_be_hidden};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What a file is covered by.
 const DEVICE: &std::ffi::CStr = c"/dev/null";
 /// What holds of each cover.
 const FLAGS: libc::c_ulong = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-/// Directories without which no program runs: they are not hidden.
-const NEEDED: [&str; 7] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/usr"];
-
 /// Returns the files and directories that are hidden, without links in their paths. What does not exist is left out, and
 /// so is what a root or the system lies in.
 pub(crate) fn places(spec: &SandboxSpec, roots: &[PathBuf]) -> Vec<PathBuf> {
     let real = spec.hidden.iter().filter_map(|it| it.canonicalize().ok());
-    let is_around = |place: &Path| {
-        let needed = NEEDED.iter().map(Path::new);
-        let mut inner = roots.iter().map(PathBuf::as_path).chain(needed);
-        inner.any(|it| it.starts_with(place))
-    };
-    let mut places: Vec<PathBuf> = real.filter(|place| !is_around(place)).collect();
+    let mut places: Vec<PathBuf> = real.filter(|place| can_be_hidden(place, roots)).collect();
     places.sort();
     places.dedup();
     let all = places.clone();

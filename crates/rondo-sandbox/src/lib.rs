@@ -249,6 +249,18 @@ pub struct Watched {
     pub is_repeated: bool,
 }
 
+/// Directories without which no program runs.
+const NEEDED: [&str; 7] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/usr"];
+
+/// Returns whether a path can be hidden from commands: none of their directories lies in it, and nothing that every program
+/// needs.
+#[must_use]
+pub fn can_be_hidden(path: &Path, directories: &[PathBuf]) -> bool {
+    let needed = NEEDED.iter().map(Path::new);
+    let mut inner = directories.iter().map(PathBuf::as_path).chain(needed);
+    !inner.any(|it| it.starts_with(path))
+}
+
 /// Has a command enter the sandbox between fork and exec, and returns what is to be put back when all its processes
 /// have ended.
 ///
