@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 /// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
 /// writable directory, whether it exists or not. `.git` itself cannot be moved away either.
-pub const PROTECTED: [&str; 23] = [
+pub const PROTECTED: [&str; 24] = [
     ".git",
     ".git/commondir",
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
     ".rondo",
+    ".rondoignore",
     ".agents",
     ".codex",
     ".claude",
