@@ -24,6 +24,9 @@ const PARTS: [&str; 2] = ["modules", "worktrees"];
 /// The bound on directories of which it is kept what was found.
 const SEARCHED_MAX: usize = 8;
 
+/// The bound on things that are named of one command.
+const UNDONE_MAX: usize = 1_000;
+
 /// What was found after the latest commands of this process, which can have several, one after another.
 static SEARCHED: Mutex<Vec<(Identity, Search)>> = Mutex::new(Vec::new());
 
@@ -128,17 +131,18 @@ impl Repositories {
         let (now, harms) = self.look();
         self.bases.iter_mut().for_each(Base::keep);
         let mut undone: Vec<Undone> = Vec::new();
+        let mut seen = HashSet::new();
         for harm in harms {
             let path = harm.place.path().join(&harm.finding.file);
             // One renaming is enough for all that a file says.
-            if !undone.iter().any(|it| it.path == path) {
+            if seen.insert(path.clone()) {
                 undone.push(harm.refuse(path));
             }
         }
         let is_new = |it: &Unchecked| !self.before.unchecked.contains(it);
         let unchecked = now.unchecked.into_iter().filter(is_new);
         undone.extend(unchecked.map(Undone::from));
-        undone
+        bounded(undone)
     }
 
     /// Looks at everything, and returns what was not there before.
@@ -309,6 +313,18 @@ impl Harm {
     }
 }
 
+/// Leaves the first ones, and those that could not be renamed before all others; the last one says how many are not named.
+fn bounded(mut undone: Vec<Undone>) -> Vec<Undone> {
+    undone.sort_by_key(|it| it.is_restored);
+    let more = undone.len().saturating_sub(UNDONE_MAX);
+    undone.truncate(UNDONE_MAX);
+    if let (1.., Some(last)) = (more, undone.last_mut()) {
+        let reason = last.reason.take().unwrap_or_default();
+        last.reason = Some(format!("{reason}; {more} more files are not named"));
+    }
+    undone
+}
+
 /// Returns whether a directory has the settings of a repository in itself, as a bare one does.
 pub(crate) fn is_repository(directory: &Directory) -> bool {
     let has = |name: &&str| directory.stat(name).is_ok_and(|it| it.is_some());
@@ -323,4 +339,26 @@ fn is_part(below: &Path) -> bool {
         && parts
             .next()
             .is_some_and(|it| PARTS.iter().any(|part| it == *part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_named_than_the_bound_and_first_what_could_not_be_renamed() {
+        let undone = |is_restored| Undone {
+            path: "/a".into(),
+            is_restored,
+            ..Undone::default()
+        };
+        let mut all = vec![undone(true); UNDONE_MAX];
+        assert_eq!(bounded(all.clone()), all);
+        all.push(undone(false));
+        let named = bounded(all);
+        assert_eq!(named.len(), UNDONE_MAX);
+        assert!(!named[0].is_restored && named[1].is_restored);
+        let last = named.last().unwrap().reason.as_deref();
+        assert_eq!(last, Some("; 1 more files are not named"));
+    }
 }

@@ -154,6 +154,8 @@ pub(crate) fn hooks_paths(git: &Directory) -> Vec<Vec<u8>> {
     settings
         .filter(|it| it.key == b"core.hookspath")
         .filter_map(|it| it.value)
+        // That is a home directory.
+        .filter(|it| !it.starts_with(b"~"))
         .collect()
 }
 
