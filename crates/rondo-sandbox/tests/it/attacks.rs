@@ -318,6 +318,36 @@ fn hooks_that_settings_name_are_protected_whether_they_exist_or_not() {
 }
 
 #[test]
+fn what_is_made_in_the_sandbox_stays_unless_it_runs_something() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = Place::with_repository();
+    place.works(
+        "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
+         git commit -q --allow-empty -m a && git clone -q . clone && git init -q --bare bare.git && git worktree add -q wt
+         cd clone && git remote add o ../bare.git && git push -q o HEAD:refs/heads/main && git switch -q -c b
+         cd ../wt && git commit -q --allow-empty -m b",
+    );
+    assert!(place.undone.borrow().is_empty(), "{:?}", place.undone);
+    // It is there when the next command begins.
+    place.fails("git -C clone config core.fsmonitor x || git -C bare.git config core.pager x");
+    place.works("git -C clone status && git -C wt status && git -C bare.git log main");
+    place.works("git init -q evil && git -C evil config alias.x '!x'");
+    let named: Vec<PathBuf> = place
+        .undone
+        .borrow()
+        .iter()
+        .map(|it| it.path.clone())
+        .collect();
+    let named: Vec<&str> = named.iter().filter_map(|it| it.to_str()).collect();
+    assert!(
+        named.len() == 1 && named[0].ends_with("evil/.git/config"),
+        "{named:?}"
+    );
+}
+
+#[test]
 fn two_commands_at_once_refuse_nothing_that_is_harmless_of_the_other() {
     for attack in Attack::all() {
         attack.shell("git init -q work");
