@@ -11,7 +11,7 @@ use crate::directory::{Directory, identity};
 use crate::enclosing::EnclosingRepository;
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
-use crate::repository::{hooks_paths, resolved};
+use crate::repository::{hooks_paths, linked_hooks, resolved};
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
@@ -174,11 +174,11 @@ impl Protected {
 
     /// Protects a repository whose files are `around` it, and the hooks that its settings name.
     fn protect_repository(&mut self, git: Directory, around: &Path, is_nested: bool) {
-        let hooks = hooks_paths(&git);
+        let mut hooks = linked_hooks(&git);
+        let named = hooks_paths(&git);
+        hooks.extend(named.iter().filter_map(|it| resolved(around, it)));
         self.protect(git, &PROTECTED_OF_GIT, is_nested);
-        for path in hooks.iter().filter_map(|it| resolved(around, it)) {
-            self.protect_hooks(&path);
-        }
+        hooks.iter().for_each(|it| self.protect_hooks(it));
     }
 
     /// Protects a directory of hooks that lies where the command may write; if it is not there, what would lead to it.

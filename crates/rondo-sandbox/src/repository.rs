@@ -51,6 +51,8 @@ const LISTS: [&str; 2] = ["rebase-merge/git-rebase-todo", "sequencer/todo"];
 const STRATEGY: &str = "rebase-merge/strategy";
 /// The options of interrupted work, which are written as settings are.
 const OPTIONS: &str = "sequencer/opts";
+/// The directory of hooks.
+const HOOKS: &str = "hooks";
 /// Where a directory stands that has the settings of this one.
 const COMMON: &str = "commondir";
 
@@ -159,6 +161,26 @@ pub(crate) fn hooks_paths(git: &Directory) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Returns where the hooks of a repository are that are links: what they lead to is as much a hook.
+pub(crate) fn linked_hooks(git: &Directory) -> Vec<PathBuf> {
+    let Ok(hooks) = git.open_below(HOOKS) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    let listed = hooks.list(|name, kind, _| {
+        let is_link = matches!(kind, FileType::Symlink | FileType::Unknown);
+        names.extend(is_link.then(|| name.to_owned()));
+    });
+    let target = |name: &OsString| {
+        let target = rustix::fs::readlinkat(hooks.as_fd(), name, Vec::new()).ok()?;
+        resolved(hooks.path(), target.as_bytes())
+    };
+    match listed {
+        Ok(()) => names.iter().filter_map(target).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
 fn is_step(line: &[u8]) -> bool {
     let name = line
         .split(u8::is_ascii_whitespace)
@@ -234,7 +256,6 @@ fn inspect_settings(
 }
 
 fn inspect_hooks(git: &Directory, findings: &mut Vec<Finding>) -> io::Result<()> {
-    const HOOKS: &str = "hooks";
     let Some(found) = git.stat(HOOKS)? else {
         return Ok(());
     };

@@ -311,6 +311,20 @@ fn hooks_that_settings_name_are_protected_whether_they_exist_or_not() {
     fs::create_dir_all(place.workspace.join("tools/hooks")).unwrap();
     place.fails("echo a > tools/hooks/pre-commit");
     place.works("echo a > tools/b");
+    symlink(
+        "../../tools/check",
+        place.workspace.join(".git/hooks/pre-push"),
+    )
+    .unwrap();
+    symlink(
+        "../../gone/check",
+        place.workspace.join(".git/hooks/post-merge"),
+    )
+    .unwrap();
+    fs::write(place.workspace.join("tools/check"), "mine").unwrap();
+    place.fails("echo a > tools/check || rm tools/check");
+    place.works("mkdir gone && echo a > gone/check");
+    assert!(!place.workspace.join("gone").exists());
     config("githooks");
     place.works("mkdir githooks && echo a > githooks/pre-commit");
     assert!(!place.workspace.join("githooks").exists());
