@@ -468,7 +468,7 @@ impl<'a> Supervision<'a> {
 
     /// Refuses what the command has made and may not make; ends a command that does it again and again.
     fn take_watched(&mut self) {
-        let watched = self.protection.take_watched();
+        let watched = self.protection.take_watched(Instant::now());
         for undone in watched.undone {
             // What a loop makes is told once.
             self.refused.retain(|it| it.path != undone.path);

@@ -4,6 +4,7 @@ use crate::{SandboxSpec, Unchecked, Undone, Watched};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
+use std::time::Instant;
 
 /// What is to be as it was when a command has ended; there is nothing here.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Protection {
 
     /// Returns what was refused meanwhile.
     #[must_use]
-    pub fn take_watched(&mut self) -> Watched {
+    pub fn take_watched(&mut self, _now: Instant) -> Watched {
         Watched::default()
     }
 

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 unsafe extern "C" {
     /// Of `libsystem_sandbox`, which every program is linked with; what `sandbox-exec` calls.
@@ -37,7 +38,7 @@ impl Protection {
 
     /// Returns what was refused meanwhile.
     #[must_use]
-    pub fn take_watched(&mut self) -> Watched {
+    pub fn take_watched(&mut self, _now: Instant) -> Watched {
         Watched::default()
     }
 

@@ -310,15 +310,14 @@ impl Protection {
         self.watch.as_ref().map(Watch::as_fd)
     }
 
-    /// Renames what the command has made meanwhile and may not make.
+    /// Renames what the command has made meanwhile and may not make. The time is that of the call.
     #[must_use]
-    pub fn take_watched(&mut self) -> Watched {
+    pub fn take_watched(&mut self, now: Instant) -> Watched {
         let Some(watch) = &self.watch else {
             return Watched::default();
         };
         let made = watch.take();
         let mut watched = Watched::default();
-        let now = Instant::now();
         for (at_place, place) in self.places.iter().enumerate().filter(|it| !it.1.is_nested) {
             for (at_name, it) in place.names.iter().enumerate() {
                 let is_watched = matches!(
@@ -533,6 +532,26 @@ mod tests {
         assert!(!project.has(".git/commondir") && project.has(".git/commondir.refused"));
         assert!(project.has("new/.git/hooks"));
         assert!(project.before(Enforcement::Full).restore().is_empty());
+    }
+
+    #[test]
+    fn a_name_is_refused_when_it_is_made_and_ends_the_command_when_it_is_made_again_at_once() {
+        let project = Project::new();
+        let mut protection = project.before(Enforcement::Full);
+        let begun = Instant::now();
+        assert_eq!(protection.take_watched(begun), Watched::default());
+        let mut make = |after: Duration| {
+            project.write(".mcp.json");
+            project.write("ordinary");
+            let watched = protection.take_watched(begun + after);
+            assert_eq!(watched.undone.len(), 1, "{watched:?}");
+            assert!(!project.has(".mcp.json") && project.has("ordinary"));
+            watched.is_repeated
+        };
+        assert!(!make(Duration::ZERO));
+        assert!(make(REPEATED_WITHIN - Duration::from_millis(1)));
+        assert!(!make(REPEATED_WITHIN * 2));
+        assert!(protection.restore().is_empty());
     }
 
     #[test]
