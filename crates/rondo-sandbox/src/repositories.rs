@@ -7,7 +7,7 @@ use crate::Unchecked;
 use crate::Undone;
 use crate::directory::{Directory, Identity, identity};
 use crate::nested::{Found, FoundKind, GIT, Search};
-use crate::repository::{self, Bound, Finding, resolved};
+use crate::repository::{self, Bound, Finding, line, resolved};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 /// The bound on a file that names a repository, in bytes.
 const POINTER_BYTES_MAX: u64 = 4_096;
 /// What such a file begins with.
-const POINTER: &[u8] = b"gitdir:";
+const POINTER: &[u8] = b"gitdir: ";
 /// Directories of a repository whose repositories `git` itself changes all the time.
 const PARTS: [&str; 2] = ["modules", "worktrees"];
 
@@ -243,8 +243,11 @@ impl Look<'_> {
             }
             _ => {
                 let bytes = place.read(name, POINTER_BYTES_MAX)?.unwrap_or_default();
+                let is_whole = u64::try_from(bytes.len()).is_ok_and(|it| it <= POINTER_BYTES_MAX);
                 match bytes.strip_prefix(POINTER) {
-                    Some(target) => target.trim_ascii().to_vec(),
+                    Some(target) if is_whole => line(target).to_vec(),
+                    // Nothing that git writes is as long: it leads nowhere that would be found.
+                    Some(_) => b"/".to_vec(),
                     // It is no repository.
                     None => return Ok(()),
                 }

@@ -101,7 +101,7 @@ pub(crate) fn inspect(git: &Directory, bounds: &[Bound]) -> io::Result<Vec<Findi
     }
     inspect_hooks(git, &mut findings)?;
     if let Some(bytes) = read(git, COMMON, &mut findings)?
-        && !leads_back(git, bytes.trim_ascii())
+        && !leads_back(git, line(&bytes))
     {
         findings.push(Finding::new(COMMON, "it leads to other settings", bytes));
     }
@@ -187,6 +187,16 @@ fn is_step(line: &[u8]) -> bool {
         .next()
         .unwrap_or_default();
     STEPS.iter().any(|it| it.as_bytes() == name)
+}
+
+/// Returns what `git` takes for a path in a file that holds one: up to the end of the line, spaces included.
+pub(crate) fn line(bytes: &[u8]) -> &[u8] {
+    let mut line = bytes;
+    while let Some((b'\n' | b'\r', rest)) = line.split_last() {
+        line = rest;
+    }
+    let mut parts = line.split(|it| *it == 0);
+    parts.next().unwrap_or_default()
 }
 
 fn is_strategy(name: &[u8]) -> bool {
@@ -484,6 +494,22 @@ mod tests {
         assert!(worktree(&repository.root.to_string_lossy()));
         for path in ["../../..", "/etc", "../../link", "~", "~/x", "%(prefix)/x"] {
             assert!(!worktree(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_a_file_ends_where_git_ends_it() {
+        assert_eq!(line(b"../a \r\n\n"), b"../a ");
+        assert_eq!(line(b"../a\0b\n"), b"../a");
+        assert_eq!(line(b"../a\n\0"), b"../a\n");
+        let repository = Repository::new();
+        for (text, is_own) in [("../..\n", true), ("../.. \n", false), ("../../\n", true)] {
+            repository.write(".git/worktrees/w/commondir", text);
+            assert_eq!(
+                repository.files(".git/worktrees/w").is_empty(),
+                is_own,
+                "{text:?}"
+            );
         }
     }
 
