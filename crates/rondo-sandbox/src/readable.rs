@@ -26,6 +26,7 @@ impl Readable {
     /// Starts with the directories of the system. Nothing is added that the workspace leads to.
     pub(crate) fn new(home: Option<&Path>, system: Vec<PathBuf>, workspace: &[PathBuf]) -> Self {
         let real = home.and_then(|it| it.canonicalize().ok());
+        let real = real.filter(|it| Some(it.as_path()) != home);
         let real_workspace = workspace.iter().filter_map(|it| it.canonicalize().ok());
         Self {
             homes: home.map(Path::to_owned).into_iter().chain(real).collect(),
@@ -45,12 +46,8 @@ impl Readable {
         if !self.may_open(path) || !self.may_open(&real) {
             return None;
         }
-        let is_alias = real != path;
-        self.push(real.clone());
-        // Inside of what may be read, the links themselves are there.
-        if is_alias && !self.is_in_one(path) {
-            self.push(path.to_owned());
-        }
+        self.push(&real);
+        self.push(path);
         Some(real)
     }
 
@@ -117,12 +114,11 @@ impl Readable {
         path.is_absolute() && !self.is_home(path) && !is_secret()
     }
 
-    fn push(&mut self, path: PathBuf) {
-        if !self.is_of_system(&path)
-            && self.paths.len() < PATHS_MAX
-            && self.seen.insert(path.clone())
-        {
-            self.paths.push(path);
+    /// Adds a path unless it lies in one that may be read: what is there is there as it is, links too.
+    fn push(&mut self, path: &Path) {
+        if !self.has(path) && self.paths.len() < PATHS_MAX {
+            self.seen.insert(path.to_owned());
+            self.paths.push(path.to_owned());
         }
     }
 }

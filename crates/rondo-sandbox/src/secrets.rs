@@ -75,8 +75,14 @@ pub(crate) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     let name = path.file_name().unwrap_or_default();
     let ending = path.extension().unwrap_or_default();
     let of_home = |home: &Path| {
-        let mut places = OF_HOME.iter().map(|it| home.join(it));
-        places.any(|it| path.starts_with(&it) || it.starts_with(path) && it.exists())
+        let below = path.strip_prefix(home).ok();
+        let has_home = home.starts_with(path);
+        OF_HOME.iter().any(|it| {
+            let is_in_it = below.is_some_and(|below| below.starts_with(it));
+            let may_hold_it =
+                has_home || below.is_some_and(|below| Path::new(it).starts_with(below));
+            is_in_it || may_hold_it && home.join(it).exists()
+        })
     };
     NAMES.iter().any(|it| name == *it)
         || ENDINGS.iter().any(|it| ending == *it) && !path.is_dir()

@@ -277,8 +277,8 @@ impl Search<'_> {
     }
 
     fn visit(&mut self, directory: &Path) {
-        let is_of_system = OF_SYSTEM.iter().any(|it| Path::new(it) == directory);
-        if is_of_system || !directory.is_absolute() || self.visited.iter().any(|it| it == directory)
+        let is_left_out = OF_SYSTEM.iter().any(|it| Path::new(it) == directory);
+        if is_left_out || !directory.is_absolute() || self.visited.iter().any(|it| it == directory)
         {
             return;
         }
@@ -298,7 +298,8 @@ impl Search<'_> {
             match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => self.follow(&path),
                 Ok(kind) if kind.is_file() => {
-                    if let Some(interpreter) = interpreter(&path) {
+                    let interpreter = interpreter(&path);
+                    if let Some(interpreter) = interpreter.filter(|it| !is_of_system(it)) {
                         self.follow(&interpreter);
                     }
                 }
@@ -366,6 +367,12 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// Returns whether a program is one of the system's own.
+fn is_of_system(program: &Path) -> bool {
+    let folder = program.parent();
+    OF_SYSTEM.iter().any(|it| folder == Some(Path::new(it)))
 }
 
 fn is_of_programs(directory: &Path) -> bool {
