@@ -8,7 +8,10 @@ use serde_json::Value;
 use std::path::Path;
 
 /// What programs write if the kernel refuses something. The kernel tells nobody else.
-const REFUSED: [&str; 5] = [
+const REFUSED: [&str; 7] = [
+    // Files that are bound over themselves, such as `.git/config`, cannot be replaced.
+    "Device or resource busy",
+    "EBUSY",
     "Read-only file system",
     "Permission denied",
     "Operation not permitted",
