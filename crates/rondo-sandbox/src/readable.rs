@@ -1,6 +1,6 @@
 //! Collects what commands may read, and passes over what would open the home directory or a secret.
 
-use crate::secrets::is_secret;
+use crate::secrets::{holds_secret, is_secret};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +9,11 @@ use std::path::{Component, Path, PathBuf};
 const LINKS_MAX: usize = 40;
 /// The bound on paths that are collected. Each costs every command some microseconds.
 const PATHS_MAX: usize = 512;
+
+/// The bound on entries of a directory that are added one by one.
+const ENTRIES_MAX: usize = 128;
+/// Directories of a home in which all kinds of programs keep their files. They are never opened as a whole.
+pub(crate) const SHARED_BY_ALL: [&str; 5] = [".cache", ".config", ".local", ".var", "share"];
 
 /// Paths that commands may read.
 pub(crate) struct Readable {
@@ -37,8 +42,8 @@ impl Readable {
         }
     }
 
-    /// Adds a file or a directory, if it exists and neither the home directory nor a secret is in it. Returns where it
-    /// really is if it may be read now.
+    /// Adds a file or a directory, if it exists and the home directory is not in it. Returns where it really is if it may
+    /// be read now. A secret is passed over. Of a directory that has one in it, what else is in it is added.
     ///
     /// If links lead to it, it may be read by its own path and by this one.
     pub(crate) fn add(&mut self, path: &Path) -> Option<PathBuf> {
@@ -46,9 +51,24 @@ impl Readable {
         if !self.may_open(path) || !self.may_open(&real) {
             return None;
         }
+        if self.homes.iter().any(|home| holds_secret(&real, home)) {
+            self.add_entries(path);
+            return None;
+        }
         self.push(&real);
         self.push(path);
         Some(real)
+    }
+
+    /// Adds what is in a directory, unless all kinds of things are.
+    fn add_entries(&mut self, directory: &Path) {
+        if SHARED_BY_ALL.iter().any(|it| directory.ends_with(it)) {
+            return;
+        }
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        for entry in entries.take(ENTRIES_MAX) {
+            self.add(&entry.path());
+        }
     }
 
     /// Returns where a path really leads; nothing if nothing is there, or it leads through the workspace, where commands

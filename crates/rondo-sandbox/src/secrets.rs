@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Directories and files below the home directory.
-const OF_HOME: [&str; 48] = [
+const OF_HOME: [&str; 51] = [
     ".ssh",
     ".gnupg",
     ".pki",
@@ -34,6 +34,7 @@ const OF_HOME: [&str; 48] = [
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".composer/auth.json",
+    ".dotnet/corefx",
     ".gem/credentials",
     ".gradle/gradle.properties",
     ".m2/settings.xml",
@@ -51,7 +52,9 @@ const OF_HOME: [&str; 48] = [
     ".local/share/gem/credentials",
     ".local/share/keyrings",
     ".local/share/rondo",
+    ".local/share/uv/credentials",
     ".local/state/rondo",
+    ".rye/credentials",
 ];
 /// Names that keys and passwords have in any directory.
 const NAMES: [&str; 11] = [
@@ -70,23 +73,24 @@ const NAMES: [&str; 11] = [
 /// Endings of such names.
 const ENDINGS: [&str; 6] = ["gpg", "kdbx", "key", "p12", "pem", "pfx"];
 
-/// Returns whether a path is one of a secret, or of a directory that has one in it at a known place.
+/// Returns whether a path is that of a secret, or lies in a directory of secrets.
 pub(crate) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     let name = path.file_name().unwrap_or_default();
     let ending = path.extension().unwrap_or_default();
-    let of_home = |home: &Path| {
-        let below = path.strip_prefix(home).ok();
-        let has_home = home.starts_with(path);
-        OF_HOME.iter().any(|it| {
-            let is_in_it = below.is_some_and(|below| below.starts_with(it));
-            let may_hold_it =
-                has_home || below.is_some_and(|below| Path::new(it).starts_with(below));
-            is_in_it || may_hold_it && home.join(it).exists()
-        })
-    };
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
     NAMES.iter().any(|it| name == *it)
         || ENDINGS.iter().any(|it| ending == *it) && !path.is_dir()
-        || home.is_some_and(of_home)
+        || below.is_some_and(|below| OF_HOME.iter().any(|it| below.starts_with(it)))
+}
+
+/// Returns whether a directory has a secret in it at a known place.
+pub(crate) fn holds_secret(directory: &Path, home: &Path) -> bool {
+    let below = directory.strip_prefix(home).ok();
+    let has_home = home.starts_with(directory);
+    let may_hold =
+        |it: &str| has_home || below.is_some_and(|below| Path::new(it).starts_with(below));
+    let mut places = OF_HOME.iter().filter(|it| may_hold(it));
+    places.any(|it| home.join(it).exists())
 }
 
 #[cfg(test)]
@@ -118,7 +122,9 @@ mod tests {
         }
         std::fs::create_dir(home.join(".cargo")).unwrap();
         std::fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
-        assert!(is_secret(".cargo") && is_secret(""));
-        assert!(!is_secret(".cargo/bin"));
+        assert!(is_secret(".cargo/credentials.toml") && !is_secret(".cargo"));
+        let holds_secret = |path: &str| holds_secret(&home.join(path), home);
+        assert!(holds_secret(".cargo") && holds_secret(""));
+        assert!(!holds_secret(".cargo/bin") && !holds_secret(".config"));
     }
 }

@@ -4,7 +4,7 @@
 //! shims, and libraries lie beside it. So links and scripts are followed, and around a program the whole of its
 //! toolchain is opened, as far as it can be told to be one.
 
-use crate::readable::Readable;
+use crate::readable::{Readable, SHARED_BY_ALL};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Toolchains and caches below the home directory.
-const OF_HOME: [&str; 106] = [
+const OF_HOME: [&str; 105] = [
     // Rust.
     ".cargo/bin",
     ".cargo/config.toml",
@@ -35,7 +35,6 @@ const OF_HOME: [&str; 106] = [
     ".virtualenvs",
     ".conda/envs",
     ".conda/pkgs",
-    ".condarc",
     "anaconda3",
     "mambaforge",
     "micromamba",
@@ -210,8 +209,6 @@ const PARTS_OF_PREFIX: [&str; 7] = [
 const EXECUTABLE: u32 = 0o111;
 /// Names of directories of programs in a toolchain.
 const PROGRAMS: [&str; 5] = ["bin", "condabin", "sbin", "shims", "tools"];
-/// Directories around one of programs that belong to no toolchain; what lies in these is opened one by one.
-const SHARED_BY_ALL: [&str; 5] = [".cache", ".config", ".local", ".var", "share"];
 /// Directories of the system's own programs, which lead nowhere else.
 const OF_SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
 /// What a program's settings of a virtual environment are in, and the line that says which Python it is of.

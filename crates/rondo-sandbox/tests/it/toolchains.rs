@@ -45,7 +45,7 @@ const fn with_variable(variable: (&'static str, &'static str), layout: Layout) -
     }
 }
 
-const LAYOUTS: [Layout; 36] = [
+const LAYOUTS: [Layout; 37] = [
     layout(
         "conda",
         "program work/conda/bin/python3 work/conda/lib/python3.12/os.py; mkdir work/conda/conda-meta work/conda/envs",
@@ -128,6 +128,12 @@ const LAYOUTS: [Layout; 36] = [
         ("DOTNET_ROOT", "apps/dotnet"),
         layout("dotnet", "program apps/dotnet/dotnet apps/dotnet/shared/a", &["apps/dotnet"], "dotnet"),
     ),
+    layout(
+        "dotnet beside its keys",
+        "program .dotnet/dotnet .dotnet/shared/a; mkdir -p .dotnet/corefx; touch .dotnet/corefx/a",
+        &[".dotnet"],
+        "~/.dotnet/dotnet && ! cat ~/.dotnet/corefx/a",
+    ),
     layout("tools of dotnet", "program .dotnet/tools/x .dotnet/tools/.store/x", &[".dotnet/tools"], "x"),
     layout(
         "Homebrew",
@@ -172,7 +178,12 @@ const LAYOUTS: [Layout; 36] = [
         ("PRE_COMMIT_HOME", "pc"),
         layout("pre-commit", "program pc/repo1/env/bin/x pc/repo1/env/lib", &[], "~/pc/repo1/env/bin/x"),
     ),
-    layout("uv", "program .local/share/uv/tools/x/bin/x .cache/uv/a", &[], "~/.local/share/uv/tools/x/bin/x"),
+    layout(
+        "uv",
+        "program .local/share/uv/tools/x/bin/x .cache/uv/a; mkdir .local/share/uv/credentials; touch .local/share/uv/credentials/a",
+        &[],
+        "~/.local/share/uv/tools/x/bin/x && ! cat ~/.local/share/uv/credentials/a",
+    ),
     layout("pnpm", "program .local/share/pnpm/x .local/share/pnpm/store/v3/a", &[".local/share/pnpm"], "x"),
     layout("go", "program apps/go/bin/go apps/go/src/a; mkdir -p apps/go/pkg/tool", &["apps/go/bin"], "go"),
     with_variable(
