@@ -1,12 +1,13 @@
 //! Variables by which programs put their caches where a sandboxed command may write, or find the user's own.
 
-use crate::{Enforcement, SandboxSpec};
+use crate::SandboxSpec;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Each variable, and the name of its directory. The user's own caches are at most read in the sandbox: what a command puts
 /// into them would be run by others. Cargo has no row: `CARGO_HOME` moves the user's registry and settings along with the
 /// cache, so its crates are read where they are (`OF_HOME` in `toolchains.rs`).
-const CACHES: [(&str, &str); 12] = [
+const CACHES: [(&str, &str); 13] = [
     ("XDG_CACHE_HOME", "cache"),
     ("npm_config_cache", "npm"),
     ("YARN_CACHE_FOLDER", "yarn"),
@@ -16,6 +17,7 @@ const CACHES: [(&str, &str); 12] = [
     ("CCACHE_DIR", "ccache"),
     ("DENO_DIR", "deno"),
     ("POETRY_CACHE_DIR", "pypoetry"),
+    ("PRE_COMMIT_HOME", "pre-commit"),
     ("BUN_INSTALL_CACHE_DIR", "bun"),
     ("COMPOSER_CACHE_DIR", "composer"),
     ("COURSIER_CACHE", "coursier"),
@@ -30,31 +32,26 @@ struct Shared {
     of_user: &'static str,
     /// The one of the session, if the user has none.
     of_session: Option<&'static str>,
-    /// Whether it can be used without namespaces. Then a program that asks whether it may write is told that it may.
-    is_partial: bool,
 }
 
-const SHARED: [Shared; 3] = [
+const SHARED: [Shared; 2] = [
     Shared {
         variables: &["npm_config_store_dir", "pnpm_config_store_dir"],
         of_user: ".local/share/pnpm/store",
         of_session: Some("pnpm"),
-        is_partial: true,
-    },
-    Shared {
-        variables: &["PRE_COMMIT_HOME"],
-        of_user: ".cache/pre-commit",
-        of_session: Some("pre-commit"),
-        is_partial: false,
     },
     // Otherwise the environments that the user has would be looked for in the cache of the session.
     Shared {
         variables: &["POETRY_VIRTUALENVS_PATH"],
         of_user: ".cache/pypoetry/virtualenvs",
         of_session: None,
-        is_partial: true,
     },
 ];
+
+/// The list of environments of `pre-commit`: the user's, below the home directory, and the one of the session.
+const ENVIRONMENTS: (&str, &str) = (".cache/pre-commit/db.db", "pre-commit/db.db");
+/// The bound on such a list, in bytes.
+const LIST_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the variables, with directories in `scratch`, which are to be made.
 pub(crate) fn variables(
@@ -71,13 +68,9 @@ pub(crate) fn variables(
 /// Returns the variables of caches that are the user's own if the command can read these, and reaches nothing to fill
 /// another with. Otherwise they are ones of the session.
 pub(crate) fn shared(spec: &SandboxSpec, scratch: &Path) -> Vec<(&'static str, PathBuf)> {
-    let home = spec.home.as_ref().and_then(|it| it.canonicalize().ok());
     let of_user = |shared: &Shared| {
-        let path = home.as_ref()?.join(shared.of_user);
-        let is_readable = || spec.readable.iter().any(|it| path.starts_with(it));
-        let is_usable =
-            spec.is_offline() && (shared.is_partial || spec.enforcement == Enforcement::Full);
-        (is_usable && path.is_dir() && is_readable()).then_some(path)
+        let path = readable(spec, shared.of_user).filter(|_| spec.is_offline())?;
+        path.is_dir().then_some(path)
     };
     let directory = |shared: &Shared| {
         let of_session = || shared.of_session.map(|it| scratch.join(it));
@@ -89,4 +82,31 @@ pub(crate) fn shared(spec: &SandboxSpec, scratch: &Path) -> Vec<(&'static str, P
         names.filter_map(move |name| Some((*name, directory.clone()?)))
     };
     SHARED.iter().flat_map(named).collect()
+}
+
+/// Gives the cache of a session the list of the environments that the user's `pre-commit` has, which are read where they
+/// are. New ones are made in the cache of the session.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn copy_lists(spec: &SandboxSpec, scratch: &Path) -> io::Result<()> {
+    let (of_user, of_session) = ENVIRONMENTS;
+    let of_session = scratch.join(of_session);
+    let is_small = |it: &PathBuf| {
+        let metadata = it.symlink_metadata();
+        metadata.is_ok_and(|it| it.is_file() && it.len() <= LIST_BYTES_MAX)
+    };
+    match readable(spec, of_user).filter(is_small) {
+        Some(of_user) if of_session.symlink_metadata().is_err() => {
+            std::fs::copy(of_user, of_session).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a path below the home directory if commands may read it.
+fn readable(spec: &SandboxSpec, below: &str) -> Option<PathBuf> {
+    let path = spec.home.as_ref()?.canonicalize().ok()?.join(below);
+    let mut readable = spec.readable.iter();
+    readable.any(|it| path.starts_with(it)).then_some(path)
 }

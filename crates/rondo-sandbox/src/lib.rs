@@ -294,6 +294,7 @@ pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>
             std::fs::create_dir_all(&directory)?;
             variables.push((name, directory.into()));
         }
+        caches::copy_lists(spec, scratch)?;
         for (name, directory) in caches::shared(spec, scratch) {
             if directory.starts_with(scratch) {
                 std::fs::create_dir_all(&directory)?;

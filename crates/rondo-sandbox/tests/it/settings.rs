@@ -64,33 +64,36 @@ fn stores_of_the_user_are_read_and_other_caches_are_ones_of_the_session() {
     if !is_enforced() {
         return;
     }
-    let variables = "echo $npm_config_store_dir $PRE_COMMIT_HOME $POETRY_VIRTUALENVS_PATH";
-    let place = Place::new(SandboxMode::WorkspaceWrite);
-    let with_none = place.with_home(":");
-    let scratch = with_none.scratch.display();
-    let expected = format!("{scratch}/pnpm {scratch}/pre-commit\n");
-    assert_eq!(with_none.works(variables), expected);
-    with_none.works("touch $npm_config_store_dir/a $PRE_COMMIT_HOME/a $POETRY_CACHE_DIR/a");
-    let mut place = Place::new(SandboxMode::WorkspaceWrite).with_home(
-        "mkdir -p .local/share/pnpm/store/v10 .cache/pre-commit/repo .cache/pypoetry/virtualenvs/a",
-    );
-    let home = place.home.clone().unwrap();
-    let of_user = |it: &str| home.join(it).display().to_string();
-    let (store, hooks) = (
-        of_user(".local/share/pnpm/store"),
-        of_user(".cache/pre-commit"),
-    );
-    let environments = of_user(".cache/pypoetry/virtualenvs");
-    assert_eq!(
-        place.works(variables),
-        format!("{store} {hooks} {environments}\n")
-    );
-    place.works("ls -d $npm_config_store_dir/v10 $PRE_COMMIT_HOME/repo $POETRY_VIRTUALENVS_PATH/a");
-    place.fails("touch $PRE_COMMIT_HOME/a");
-    place.enforcement = Enforcement::Partial;
+    let variables = "echo $npm_config_store_dir $POETRY_VIRTUALENVS_PATH";
+    let place = Place::new(SandboxMode::WorkspaceWrite).with_home(":");
     let scratch = place.scratch.display();
-    let expected = format!("{store} {scratch}/pre-commit {environments}\n");
-    assert_eq!(place.works(variables), expected);
+    assert_eq!(place.works(variables), format!("{scratch}/pnpm\n"));
+    place.works("touch $npm_config_store_dir/a $PRE_COMMIT_HOME/a $POETRY_CACHE_DIR/a");
+    let place = Place::new(SandboxMode::WorkspaceWrite)
+        .with_home("mkdir -p .local/share/pnpm/store/v10 .cache/pypoetry/virtualenvs/a");
+    let home = place.home.as_ref().unwrap().display();
+    let store = format!("{home}/.local/share/pnpm/store");
+    let environments = format!("{home}/.cache/pypoetry/virtualenvs");
+    assert_eq!(place.works(variables), format!("{store} {environments}\n"));
+    place.works("ls -d $npm_config_store_dir/v10 $POETRY_VIRTUALENVS_PATH/a");
+}
+
+#[test]
+fn environments_of_pre_commit_are_read_and_new_ones_belong_to_the_session() {
+    for enforcement in [Enforcement::Full, Enforcement::Partial] {
+        if !place::is_enforced(enforcement) {
+            continue;
+        }
+        let mut place = Place::new(SandboxMode::WorkspaceWrite)
+            .with_home("mkdir -p .cache/pre-commit/repo && echo list > .cache/pre-commit/db.db");
+        place.enforcement = enforcement;
+        let shown = place.works(
+            "cat $PRE_COMMIT_HOME/db.db; echo new > $PRE_COMMIT_HOME/db.db; ls ~/.cache/pre-commit",
+        );
+        assert_eq!(shown, "list\ndb.db\nrepo\n");
+        assert_eq!(place.works("cat $PRE_COMMIT_HOME/db.db"), "new\n");
+        assert_eq!(place.works("cat ~/.cache/pre-commit/db.db"), "list\n");
+    }
 }
 
 /// Landlock says that what it refuses to write can be written.
