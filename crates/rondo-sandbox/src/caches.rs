@@ -1,6 +1,8 @@
 //! Variables by which programs put their caches where a sandboxed command may write, or find the user's own.
 
 use crate::SandboxSpec;
+#[cfg(target_os = "linux")]
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -48,9 +50,12 @@ const SHARED: [Shared; 2] = [
     },
 ];
 
-/// The list of environments of `pre-commit`: the user's, below the home directory, and the one of the session.
-const ENVIRONMENTS: (&str, &str) = (".cache/pre-commit/db.db", "pre-commit/db.db");
+/// The list of environments of `pre-commit`: the user's, below the home directory, and the directory and name of the
+/// session's.
+#[cfg(target_os = "linux")]
+const ENVIRONMENTS: (&str, &str, &str) = (".cache/pre-commit/db.db", "pre-commit", "db.db");
 /// The bound on such a list, in bytes.
+#[cfg(target_os = "linux")]
 const LIST_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the variables, with directories in `scratch`, which are to be made.
@@ -87,21 +92,36 @@ pub(crate) fn shared(spec: &SandboxSpec, scratch: &Path) -> Vec<(&'static str, P
 /// Gives the cache of a session the list of the environments that the user's `pre-commit` has, which are read where they
 /// are. New ones are made in the cache of the session.
 ///
+/// Commands write that cache, and could have a link in it lead to any directory. No link is followed.
+///
 /// # Errors
 /// When it cannot be written.
+#[cfg(target_os = "linux")]
 pub(crate) fn copy_lists(spec: &SandboxSpec, scratch: &Path) -> io::Result<()> {
-    let (of_user, of_session) = ENVIRONMENTS;
-    let of_session = scratch.join(of_session);
+    use rustix::fs::{Mode, OFlags};
+    let (of_user, folder, name) = ENVIRONMENTS;
     let is_small = |it: &PathBuf| {
         let metadata = it.symlink_metadata();
         metadata.is_ok_and(|it| it.is_file() && it.len() <= LIST_BYTES_MAX)
     };
-    match readable(spec, of_user).filter(is_small) {
-        Some(of_user) if of_session.symlink_metadata().is_err() => {
-            std::fs::copy(of_user, of_session).map(drop)
-        }
-        _ => Ok(()),
+    let Some(of_user) = readable(spec, of_user).filter(is_small) else {
+        return Ok(());
+    };
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(folder) = rustix::fs::open(scratch.join(folder), flags, Mode::empty()) else {
+        return Ok(());
+    };
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&folder, name, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => io::copy(&mut File::open(of_user)?, &mut File::from(file)).map(drop),
+        Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(err) => Err(err.into()),
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn copy_lists(_: &SandboxSpec, _: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Returns a path below the home directory if commands may read it.

@@ -93,6 +93,9 @@ fn environments_of_pre_commit_are_read_and_new_ones_belong_to_the_session() {
         assert_eq!(shown, "list\ndb.db\nrepo\n");
         assert_eq!(place.works("cat $PRE_COMMIT_HOME/db.db"), "new\n");
         assert_eq!(place.works("cat ~/.cache/pre-commit/db.db"), "list\n");
+        place.works("rm -r $PRE_COMMIT_HOME && ln -s $OUTSIDE $PRE_COMMIT_HOME");
+        place.works("true");
+        assert!(!place.outside.join("db.db").exists());
     }
 }
 
