@@ -307,7 +307,7 @@ impl Protection {
     /// Returns what is readable when [`Self::take_watched`] is to be called; none if nothing is watched.
     #[must_use]
     pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(Watch::as_fd)
+        self.watch.as_ref().and_then(Watch::as_fd)
     }
 
     /// Renames what the command has made meanwhile and may not make. The time is that of the call.

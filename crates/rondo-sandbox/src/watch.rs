@@ -12,16 +12,22 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Mutex;
 
 /// How many bytes of events are read at once.
 const READ_BYTES: usize = 16 << 10;
 /// How many events are taken at once, so that a command that makes many files does not keep its supervisor.
 const EVENTS_MAX: usize = 4_096;
 
+/// What the latest command of this process was watched by. To close it takes the kernel milliseconds, for which the next
+/// command of the same supervisor would wait.
+static UNUSED: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
 /// Directories that are watched.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    events: OwnedFd,
+    /// None only once it is dropped.
+    events: Option<OwnedFd>,
     /// The number that the kernel has for each; none for those that are not watched.
     numbers: Vec<Option<i32>>,
 }
@@ -55,7 +61,11 @@ impl Watch {
         if directories.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(limit)?;
+        let unused = UNUSED.lock().ok().and_then(|mut it| it.take());
+        let events = match unused {
+            Some(events) => events,
+            None => inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(limit)?,
+        };
         let watch = |directory: &Directory| {
             let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
             // What is watched is the directory itself, wherever it is.
@@ -63,18 +73,25 @@ impl Watch {
         };
         let numbers = directories.into_iter().map(|it| it.map(watch).transpose());
         let numbers = numbers.collect::<io::Result<_>>()?;
-        Ok(Some(Self { events, numbers }))
+        Ok(Some(Self {
+            events: Some(events),
+            numbers,
+        }))
     }
 
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
+    /// Returns what is readable when something was made.
+    pub(crate) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.events.as_ref().map(|it| it.as_fd())
     }
 
     /// Takes what was made since it was asked last. If that cannot be told, everything might have been.
     pub(crate) fn take(&self) -> Made {
         let mut made = Made::default();
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
-        let mut reader = Reader::new(&self.events, &mut buffer);
+        let Some(events) = &self.events else {
+            return made;
+        };
+        let mut reader = Reader::new(events, &mut buffer);
         for _ in 0..EVENTS_MAX {
             let event = match reader.next() {
                 Ok(event) => event,
@@ -99,6 +116,24 @@ impl Watch {
         // What is left in the buffer would be lost.
         made.is_unknown = true;
         made
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some(events) = self.events.take() else {
+            return;
+        };
+        let mut numbers: Vec<i32> = self.numbers.iter().flatten().copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut removed = numbers.iter().map(|it| inotify::remove_watch(&events, *it));
+        // A directory that is no more has no watch. What was told of the others has numbers that none gets again.
+        if removed.all(|it| matches!(it, Ok(()) | Err(Errno::INVAL)))
+            && let Ok(mut unused) = UNUSED.lock()
+        {
+            *unused = Some(events);
+        }
     }
 }
 
@@ -132,6 +167,22 @@ mod tests {
         assert!(has(&made, "a") && has(&made, "b") && !has(&made, "c"));
         assert!(!made.contains(0, OsStr::new("a")));
         assert!(!has(&watch.take(), "a"));
+    }
+
+    #[test]
+    fn what_was_made_in_a_directory_that_was_watched_before_is_not_told() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        let held = Directory::open(&path).unwrap();
+        for round in ["a", "b", "c"] {
+            let watch = Watch::new([Some(&held)].into_iter()).unwrap().unwrap();
+            assert!(!watch.take().contains(0, OsStr::new("late")));
+            fs::write(path.join(round), "").unwrap();
+            assert!(watch.take().contains(0, OsStr::new(round)));
+            fs::write(path.join("late"), "").unwrap();
+            drop(watch);
+            fs::remove_file(path.join("late")).unwrap();
+        }
     }
 
     #[test]
