@@ -17,8 +17,10 @@ pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
 const READ_BYTES_MAX: u64 = 16 << 20;
 /// The bound on files of one snapshot. Files over it are not compared.
 const FILES_MAX: usize = 8_192;
-/// Directories of a repository whose content the commands of `git` change.
-const NOT_LISTED: [&str; 3] = [".git", "modules", "worktrees"];
+/// The directory of a repository, whose content the commands of `git` change.
+const GIT: &str = ".git";
+/// Directories in it that these make and remove too; the settings in them are checked as those of repositories are.
+const OF_GIT: [&str; 2] = ["modules", "worktrees"];
 /// What the names of hooks end with that `git` does not run.
 const SAMPLE: &str = ".sample";
 /// How much later than the latest change of a file a snapshot must be for an equal time to mean equal content, in
@@ -338,9 +340,12 @@ impl Taking<'_> {
 
     fn directory(&mut self, mut kept: Kept, path: &Path) {
         let root = kept.root;
-        let is_listed = !path
-            .file_name()
-            .is_some_and(|name| NOT_LISTED.iter().any(|it| name == *it));
+        let name = path.file_name().unwrap_or_default();
+        let is_in_git = path.parent().is_some_and(|it| it.ends_with(GIT));
+        if is_in_git && OF_GIT.iter().any(|it| name == *it) {
+            return;
+        }
+        let is_listed = name != GIT;
         let listed = is_listed.then(|| fs::read_dir(path));
         kept.kind = match &listed {
             None => Kind::Place,
