@@ -30,6 +30,8 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// The pattern of all files of the directory that a rule's paths are relative to.
+const ALL_FILES: &str = "**";
 /// The most rules that count at once.
 pub const RULES_MAX: usize = 1_000;
 /// The digits of a SHA-256 in hex.
@@ -553,7 +555,9 @@ impl Rule {
     fn new(spec: RuleSpec, origin: &str, dirs: RuleDirs<'_>) -> Result<Self, String> {
         check_bounds(&spec)?;
         let paths = spec.path.iter().flat_map(AnyOf::texts);
-        let fixed = paths.clone().map(|text| fixed_part(text, dirs)).collect();
+        // A rule about all files of its directory is about what is named: any search would go through some of them.
+        let fixed = paths.clone().filter(|text| *text != ALL_FILES);
+        let fixed = fixed.map(|text| fixed_part(text, dirs)).collect();
         let places = paths.clone();
         let rule = Self {
             fixed,
@@ -673,7 +677,7 @@ impl Rule {
         let is_place = |path: &PathBuf| self.places.iter().any(|it| path.starts_with(it));
         let is_within =
             has_path && (self.lies_below(&reached.whole) || reached.named.iter().any(is_place));
-        let is_unclear = has_path && reached.is_unclear;
+        let is_unclear = !self.fixed.is_empty() && reached.is_unclear;
         let may_fit_paths = fits_paths || is_unknown || is_in_history || is_within || is_unclear;
         (may_fit_command && may_fit_paths).then(|| Ruling {
             decision: self.spec.when_unclear.unwrap_or(Decision::Ask),

@@ -177,6 +177,8 @@ impl Look<'_> {
             .find(|(it, _)| wrappers::is_among(&[it], base))
         {
             Some((language, options)) => is_harmless_code(language, options, rest),
+            // One that runs others is let in only where these are known.
+            None if wrappers::is_wrapper(base) && !is_among_checked(base) => false,
             None => !has_effect(base) && is_harmless_program(base, &texts),
         }
     }
@@ -192,9 +194,9 @@ impl Look<'_> {
             "command" if matches!(rest.first().map(text_of), Some("-v" | "-V")) => {
                 return Some(true);
             }
-            "command" | "nohup" | "stdbuf" | "ionice" | "time" | "chronic" => {
-                past_options(rest, "ioeonc")
-            }
+            "command" | "nohup" | "stdbuf" | "time" | "chronic" => past_options(rest, "ioe"),
+            // With `-p` it changes a process that runs.
+            "ionice" => past_options(rest, "cnp"),
             "nice" => past_options(rest, "n"),
             "timeout" => past_options(rest, "ks").map(|at| at + 1),
             "env" => past_options(rest, "uC").and_then(|at| self.past_variables(rest, at)),
@@ -341,6 +343,14 @@ fn past_options(rest: &[Word], values: &str) -> Option<usize> {
         at += usize::from(takes_next);
     }
     Some(at)
+}
+
+/// Returns whether a program that can run others is looked at by [`is_harmless_program`].
+fn is_among_checked(name: &str) -> bool {
+    const CHECKED: [&str; 9] = [
+        "awk", "fd", "fdfind", "gawk", "mawk", "nawk", "rg", "sed", "tar",
+    ];
+    CHECKED.contains(&name)
 }
 
 fn uses_known_variables(survey: &Survey) -> bool {

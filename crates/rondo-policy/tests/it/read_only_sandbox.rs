@@ -85,6 +85,10 @@ const ASKED: &[&str] = &[
     "docker ps",
     "systemctl restart x",
     "crontab -l",
+    "prlimit --pid 1 --cpu=1:1",
+    "hyperfine 'rm x'",
+    "flock x rm y",
+    "ionice -p 1 -c 3",
     // What runs text or a file of the workspace.
     "./tool",
     "for i in 1 2; do ./tool; done",
