@@ -19,6 +19,7 @@ mod fork;
 mod grants;
 mod harness;
 mod hub;
+mod ignored;
 mod journal_file;
 mod keeping;
 #[cfg(target_os = "linux")]
