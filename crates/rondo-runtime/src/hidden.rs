@@ -6,13 +6,11 @@ use crate::settings::Settings;
 use rondo_exec::ExecTool;
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleError, RuleSpec, Rules};
 use rondo_sandbox::can_be_hidden;
-use rondo_tools::{DeniedFiles, FoundHidden, IGNORE_FILE, Workspace};
+use rondo_tools::{DeniedFiles, FoundHidden, IGNORE_FILE, READING_TOOL_NAMES, Workspace};
 use rondo_types::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The tools that read files.
-const READING: [&str; 3] = ["read_file", "list_files", "search_files"];
 /// How many files one rule names; the bound of a rule is higher.
 const FILES_OF_RULE: usize = 32;
 
@@ -40,9 +38,9 @@ fn hiding(workspace: Workspace, settings: &Settings, rules: &Arc<Rules>) -> Resu
         .flatten()
         .cloned()
         .collect();
-    let denied = rules.deny_files(&READING).then(|| {
+    let denied = rules.deny_files(&READING_TOOL_NAMES).then(|| {
         let rules = Arc::clone(rules);
-        DeniedFiles::new(move |path| rules.denies_file(&READING, path))
+        DeniedFiles::new(move |path| rules.denies_file(&READING_TOOL_NAMES, path))
     });
     workspace
         .hiding(&patterns, denied.as_ref())

@@ -76,6 +76,9 @@ pub const TOOL_NAMES: [&str; 5] = [
     "search_files",
 ];
 
+/// The names of those that only read.
+pub const READING_TOOL_NAMES: [&str; 3] = ["read_file", "list_files", "search_files"];
+
 /// Returns the five file tools over one workspace, in the order they are offered.
 #[must_use]
 pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {

@@ -41,7 +41,7 @@ pub(crate) use paths::PATH_BYTES_MAX;
 pub(crate) use read_only_sandbox::programs as programs_in_read_only_sandbox;
 pub(crate) use survey::{Placed, Survey, resolve_text};
 pub(crate) use without_shell::refusal as refusal_without_shell;
-pub(crate) use wrappers::{base as base_name, tokens};
+pub(crate) use wrappers::{PREFIXES, base as base_name, tokens};
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
 /// The longest command that is analysed, in bytes.

@@ -300,6 +300,11 @@ const WRAPPERS: &[&str] = &[
     "zip",
 ];
 
+/// Programs that stand before another one and say how it runs.
+pub(crate) const PREFIXES: &[&str] = &[
+    "command", "doas", "env", "exec", "nice", "nohup", "sudo", "time", "timeout", "xargs",
+];
+
 /// Programs that read a program from their input when they are given no file.
 const INTERPRETERS: &[&str] = &[
     "ash", "bash", "csh", "dash", "deno", "fish", "guile", "irb", "julia", "ksh", "lua", "mksh",

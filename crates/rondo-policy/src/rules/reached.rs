@@ -2,7 +2,7 @@
 //! reading a directory as a whole, or in the history of a repository.
 
 use super::fit::Place;
-use crate::analysis::{Placed, Survey, base_name, resolve_text};
+use crate::analysis::{PREFIXES, Placed, Survey, base_name, resolve_text};
 use std::path::{Path, PathBuf};
 
 /// Options that name the directory in which a program works.
@@ -155,13 +155,7 @@ fn reads_whole(name: &str, words: &[&str]) -> Whole {
 
 /// Returns where the program stands in the words, behind those that only say how it runs.
 fn program(words: &[&str]) -> Option<usize> {
-    let is_wrapper = |word: &str| {
-        let name = base_name(word);
-        [
-            "command", "doas", "env", "exec", "nice", "nohup", "sudo", "time", "timeout", "xargs",
-        ]
-        .contains(&name)
-    };
+    let is_wrapper = |word: &str| PREFIXES.contains(&base_name(word));
     let mut at = 0;
     while words.get(at).is_some_and(|word| is_wrapper(word)) {
         at += 1;
