@@ -35,6 +35,10 @@ pub(crate) use crate::protection::unchecked;
 
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+/// The bound on shared memory of a command's own IPC namespace, in pages of 4 KiB.
+const SHARED_MEMORY: &str = "/proc/sys/kernel/shmall";
+/// 256 MiB.
+const SHARED_MEMORY_PAGES: &str = "65536";
 /// The bound on what each directory of a command's own holds: it is memory, which no process has.
 const PRIVATE_SIZE: &CStr = c"size=1g";
 /// The same for a command that only reads.
@@ -351,6 +355,8 @@ impl Namespaces {
         if self.has_loopback {
             start_loopback()?;
         }
+        // Shared memory that nothing is attached to is no process's. A kernel that refuses has a bound of its own.
+        let _ = std::fs::write(SHARED_MEMORY, SHARED_MEMORY_PAGES);
         if let Some(proxy) = &self.proxy {
             passing::pass_listener(proxy)?;
         }

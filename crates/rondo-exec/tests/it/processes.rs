@@ -194,6 +194,7 @@ async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_sai
         "seq -s x 1 99999999999 | sort",
         "seq 1 99999999999 | sed -n H",
         "seq -s x 1 99999999999 | grep -z y",
+        "python3 -c 'import os; f = os.memfd_create(\"a\"); b = bytes(1 << 24)\nwhile 1: os.write(f, b)'",
     ] {
         let arguments = json!({ "command": greedy });
         let id = fixture.invocation(arguments.clone()).call_id;

@@ -4,6 +4,15 @@ use super::{STAT_PARENT, STAT_STATE, pid, stat_field};
 use rustix::process::{Pid, Signal};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+
+/// What the link of a descriptor begins with that leads to a file in memory.
+const MEMORY_FILE: &[u8] = b"/memfd:";
+/// The bound on descriptors of a process that are looked at.
+const DESCRIPTORS_MAX: usize = 4096;
+/// What the size of a file on the disk is counted in.
+const BLOCK_BYTES: u64 = 512;
 
 /// What the processes below this one take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,9 +78,11 @@ pub(crate) fn measure(processes_max: u32, memory_max: u64) -> Measure {
             .iter()
             .fold(0_u64, |sum, pid| sum.saturating_add(of(*pid)))
     };
-    let mut memory = sum(resident_memory);
+    let in_files = memory_files(&found);
+    let mut memory = in_files.saturating_add(sum(resident_memory));
     if memory > memory_max {
-        memory = sum(|pid| proportional_memory(pid).unwrap_or_else(|| resident_memory(pid)));
+        let exact = sum(|pid| proportional_memory(pid).unwrap_or_else(|| resident_memory(pid)));
+        memory = in_files.saturating_add(exact);
     }
     Measure {
         processes: u32::try_from(found.len()).unwrap_or(u32::MAX),
@@ -90,6 +101,26 @@ fn resident_memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let of = |name| kibibytes(&status, name).unwrap_or_default();
     of("RssAnon:").saturating_add(of("VmSwap:"))
+}
+
+/// Returns the memory of the files without a name (`memfd_create`) that processes have open, in bytes, each file once. Of
+/// what is not mapped, no process has a part.
+fn memory_files(processes: &[u32]) -> u64 {
+    let mut sizes = HashMap::new();
+    for pid in processes {
+        let open = fs::read_dir(format!("/proc/{pid}/fd"));
+        for entry in open.into_iter().flatten().flatten().take(DESCRIPTORS_MAX) {
+            let path = entry.path();
+            let named = fs::read_link(&path).unwrap_or_default();
+            if named.as_os_str().as_bytes().starts_with(MEMORY_FILE)
+                && let Ok(found) = fs::metadata(path)
+            {
+                let bytes = found.blocks().saturating_mul(BLOCK_BYTES);
+                sizes.insert((found.dev(), found.ino()), bytes);
+            }
+        }
+    }
+    sizes.values().fold(0, |sum, it| sum.saturating_add(*it))
 }
 
 /// Returns the memory of a process, in bytes: of what several processes share, its part. Takes long.
