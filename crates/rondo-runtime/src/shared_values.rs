@@ -1,15 +1,19 @@
 //! What most turns of a host have alike, held once: a thousand that run at the same time have the same profile and rules.
 
+use crate::error::{Result, SetupError, SetupErrorKind};
 use rondo_core::SharedSpecs;
 use rondo_core::redact::Secrets;
 use rondo_policy::rules::Rules;
 use rondo_policy::{CommandEnvironment, GateOptions, ToolPatterns};
 use rondo_types::Profile;
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many different values of a kind are kept.
 const KEPT_MAX: usize = 8;
+/// How many directories are known by where they led.
+const DIRECTORIES_MAX: usize = 16_384;
 
 /// The values that turns share.
 #[derive(Default)]
@@ -23,6 +27,7 @@ pub struct SharedValues {
     pub(crate) readable: Interner<Arc<Vec<PathBuf>>>,
     /// With what finds them in a text.
     pub(crate) secrets: Interner<Secrets>,
+    pub(crate) directories: Directories,
 }
 
 impl SharedValues {
@@ -32,6 +37,41 @@ impl SharedValues {
         gate.allowed_tools = self.tool_patterns.share(gate.allowed_tools.clone());
         gate.disallowed_tools = self.tool_patterns.share(gate.disallowed_tools.clone());
         gate.environment = self.environments.share(Arc::clone(&gate.environment));
+    }
+}
+
+/// Where the directories led that turns have worked in. A command of one turn can put a link in the place of a directory
+/// that the next turn works in.
+#[derive(Default)]
+pub(crate) struct Directories(Mutex<HashMap<PathBuf, PathBuf>>);
+
+impl Directories {
+    /// Checks that a directory leads to where it led before. What does not exist is left to whoever opens it.
+    ///
+    /// # Errors
+    /// When it leads elsewhere now.
+    pub(crate) fn check(&self, named: &Path) -> Result<()> {
+        let Ok(real) = named.canonicalize() else {
+            return Ok(());
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = known.get(named) else {
+            if known.len() < DIRECTORIES_MAX {
+                known.insert(named.to_owned(), real);
+            }
+            return Ok(());
+        };
+        if *before == real {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` led to `{}` before and leads to `{}` now; a command may have put a link in its place",
+            named.display(),
+            before.display(),
+            real.display(),
+        );
+        let error = SetupError::new(SetupErrorKind::Input, message);
+        Err(error.hint("if you did this yourself, start Rondo again"))
     }
 }
 
@@ -63,6 +103,25 @@ impl<T: Clone + PartialEq> Interner<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_leads_elsewhere_than_before_is_an_error() {
+        let place = tempfile::tempdir().unwrap();
+        let (named, other) = (place.path().join("sub"), place.path().join("other"));
+        for directory in [&named, &other] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let directories = Directories::default();
+        directories.check(&named).unwrap();
+        directories.check(&place.path().join("missing")).unwrap();
+        std::fs::rename(&named, place.path().join("sub2")).unwrap();
+        std::os::unix::fs::symlink(&other, &named).unwrap();
+        let refused = directories.check(&named).unwrap_err().to_string();
+        assert!(refused.contains("a link in its place"), "{refused}");
+        std::fs::remove_file(&named).unwrap();
+        std::fs::create_dir(&named).unwrap();
+        directories.check(&named).unwrap();
+    }
 
     #[test]
     fn equal_values_are_held_once_and_others_apart() {

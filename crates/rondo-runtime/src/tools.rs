@@ -11,7 +11,7 @@ use crate::python::{self, LivePython};
 use crate::scratch;
 use crate::secrets;
 use crate::settings::Settings;
-use crate::shared_values::SharedValues;
+use crate::shared_values::{Directories, SharedValues};
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
 use crate::subagent::{self, SubagentTool};
 use crate::todo::{self, TodoList, TodoTool};
@@ -159,7 +159,13 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         true => &*skills,
         false => &[],
     };
-    let workspace = workspace(settings, is_kept.then_some(&*state_dir), readable)?;
+    let directories = &options.values.directories;
+    let workspace = workspace(
+        settings,
+        is_kept.then_some(&*state_dir),
+        readable,
+        directories,
+    )?;
     let (workspace, hidden) = hidden::applied(workspace, options.profile, settings)?;
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
@@ -294,22 +300,24 @@ fn chosen(
 /// # Errors
 /// When one of them cannot be opened.
 pub(crate) fn writable(settings: &Settings) -> Result<Workspace> {
-    workspace(settings, None, &[])
+    workspace(settings, None, &[], &Directories::default())
 }
 
 fn workspace(
     settings: &Settings,
     spill_dir: Option<&Path>,
     skills: &[SkillPlace],
+    directories: &Directories,
 ) -> Result<Workspace> {
     let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
+    directories.check(&settings.directory)?;
     let opened = Workspace::open(&settings.directory);
     let mut workspace =
         opened.map_err(|err| failed(err).hint("`-C DIR` names another directory"))?;
     for directory in settings.values.add_dirs.iter().flatten() {
-        workspace = workspace
-            .with_dir(settings.directory.join(directory))
-            .map_err(failed)?;
+        let directory = settings.directory.join(directory);
+        directories.check(&directory)?;
+        workspace = workspace.with_dir(directory).map_err(failed)?;
     }
     if let Some(spill_dir) = spill_dir {
         workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
