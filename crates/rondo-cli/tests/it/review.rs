@@ -35,16 +35,16 @@ fn states(env: &TestEnv) -> Vec<Value> {
         .collect()
 }
 
-/// Kills the supervisor of the command that runs, and the guard above it.
-fn kill_watchers(env: &TestEnv) {
+/// Sends a signal to the guard of the command that runs, and to its supervisor.
+fn signal_watchers(env: &TestEnv, signal: &str) {
     let running = states(env).into_iter().find(|it| it["state"] == "running");
     let supervisor = running.unwrap()["pid"].to_string();
     let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap();
     let guard = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
-    let killed = std::process::Command::new("kill")
-        .args(["-KILL", guard, &supervisor])
+    let sent = std::process::Command::new("kill")
+        .args([signal, guard, &supervisor])
         .status();
-    assert!(killed.unwrap().success());
+    assert!(sent.unwrap().success());
 }
 
 /// Plays a command that plants a file and whose watchers are killed; nothing if commands cannot be confined here. Another
@@ -55,7 +55,8 @@ async fn planted() -> Option<TestEnv> {
     }
     let env = TestEnv::new();
     env.write("AGENTS.md", "the instructions of the project");
-    let plants = json!({ "command": "echo planted > .envrc; touch up; sleep 1000" });
+    let plants = "touch begun; until test -e go; do sleep 0.01; done; echo planted > .envrc; touch up; sleep 1000";
+    let plants = json!({ "command": plants });
     let server = serve(vec![
         calls("exec", &plants),
         calls("exec", &json!({ "command": "touch same-turn" })),
@@ -66,9 +67,13 @@ async fn planted() -> Option<TestEnv> {
     let model = ["ask", "-m", "openai/test", "--base-url", &url];
     let args = [&model[..], &["--approval", "auto", "do it"]].concat();
     let running = env.command(&args).spawn().unwrap();
-    let up = env.project().join("up");
+    let (begun, up) = (env.project().join("begun"), env.project().join("up"));
+    wait_until(|| begun.exists()).await;
+    // A watcher that runs gives the file another name at once.
+    signal_watchers(&env, "-STOP");
+    env.write("go", "");
     wait_until(|| up.exists()).await;
-    kill_watchers(&env);
+    signal_watchers(&env, "-KILL");
     let shown = env.wait(running).await;
     assert!(is_said(&shown), "{}", shown.stderr);
     let made = env.project().join("same-turn");
