@@ -35,6 +35,9 @@ pub(crate) use crate::protection::unchecked;
 
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+/// The bound on processes and threads of a command's own PID namespace, if the kernel has one for each.
+const PROCESS_IDS: &str = "/proc/sys/kernel/pid_max";
+const PROCESS_IDS_MAX: &str = "4608";
 /// The bound on shared memory of a command's own IPC namespace, in pages of 4 KiB.
 const SHARED_MEMORY: &str = "/proc/sys/kernel/shmall";
 /// 256 MiB.
@@ -534,6 +537,16 @@ fn is_mounted_read_only(file: impl AsFd) -> bool {
     found.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
+/// Returns whether each PID namespace has a bound on process ids of its own. Before Linux 6.14 there is one for all, which
+/// root would change for the whole machine.
+fn has_process_ids_for_each() -> bool {
+    const SINCE: (u32, u32) = (6, 14);
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|it| it.parse().ok());
+    let version = numbers.next().zip(numbers.next());
+    version.is_some_and(|it| it >= SINCE)
+}
+
 /// Makes everything that is mounted read-only.
 fn make_tree_read_only() -> io::Result<()> {
     set_read_only(c"/", true, true)
@@ -604,10 +617,16 @@ fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Result<()> {
 /// Mounts the processes of this PID namespace. Containers that hide a part of theirs do not let that be; the namespace keeps
 /// the others out of reach all the same.
 fn own_processes() -> io::Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     match mount(Some(c"proc"), c"/proc", Some(c"proc"), flags) {
-        Err(err) if err.raw_os_error() != Some(libc::EPERM) => Err(err),
-        _ => Ok(()),
+        Ok(()) => {
+            if has_process_ids_for_each() {
+                let _ = std::fs::write(PROCESS_IDS, PROCESS_IDS_MAX);
+            }
+            set_read_only(c"/proc", true, false)
+        }
+        Err(err) if err.raw_os_error() == Some(libc::EPERM) => Ok(()),
+        Err(err) => Err(err),
     }
 }
 

@@ -121,6 +121,20 @@ async fn the_end_of_a_command_is_its_own() {
 }
 
 #[tokio::test]
+async fn the_machines_bound_on_process_ids_is_not_a_commands_to_change() {
+    if !is_enforced() {
+        return;
+    }
+    const IDS: &str = "/proc/sys/kernel/pid_max";
+    let before = std::fs::read_to_string(IDS).unwrap();
+    let fixture = confined(SandboxMode::WorkspaceWrite);
+    let told = fixture.run(&format!("echo 400 > {IDS}; cat {IDS}")).await;
+    let said = told["stdout"].as_str().unwrap_or_default();
+    assert!(!said.ends_with("\n400\n"), "{told}");
+    assert_eq!(std::fs::read_to_string(IDS).unwrap(), before);
+}
+
+#[tokio::test]
 async fn a_storm_of_forks_ends_with_its_time() {
     if !is_enforced() {
         return;
