@@ -155,17 +155,11 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         private_dir(&state_dir)?;
     }
     let skills = skills::places(settings);
-    let readable = match options.names.iter().any(|name| name == SKILL_TOOL) {
-        true => &*skills,
-        false => &[],
-    };
-    let directories = &options.values.directories;
-    let workspace = workspace(
-        settings,
-        is_kept.then_some(&*state_dir),
-        readable,
-        directories,
-    )?;
+    let has_skills = options.names.iter().any(|name| name == SKILL_TOOL);
+    let readable = if has_skills { &*skills } else { &[] };
+    let known_directories = &options.values.directories;
+    let spill_dir = is_kept.then_some(&*state_dir);
+    let workspace = workspace(settings, spill_dir, readable, known_directories)?;
     let (workspace, hidden) = hidden::applied(workspace, options.profile, settings)?;
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
@@ -184,15 +178,16 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     known.push(Arc::new(SubagentTool { parent: None }));
     // Tools of the host, such as the functions of a person's live session, come first.
     let is_live = |name: &str| options.live.iter().any(|tool| tool.spec().name == name);
-    let mut own_python = options
+    let is_own_python = |it: &&String| python::has(it) && !is_live(it);
+    let own_python: Vec<String> = options
         .names
         .iter()
-        .filter(|it| python::has(it) && !is_live(it));
-    let confined = match &sandbox {
-        Some(_) => own_python.clone().cloned().collect(),
-        None => Vec::new(),
-    };
-    if own_python.next().is_some() {
+        .filter(is_own_python)
+        .cloned()
+        .collect();
+    let has_own_python = !own_python.is_empty();
+    let confined = sandbox.as_ref().map_or_else(Vec::new, |_| own_python);
+    if has_own_python {
         known.extend(python::tools(python::OwnSession {
             profile: options.profile,
             keys: options.keys,
