@@ -2,7 +2,7 @@
 
 use rondo_launch::CallStatus;
 use rondo_policy::OUTSIDE_SANDBOX;
-use rondo_sandbox::{SandboxMode, SandboxSpec, Undone};
+use rondo_sandbox::{SandboxMode, SandboxSpec, Undone, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
 use std::path::Path;
@@ -162,10 +162,10 @@ pub(crate) fn add(outcome: &mut ToolOutcome, sentence: &str) {
 /// Says what is protected and was changed.
 fn of_undone(undone: &[Undone]) -> Option<String> {
     let named = undone.iter().take(NAMED_MAX).map(|it| {
-        let path = it.path.display();
+        let path = shown_path(&it.path);
         let aside = it.aside.as_ref();
         let aside = aside.map_or_else(String::new, |aside| {
-            format!(", yours is `{}` now", aside.display())
+            format!(", yours is `{}` now", shown_path(aside))
         });
         let reason = it.reason.as_ref();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));

@@ -570,19 +570,25 @@ impl<'a> Supervision<'a> {
         ) {
             return;
         }
-        unix::signal_tree(self.leader, Signal::TERM);
-        unix::signal_tree(self.leader, Signal::CONT);
+        if !self.signal_namespace(Signal::TERM) {
+            unix::signal_tree(self.leader, Signal::TERM);
+            unix::signal_tree(self.leader, Signal::CONT);
+        }
         self.phase = Phase::Ending {
             until: Instant::now() + TERM_GRACE,
         };
     }
 
     fn kill_tree(&mut self, until: Instant) {
-        if self.has_init {
-            unix::kill_namespace(self.leader);
+        if !self.signal_namespace(Signal::KILL) {
+            unix::signal_tree(self.leader, Signal::KILL);
         }
-        unix::signal_tree(self.leader, Signal::KILL);
         self.phase = Phase::Killing { until };
+    }
+
+    /// Signals everything in the command's namespace; returns whether it has one that is still there.
+    fn signal_namespace(&self, signal: Signal) -> bool {
+        self.has_init && unix::signal_namespace(self.leader, signal)
     }
 
     fn finish(mut self, mut status: CallStatus) -> io::Result<bool> {

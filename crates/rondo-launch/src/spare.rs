@@ -336,7 +336,8 @@ impl Becoming {
     fn try_command(&mut self, sandbox: Option<&Preparation>) -> io::Result<Option<io::Error>> {
         unix::die_with_parent(self.supervisor)?;
         unix::give_way();
-        let entered = sandbox.map(Preparation::enter).transpose()?;
+        let terminal = [self.terminal.as_fd()];
+        let entered = sandbox.map(|it| it.enter(&terminal)).transpose()?;
         descriptors::send(&self.socket, &[])?;
         is_readable(&self.socket, None)?;
         let memory = descriptors::receive(&self.socket)?.unwrap_or_default();

@@ -16,7 +16,7 @@ mod tree;
 pub(crate) use children::Children;
 pub(crate) use standing::Standing;
 pub(crate) use tree::{
-    count_descendants, interrupt, kill_descendants, kill_namespace, measure, memory_total,
+    count_descendants, interrupt, kill_descendants, measure, memory_total, signal_namespace,
     signal_tree,
 };
 

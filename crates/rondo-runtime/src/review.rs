@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::{EventSender, clock::Clock, shown};
-use rondo_sandbox::{Ledger, SandboxMode};
+use rondo_sandbox::{Ledger, SandboxMode, shown_path};
 use rondo_types::{EventBody, Grant};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -118,7 +118,7 @@ impl Review {
         Some(format!(
             "`{}` must be reviewed: a sandboxed command left changes in protected files ({}{more}). Until you accept them, \
              each call is asked about, and nothing of the folder's configuration, scripts and instructions is loaded. {HOW}",
-            first.root.display(),
+            shown_path(&first.root),
             files.join(", "),
         ))
     }
@@ -128,8 +128,8 @@ impl Review {
 fn named(difference: &Difference) -> String {
     let below = difference.path.strip_prefix(&difference.root);
     let path = match below {
-        Ok(below) if !below.as_os_str().is_empty() => below.display().to_string(),
-        _ => return format!("{}: not checked", difference.path.display()),
+        Ok(below) if !below.as_os_str().is_empty() => shown_path(below),
+        _ => return format!("{}: not checked", shown_path(&difference.path)),
     };
     match difference.kind {
         DifferenceKind::Unchecked => format!("{path}: not checked"),

@@ -17,6 +17,8 @@ const POINTER: &str = "gitdir:";
 const CACHE_MARK: &str = "CACHEDIR.TAG";
 /// The bound on directories above the working directory that are looked at.
 const ANCESTORS_MAX: usize = 64;
+/// The bound on linked worktrees of a repository that `git` is to see.
+const WORKTREES_MAX: usize = 256;
 /// The bound on repositories within each other that a submodule is in.
 const DEPTH_MAX: usize = 8;
 /// What a directory has in it if it is the directory of a repository.
@@ -122,6 +124,23 @@ impl EnclosingRepository {
     pub(crate) fn written(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.common).chain(&self.build_output)
     }
+}
+
+/// Returns the files `.git` of the linked worktrees of a repository, each of which names the repository. If `git` does not
+/// see one, it takes the worktree for removed, and forgets what was staged in it.
+pub(crate) fn linked_worktrees(common: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(common.join("worktrees"));
+    let entries = entries.into_iter().flatten().flatten().take(WORKTREES_MAX);
+    let file_of = |own: PathBuf| {
+        let named = PathBuf::from(read(&own.join("gitdir"))?.trim());
+        let file = own.join(named);
+        let back = read(&file)?;
+        let back = Path::new(back.strip_prefix(POINTER)?.trim())
+            .canonicalize()
+            .ok()?;
+        (back == own.canonicalize().ok()?).then_some(file)
+    };
+    entries.filter_map(|it| file_of(it.path())).collect()
 }
 
 /// Returns whether the top of a working tree above the working directory is one whose files commands may read.

@@ -7,7 +7,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// The rights that are handled: those of Linux 6.12, which has scopes of signals and abstract sockets.
@@ -55,10 +55,13 @@ impl FileRules {
         };
         let is_full = spec.enforcement == Enforcement::Full;
         let readable = spec.readable.iter();
-        let readable = readable.filter(|it| is_full || *it != Path::new(ALL_DEVICES));
+        let readable = readable.filter(|it| *it != Path::new(ALL_DEVICES));
         let terminals = TERMINALS.iter().filter(|_| is_full);
         let devices = DEVICES.iter().chain(terminals).map(PathBuf::from);
+        // What is there may be listed, and no other device opened.
+        let listed = (PathBuf::from(ALL_DEVICES), AccessFs::ReadDir.into());
         let allowed = (readable.map(|it| (it.clone(), reads)))
+            .chain(std::iter::once(listed))
             .chain(writable.iter().map(|it| (it.clone(), own)))
             .chain(private.iter().map(|it| (it.clone(), all)))
             .chain(spec.scratch.iter().map(|it| (it.clone(), all)))
@@ -80,11 +83,12 @@ impl FileRules {
         self.allowed.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Returns the rules for this process to restrict itself by, after which it gains no privileges.
+    /// Returns the rules for this process to restrict itself by, after which it gains no privileges. It may open the
+    /// `terminals` again.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn ruleset(&self) -> io::Result<RulesetCreated> {
+    pub(crate) fn ruleset(&self, terminals: &[BorrowedFd<'_>]) -> io::Result<RulesetCreated> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(self.rights))
@@ -110,6 +114,11 @@ impl FileRules {
                 false => *rights & AccessFs::from_file(self.rights),
             };
             let rule = PathBeneath::new(opened, rights);
+            ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
+        }
+        let rights = AccessFs::from_file(self.rights);
+        for terminal in terminals.iter().filter(|it| rustix::termios::isatty(it)) {
+            let rule = PathBeneath::new(*terminal, rights);
             ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
         }
         Ok(ruleset)

@@ -4,10 +4,11 @@
 //! so that opening it is refused to everybody, root included. Both need a mount namespace.
 
 use crate::covered::c_path;
-use crate::linux::mount;
+use crate::linux::{bind, is_mounted_read_only, mount};
+use crate::root::open_without_links;
 use crate::{SandboxSpec, can_be_hidden};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a file is covered by.
 const DEVICE: &std::ffi::CStr = c"/dev/null";
@@ -26,11 +27,29 @@ pub(crate) fn places(spec: &SandboxSpec, roots: &[PathBuf]) -> Vec<PathBuf> {
     places
 }
 
-/// Covers them, in a mount namespace of the command's own. What another cover has hidden already is passed over.
+/// Returns the directories between the roots and the hidden places, outer ones first.
+pub(crate) fn above(places: &[PathBuf], roots: &[PathBuf]) -> Vec<PathBuf> {
+    let is_inside = |it: &&Path| roots.iter().any(|root| it.starts_with(root) && it != root);
+    let all = places.iter().flat_map(|it| it.ancestors().skip(1));
+    let mut above: Vec<PathBuf> = all.filter(is_inside).map(Path::to_owned).collect();
+    above.sort();
+    above.dedup();
+    above
+}
+
+/// Covers them, in a mount namespace of the command's own. What another cover has hidden already is passed over. The
+/// directories above them are bound over themselves: what is mounted can be neither renamed nor removed, so no command moves
+/// a hidden file to where nobody looks for it.
 ///
 /// # Errors
 /// When one cannot be covered.
-pub(crate) fn cover(places: &[PathBuf]) -> io::Result<()> {
+pub(crate) fn cover(places: &[PathBuf], above: &[PathBuf]) -> io::Result<()> {
+    for directory in above {
+        // It may lie in a directory that is covered now.
+        if let Ok(opened) = open_without_links(directory) {
+            bind(&opened, &opened, is_mounted_read_only(&opened))?;
+        }
+    }
     for place in places {
         let Ok(metadata) = place.symlink_metadata() else {
             continue;
@@ -51,6 +70,13 @@ pub(crate) fn cover(places: &[PathBuf]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::SandboxMode;
+
+    #[test]
+    fn directories_above_hidden_places_are_found_within_the_roots() {
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let places = paths(&["/w/a/b/.env", "/w/a/key", "/w/top", "/elsewhere/x"]);
+        assert_eq!(above(&places, &paths(&["/w"])), paths(&["/w/a", "/w/a/b"]));
+    }
 
     #[test]
     fn what_is_missing_or_around_a_root_is_left_out_and_what_is_inside_another_is_hidden_with_it() {

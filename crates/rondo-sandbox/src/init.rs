@@ -99,7 +99,8 @@ fn run_relay(first: Pid, init: UnixStream) -> libc::c_int {
 
 /// Collects every process of the namespace until none is left; returns how many were cut off by the end of the command.
 fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int {
-    let Ok((mut relay, signals)) = alone(relay, Some(lifeline), &[libc::SIGCHLD]) else {
+    let read = [libc::SIGCHLD, libc::SIGTERM];
+    let Ok((mut relay, signals)) = alone(relay, Some(lifeline), &read) else {
         return FAILED;
     };
     // The place that `alone` has put it to.
@@ -132,8 +133,8 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
         if life {
             return FAILED;
         }
-        if signalled {
-            read_signal(&signals);
+        if signalled && read_signal(&signals) == Some(libc::SIGTERM) {
+            end_politely();
         }
         if told {
             let mut order = [0; 1];
@@ -142,6 +143,16 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
             }
             obey(order, command);
         }
+    }
+}
+
+/// Asks every process of the namespace to end. Those that were stopped go on, so that they can.
+#[expect(unsafe_code, reason = "no safe interface signals all processes")]
+fn end_politely() {
+    const EVERYBODY: libc::pid_t = -1;
+    for signal in [libc::SIGTERM, libc::SIGCONT] {
+        // SAFETY: it takes numbers alone, and reaches no process outside of the namespace.
+        unsafe { libc::kill(EVERYBODY, signal) };
     }
 }
 

@@ -54,6 +54,7 @@ mod roots;
 mod seatbelt;
 mod secrets;
 mod settings;
+mod shown_path;
 mod support;
 mod toolchains;
 #[cfg(target_os = "linux")]
@@ -78,6 +79,7 @@ pub use hooks::{HiddenHooks, hidden_hooks};
 pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;
 pub use roots::{PROTECTED, readable_roots, readable_roots_by};
+pub use shown_path::shown_path;
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
@@ -208,9 +210,14 @@ impl SandboxSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Where it is.
+    #[serde(with = "shown_path::lossy")]
     pub path: PathBuf,
     /// Where the command's version is now, beside it; none where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "shown_path::lossy_option"
+    )]
     pub aside: Option<PathBuf>,
     /// Whether it is as it was before the command.
     pub is_restored: bool,
@@ -224,6 +231,7 @@ pub struct Undone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unchecked {
     /// Where it is.
+    #[serde(with = "shown_path::lossy")]
     pub path: PathBuf,
     /// Why it is not looked at.
     pub reason: String,

@@ -5,10 +5,11 @@
 //! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
 use crate::covered::c_path;
-use crate::enclosing::EnclosingRepository;
+use crate::enclosing::{EnclosingRepository, linked_worktrees};
 use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
 use crate::ground::Ground;
+use crate::nested::GIT;
 use crate::protection::Protected;
 use crate::root::open_without_links;
 use crate::{
@@ -21,7 +22,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -52,8 +53,9 @@ pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<P
     let (protection, covered) = preparation.protect()?;
     let directory = command.get_current_dir().map(Path::to_owned);
     enter_before_exec(command, move || {
+        let (output, errors) = (io::stdout(), io::stderr());
         preparation
-            .enter()?
+            .enter(&[output.as_fd(), errors.as_fd()])?
             .complete(&covered, directory.as_deref())
     });
     Ok(protection)
@@ -99,7 +101,10 @@ impl Preparation {
         let (roots, repositories) = roots(&spec)?;
         let writable = written(&roots, &repositories);
         let tops = repositories.iter().map(|it| it.top.clone());
-        Arc::make_mut(&mut spec.readable).extend(tops);
+        let own = roots.iter().map(|it| it.join(GIT));
+        let commons = own.chain(repositories.iter().map(|it| it.common.clone()));
+        let linked = commons.flat_map(|it| linked_worktrees(&it));
+        Arc::make_mut(&mut spec.readable).extend(tops.chain(linked));
         let mut held = Protection::default();
         let mut namespaces = match spec.enforcement {
             Enforcement::Full => {
@@ -186,12 +191,14 @@ impl Preparation {
     ///
     /// # Errors
     /// When the kernel refuses, or a directory that commands work in was moved or replaced.
-    pub fn enter(&self) -> io::Result<Entered<'_>> {
+    ///
+    /// The command may open the `terminals` that it is given by their paths too, such as `/dev/stderr`.
+    pub fn enter(&self, terminals: &[BorrowedFd<'_>]) -> io::Result<Entered<'_>> {
         if let Some(namespaces) = &self.namespaces {
             namespaces.enter(&self.ground.spec)?;
         }
         let entered = Entered {
-            rules: Some(self.files.ruleset()?),
+            rules: Some(self.files.ruleset(terminals)?),
             filter: &self.filter,
             has_namespaces: self.namespaces.is_some(),
         };
@@ -287,6 +294,8 @@ struct Namespaces {
     kept: Vec<(PathBuf, bool)>,
     /// What of all these is covered once more.
     hidden: Vec<PathBuf>,
+    /// The directories above these, which a command could move them away with.
+    kept_in_place: Vec<PathBuf>,
     /// How much each of the covering directories holds, as an option of its mount.
     private_size: &'static CStr,
     has_loopback: bool,
@@ -314,7 +323,9 @@ impl Namespaces {
             |it: &(PathBuf, bool)| !it.1 || private.iter().any(|place| it.0.starts_with(place));
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
         kept.sort();
-        kept.dedup();
+        // Of a directory that is written and read, the first one counts: it is the one that is written.
+        kept.dedup_by(|later, first| later.0 == first.0);
+        let hidden = hidden::places(spec, writable);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let capabilities = rustix::thread::capabilities(None);
         let may_mount =
@@ -322,7 +333,11 @@ impl Namespaces {
         Self {
             private,
             kept,
-            hidden: hidden::places(spec, writable),
+            kept_in_place: match reads_only {
+                true => Vec::new(),
+                false => hidden::above(&hidden, writable),
+            },
+            hidden,
             private_size: match reads_only {
                 true => PRIVATE_SIZE_READING,
                 false => PRIVATE_SIZE,
@@ -340,7 +355,7 @@ impl Namespaces {
         self.begin()?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private(&spec.writable)?;
-        hidden::cover(&self.hidden)?;
+        hidden::cover(&self.hidden, &self.kept_in_place)?;
         init::split(&self.lifeline, own_processes)
     }
 
@@ -532,7 +547,7 @@ fn mount_with(
 }
 
 /// Returns whether something lies where nobody can write it. The kernel refuses to have that changed.
-fn is_mounted_read_only(file: impl AsFd) -> bool {
+pub(crate) fn is_mounted_read_only(file: impl AsFd) -> bool {
     let found = rustix::fs::fstatvfs(file);
     found.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
@@ -588,7 +603,7 @@ fn set_mount(
 
 /// Binds what is opened, with all that is mounted below it, over something else that is opened. Paths play no part.
 #[expect(unsafe_code, reason = "no safe interface binds by descriptors")]
-fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Result<()> {
+pub(crate) fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Result<()> {
     const EMPTY: &CStr = c"";
     let recursive = libc::AT_RECURSIVE.cast_unsigned() | libc::AT_EMPTY_PATH.cast_unsigned();
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | recursive;

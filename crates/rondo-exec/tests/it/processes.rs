@@ -240,3 +240,25 @@ async fn a_command_with_too_many_processes_is_ended_and_the_reason_is_said() {
     );
     assert_eq!(survivors(&mark), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_command_opens_its_own_terminal_by_path_and_no_device_of_the_machine() {
+    if !is_enforced() {
+        return;
+    }
+    for mode in [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite] {
+        let fixture = confined(mode);
+        // The first ones have no process that waits for them.
+        for _ in 0..3 {
+            let told = fixture.run("echo a > /dev/stderr; echo b | tee /dev/stdout").await;
+            assert_eq!(told["exitCode"], 0, "{told}");
+            assert_eq!(told["stdout"], "a\nb\nb\n", "{told}");
+        }
+        let told = fixture
+            .run("for d in /dev/tty0 /dev/ttyS0 /dev/loop0 /dev/zram0 /dev/vcs; do head -c 1 $d 2>&1; done; ls /dev")
+            .await;
+        let said = told["stdout"].as_str().unwrap_or_default();
+        let refused = said.lines().filter(|it| it.starts_with("head:")).count();
+        assert_eq!(refused, 5, "{told}");
+    }
+}

@@ -41,14 +41,19 @@ pub(crate) fn interrupt(leader: Pid) {
     }
 }
 
-/// Kills the first process of the PID namespace that `leader` stands for, and the kernel everything in it: however many
-/// processes there are, none has the time to start another.
-pub(crate) fn kill_namespace(leader: Pid) {
-    for child in children_of(leader.as_raw_pid().unsigned_abs()) {
-        if is_init(child) {
-            super::kill(child);
-        }
+/// Signals the first process of the PID namespace that `leader` stands for; returns whether there is one. It passes SIGTERM
+/// on to everything in the namespace, and the kernel kills everything with it: however many processes there are, none has to
+/// be looked for.
+pub(crate) fn signal_namespace(leader: Pid, signal: Signal) -> bool {
+    let leader = leader.as_raw_pid().unsigned_abs();
+    // Once the leader has ended, it is a child of ours.
+    let near = children_of(leader).into_iter();
+    let near = near.chain(children_of(std::process::id()));
+    let mut is_found = false;
+    for init in near.filter(|it| is_init(*it)).filter_map(pid) {
+        is_found |= rustix::process::kill_process(init, signal).is_ok();
     }
+    is_found
 }
 
 /// Kills everything below this process.

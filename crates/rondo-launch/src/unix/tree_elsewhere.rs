@@ -19,7 +19,9 @@ pub(crate) fn interrupt(leader: Pid) {
     signal_tree(leader, Signal::INT);
 }
 
-pub(crate) fn kill_namespace(_leader: Pid) {}
+pub(crate) fn signal_namespace(_leader: Pid, _signal: Signal) -> bool {
+    false
+}
 
 pub(crate) fn kill_descendants() {}
 

@@ -92,3 +92,19 @@ fn a_directory_around_hidden_files_takes_their_covers_with_it_where_it_is_moved(
     place.fails("mv secrets moved && cat moved/k");
     place.fails("cp -r secrets copied && cat copied/k copied/deep/k");
 }
+
+#[test]
+fn a_directory_above_a_hidden_file_is_not_moved_from_under_its_rule() {
+    if !is_enforced() {
+        return;
+    }
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    std::fs::create_dir_all(place.workspace.join("conf/deep")).unwrap();
+    std::fs::write(place.workspace.join("conf/deep/.env"), "secret").unwrap();
+    place.hidden = vec!["conf/deep/.env"];
+    for refused in ["mv conf conf2", "mv conf/deep elsewhere", "rm -rf conf"] {
+        place.fails(refused);
+    }
+    place.fails("cat conf/deep/.env");
+    place.works("echo a > conf/deep/a && mv conf/deep/a conf/deep/b && rm conf/deep/b");
+}

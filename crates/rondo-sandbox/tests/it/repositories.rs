@@ -218,3 +218,29 @@ fn a_member_of_a_cargo_workspace_is_built() {
     assert_ne!(fs::read_to_string(top.join("Cargo.lock")).unwrap(), "");
     place.fails("echo a > ../Cargo.toml");
 }
+
+#[test]
+fn the_top_of_a_worktree_in_the_home_directory_is_written_and_its_siblings_are_not_forgotten() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    place.home = Some(place.outside.canonicalize().unwrap());
+    set_up(
+        &place,
+        "git init -q main && cd main && git commit -q --allow-empty -m first
+         git worktree add -q ../one && git worktree add -q ../two",
+    );
+    place.workspace = place.outside.join("one");
+    place.works(&format!("echo a > a && {COMMIT}"));
+    // From each of them, `git` sees that the others are there.
+    for directory in ["one", "main"] {
+        place.workspace = place.outside.join(directory);
+        place.works("git worktree prune && git gc -q --prune=now && git worktree list");
+        for own in ["one", "two"] {
+            let own = place.outside.join("main/.git/worktrees").join(own);
+            assert!(own.join("HEAD").exists(), "{directory}: {own:?}");
+        }
+    }
+    place.fails("cat ../two/.git && echo a > ../two/.git");
+}
