@@ -4,6 +4,7 @@
 //! nobody would be asked about run against real bash in a place that is thrown away. Whatever they
 //! create, change, remove, read outside of the project, start or connect to is a finding.
 
+mod attempt;
 mod bypasses;
 mod confined;
 mod corpus;
@@ -54,10 +55,25 @@ pub(crate) struct Args {
     /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
     #[arg(long, conflicts_with_all = ["replay", "command"])]
     bypasses: bool,
-    /// Runs these attempts, what the fuzzer starts from and what it makes of all in Rondo's own read-only sandbox, none of
-    /// them judged
-    #[arg(long, conflicts_with_all = ["replay", "command", "bypasses"])]
+    /// Runs attacks on Rondo's own sandbox in it, and these attempts, none of them judged; looks after each at the whole
+    /// file system, all processes and the report
+    #[arg(long, conflicts_with_all = ["replay", "command", "bypasses", "minutes"])]
     confined: bool,
+    /// How many commands run in the sandbox
+    #[arg(long, default_value_t = 10_000, requires = "confined")]
+    commands: u64,
+    /// The number of the first of them: with `--seed`, a run goes on there
+    #[arg(long, default_value_t = 0, requires = "confined")]
+    from: u64,
+    /// Confines them without namespaces: findings that docs/safety.md names are none
+    #[arg(long, requires = "confined")]
+    partial: bool,
+    /// Runs them as an ordinary user; root starts this
+    #[arg(long, requires = "confined")]
+    as_user: bool,
+    /// Started within the machine of the fuzzer's own
+    #[arg(long, hide = true, requires = "confined")]
+    within: bool,
     /// Started within the sandbox
     #[arg(long, hide = true)]
     runner: bool,
@@ -79,6 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if args.bypasses {
         return bypasses::run();
     }
+    if args.confined {
+        return run_confined(args);
+    }
     if args.replay {
         return replay();
     }
@@ -86,19 +105,35 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         bail!("`--minutes` is more than 0, and a day at the most");
     }
     let time = Duration::from_secs_f64(args.minutes * 60.0);
-    let seed = announced(args.seed, time);
-    match args.confined {
-        true => confined::run(time, seed),
-        false => search(time, seed),
+    search(time, announced(args.seed, time))
+}
+
+/// Runs commands in the sandbox; true when it held.
+fn run_confined(args: &Args) -> Result<bool> {
+    let options = confined::Options {
+        seed: args.seed.unwrap_or_else(new_seed),
+        from: args.from,
+        commands: args.commands,
+        is_partial: args.partial,
+        is_as_user: args.as_user,
+    };
+    if args.within {
+        return confined::serve(&options).map(|()| true);
     }
+    println!("fuzz-gate --confined: seed {}", options.seed);
+    confined::run(&options)
 }
 
 /// Returns the seed of a run, and says what repeats it.
 fn announced(seed: Option<u64>, time: Duration) -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seed = seed.unwrap_or_else(|| since.map_or(0, |since| since.as_secs()));
+    let seed = seed.unwrap_or_else(new_seed);
     println!("fuzz-gate: seed {seed}, {} s", time.as_secs());
     seed
+}
+
+fn new_seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// Runs for a short time; says so where commands cannot be confined.
@@ -107,7 +142,10 @@ fn announced(seed: Option<u64>, time: Duration) -> u64 {
 /// When the corpus cannot be read.
 pub(crate) fn run_short() -> Result<bool> {
     match Sandbox::start() {
-        Ok(_) => search(SHORT, announced(None, SHORT)),
+        Ok(_) => {
+            let is_tight = search(SHORT, announced(None, SHORT))?;
+            Ok(confined::run_short()? && is_tight)
+        }
         Err(error) => {
             println!("fuzz-gate: not run: {error:#}");
             Ok(true)

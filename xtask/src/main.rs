@@ -57,6 +57,8 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    // Commands that the fuzzer confines have this program as their supervisor.
+    rondo_launch::run_if_requested(&[]);
     let outcome = match Cli::parse().task {
         Task::Test(args) => test_run::run(&args),
         Task::Kill(args) => kill::run(&args),

@@ -1,7 +1,7 @@
 //! Attempts to pass the gate, from advisories and manuals: none may be allowed.
 
 use super::world::World;
-use super::{Tester, confined};
+use super::{Tester, attempt as in_sandbox};
 use crate::workspace;
 use anyhow::{Context, Result};
 use rondo_policy::{AllowedDirs, GateOptions, ReadOnlySandbox, StandardGate, ToolPatterns};
@@ -155,7 +155,7 @@ pub(super) fn run() -> Result<bool> {
 /// Runs those attempts in Rondo's own read-only sandbox that are let into it unasked; returns how many these are, and those
 /// that had an effect.
 fn run_held(classes: &[Class]) -> Result<(usize, Vec<String>)> {
-    let listener = confined::listener()?;
+    let listener = in_sandbox::listener()?;
     let (mut count, mut found) = (0, Vec::new());
     for class in classes {
         let place = tempfile::tempdir()?;
@@ -164,7 +164,7 @@ fn run_held(classes: &[Class]) -> Result<(usize, Vec<String>)> {
         prepare(&world, &class.setup)?;
         for attempt in class.allowed_in(&world.project(), true)? {
             count += 1;
-            let effects = confined::effects_of_looking(attempt, &class.setup, &listener)?;
+            let effects = in_sandbox::effects_of_looking(attempt, &class.setup, &listener)?;
             if !effects.is_empty() {
                 found.push(format!(
                     "{}: {attempt:?}: {}",

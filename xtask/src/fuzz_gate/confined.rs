@@ -1,174 +1,293 @@
-//! Whether Rondo's own sandbox holds what the gate would ask about: every attempt to pass the gate runs in it, and so do
-//! commands that are made of them, none of them judged. None may have an effect.
+//! Whether Rondo's own sandbox holds: commands of many kinds, and all attempts to pass the gate, run in it as the product
+//! runs them, none of them judged, and after each everything is looked at that it could have changed.
+//!
+//! All of it is within a machine of the fuzzer's own, made of namespaces: a command that leaves the sandbox changes
+//! nothing of the real one, and each change of the root file system lands where it is seen.
+
+mod cases;
+mod ground;
+mod judge;
+mod known;
+mod look;
+mod machine;
+mod processes;
+mod repositories;
+mod templates;
 
 use super::bypasses::{self, Class};
-use super::grammar::Generator;
-use super::world::{self, CANARY, World};
-use super::{FINDINGS_MAX, beginnings};
-use anyhow::{Context, Result};
-use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, confine, probe, readable_roots};
+use anyhow::{Context, Result, bail, ensure};
+use judge::{Fault, Finding};
+use machine::Outcome;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::net::TcpListener;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::thread::sleep;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The port that attempts connect to.
-const PORT: u16 = 7777;
-/// How long an attempt may take.
-const TIME_MAX: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(1);
-/// What is looked at of an attempt's output, in bytes.
-const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+const NET: &str = include_str!("confined/net.sh");
+/// The user of `--as-user`: a number that is nobody's.
+const USER: u32 = 64_321;
+/// Cases of [`run_short`].
+const SHORT: u64 = 96;
+/// The seed of [`run_short`].
+const SHORT_SEED: u64 = 42;
+/// How often the machine is started anew after a command ended it, at the most.
+const RESTARTS_MAX: u64 = 100;
+/// The longest that is printed of one finding, in characters.
+const DETAIL_MAX: usize = 240;
 
-/// Runs all attempts, then commands that are made of them for that time; true when none had an effect.
+/// Which cases run, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Options {
+    pub(super) seed: u64,
+    /// The number of the first case.
+    pub(super) from: u64,
+    pub(super) commands: u64,
+    /// Whether they are confined without namespaces.
+    pub(super) is_partial: bool,
+    /// Whether they run as an ordinary user.
+    pub(super) is_as_user: bool,
+}
+
+/// Runs the cases within this machine, which the fuzzer made.
 ///
 /// # Errors
-/// When this system has no sandbox, or the corpus cannot be read.
-pub(super) fn run(time: Duration, seed: u64) -> Result<bool> {
-    let listener = listener()?;
-    let mut classes = bypasses::corpus()?;
-    classes.push(Class::unprepared("seeds of the fuzzer", beginnings()?));
-    let (mut count, mut found) = (0, 0);
-    for class in &classes {
-        for attempt in class.attempts.iter().filter(|it| can_run(it)) {
-            count += 1;
-            found += usize::from(has_effect(&class.name, attempt, &class.setup, &listener)?);
-        }
-    }
-    println!("fuzz-gate: {count} attempts in the sandbox, {found} with an effect");
-    let attempts = classes.into_iter().flat_map(|it| it.attempts);
-    let mut generator = Generator::new(seed, attempts.collect());
-    let (begun, mut made) = (Instant::now(), 0);
-    while begun.elapsed() < time && found < FINDINGS_MAX {
-        let command = generator.next();
-        if can_run(&command) {
-            made += 1;
-            found += usize::from(has_effect("made", &command, "", &listener)?);
-        }
-    }
-    println!("fuzz-gate: {made} made of them, {found} of all with an effect");
-    Ok(found == 0)
+/// When it is not the fuzzer's own.
+pub(super) fn serve(options: &Options) -> Result<()> {
+    machine::serve(options)
 }
 
-/// Listens for what attempts send.
+/// Runs the cases; true when each finding is known.
 ///
 /// # Errors
-/// When this system has no sandbox, or the port is taken.
-pub(super) fn listener() -> Result<TcpListener> {
-    probe(Enforcement::Full).context("commands cannot be confined here")?;
-    let listener = TcpListener::bind(("127.0.0.1", PORT))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+/// When this system has no sandbox, or no machine of its own can be made.
+pub(super) fn run(options: &Options) -> Result<bool> {
+    try_machine(options)?;
+    let summary = run_all(options, true)?;
+    summary.print(options);
+    Ok(summary.is_clean(&[]))
 }
 
-/// Runs an attempt in the sandbox of commands that only look, and returns its effects.
+/// Runs a few cases; true when there is no finding but of kinds that are left out. Where no machine can be made, it says
+/// so and is true.
 ///
 /// # Errors
-/// When it cannot be run.
-pub(super) fn effects_of_looking(
-    attempt: &str,
-    setup: &str,
-    listener: &TcpListener,
-) -> Result<Vec<String>> {
-    effects_of(attempt, setup, SandboxMode::ReadOnly, listener)
-}
-
-/// No program can be given a zero.
-fn can_run(command: &str) -> bool {
-    !command.contains('\0')
-}
-
-/// Runs an attempt, and says what came of it if that is anything.
-fn has_effect(class: &str, attempt: &str, setup: &str, listener: &TcpListener) -> Result<bool> {
-    let effects = effects_of(attempt, setup, SandboxMode::ReadOnly, listener)?;
-    if !effects.is_empty() {
-        println!("{class}: {attempt:?}: {}", effects.join(", "));
-    }
-    Ok(!effects.is_empty())
-}
-
-fn effects_of(
-    attempt: &str,
-    setup: &str,
-    mode: SandboxMode,
-    listener: &TcpListener,
-) -> Result<Vec<String>> {
-    let place = tempfile::tempdir()?;
-    let world = World::new(place.path().to_owned(), Vec::new());
-    world.make()?;
-    bypasses::prepare(&world, setup)?;
-    let before = world.snapshot()?;
-    let shown = shown_by(attempt, &world, mode)?;
-    let mut effects = world::differences(&before, &world.snapshot()?);
-    if shown.contains(CANARY) {
-        effects.push("showed a file outside of the project".to_owned());
-    }
-    if listener.accept().is_ok() {
-        effects.push("used the network".to_owned());
-    }
-    Ok(effects)
-}
-
-fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
-    let search_path = std::env::var_os("PATH");
-    let own = std::env::home_dir();
-    let spec = SandboxSpec {
-        readable: Arc::new(readable_roots(own.as_deref(), search_path.as_deref())),
-        home: own,
-        ..SandboxSpec::new(mode, vec![world.project()])
+/// When the corpus cannot be read.
+pub(super) fn run_short() -> Result<bool> {
+    let options = Options {
+        seed: SHORT_SEED,
+        from: 0,
+        commands: SHORT,
+        is_partial: false,
+        is_as_user: false,
     };
-    let output = rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut output = File::from(output);
-    let mut bash = Command::new("/bin/bash");
-    bash.args(["-c", attempt])
-        .current_dir(world.project())
-        .env("HOME", world.home())
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output.try_clone()?)
-        .process_group(0);
-    let mut protection = confine(&mut bash, &spec)?;
-    let mut child = bash.spawn().context("failed to start bash")?;
-    let begun = Instant::now();
-    while child.try_wait()?.is_none() && begun.elapsed() < TIME_MAX {
-        sleep(PAUSE);
+    if let Err(error) = machine::probe(false).and_then(|()| try_machine(&options)) {
+        println!("fuzz-gate --confined: not run: {error:#}");
+        return Ok(true);
     }
-    end_group(child.id());
-    child.wait()?;
-    let _ = protection.restore();
-    let mut shown = Vec::new();
-    io::Seek::rewind(&mut output)?;
-    output.take(OUTPUT_BYTES_MAX).read_to_end(&mut shown)?;
-    Ok(String::from_utf8_lossy(&shown).into_owned())
+    let summary = run_all(&options, false)?;
+    summary.print(&options);
+    let left_out = known::LEFT_OUT_OF_THE_SHORT_RUN;
+    println!("fuzz-gate --confined: left out of this short run: {left_out:?}");
+    Ok(summary.is_clean(left_out))
 }
 
-/// Ends what an attempt left in its group.
-fn end_group(leader: u32) {
-    let group = i32::try_from(leader)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(group) = group {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+/// What a run came to.
+#[derive(Default)]
+struct Summary {
+    cases: u64,
+    not_started: u64,
+    time: Duration,
+    is_partial: bool,
+    /// By its kind, and whether it is known: how many there are, and the shortest command that came to it.
+    kinds: BTreeMap<(Fault, bool), (u64, Example)>,
+}
+
+/// A command that came to a finding.
+#[derive(Clone)]
+struct Example {
+    number: u64,
+    commands: Vec<String>,
+    detail: String,
+}
+
+impl Example {
+    fn length(&self) -> usize {
+        self.commands.iter().map(String::len).sum()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_effect_is_seen_where_the_sandbox_lets_it_through() {
-        if probe(Enforcement::Full).is_err() {
-            return;
+impl Summary {
+    /// Counts what came of a case, and says it.
+    fn take(&mut self, outcome: &Outcome, is_said: bool) {
+        self.cases += 1;
+        self.not_started += u64::from(!outcome.has_run);
+        let is_lost = outcome
+            .findings
+            .iter()
+            .any(|it| it.fault == Fault::SupervisorLost);
+        for finding in &outcome.findings {
+            let is_known = known::is_known(finding, self.is_partial, is_lost);
+            let Finding { fault, detail } = finding;
+            let detail: String = detail.chars().take(DETAIL_MAX).collect();
+            if is_said {
+                println!("number {}: {fault:?}: {detail}", outcome.number);
+            }
+            let example = Example {
+                number: outcome.number,
+                commands: outcome.commands.clone(),
+                detail,
+            };
+            let (count, shortest) = self
+                .kinds
+                .entry((*fault, is_known))
+                .or_insert_with(|| (0, example.clone()));
+            *count += 1;
+            if example.length() < shortest.length() {
+                *shortest = example;
+            }
         }
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let effects = |mode| effects_of("touch pwned", "", mode, &listener).unwrap();
-        assert_eq!(effects(SandboxMode::ReadOnly), [""; 0]);
-        assert!(!effects(SandboxMode::WorkspaceWrite).is_empty());
     }
+
+    fn is_clean(&self, left_out: &[Fault]) -> bool {
+        self.kinds
+            .keys()
+            .all(|(fault, is_known)| *is_known || left_out.contains(fault))
+    }
+
+    fn print(&self, options: &Options) {
+        for ((fault, is_known), (count, example)) in &self.kinds {
+            let known = if *is_known {
+                ", which docs/safety.md names"
+            } else {
+                ""
+            };
+            println!("\n{fault:?}: {count}{known}");
+            let (seed, number) = (options.seed, example.number);
+            println!(
+                "    the shortest: --seed {seed} --from {number} --commands 1: {}",
+                example.detail
+            );
+            for command in &example.commands {
+                println!("    {command:?}");
+            }
+        }
+        let seconds = self.time.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "it is a rate to read")]
+        let rate = self.cases as f64 / seconds.max(0.001);
+        println!(
+            "\nfuzz-gate --confined: seed {}, {} commands from {} in {seconds:.1} s ({rate:.1} a second), {} not started, {} kinds of findings",
+            options.seed,
+            self.cases,
+            options.from,
+            self.not_started,
+            self.kinds.len()
+        );
+    }
+}
+
+/// Makes a machine in which nothing runs.
+fn try_machine(options: &Options) -> Result<()> {
+    let nothing = Options {
+        commands: 0,
+        ..*options
+    };
+    let status = run_machine(&nothing, |_| ())?;
+    ensure!(
+        status.success(),
+        "no machine of the fuzzer's own can be made here: {status}"
+    );
+    Ok(())
+}
+
+/// Runs all cases, in as many machines as it takes.
+fn run_all(options: &Options, is_said: bool) -> Result<Summary> {
+    let mut summary = Summary {
+        is_partial: options.is_partial,
+        ..Summary::default()
+    };
+    let begun = Instant::now();
+    let end = options.from.saturating_add(options.commands);
+    let mut rest = *options;
+    for _ in 0..RESTARTS_MAX {
+        let mut next = rest.from;
+        let status = run_machine(&rest, |outcome| {
+            next = outcome.number + 1;
+            summary.take(outcome, is_said);
+        })?;
+        summary.time = begun.elapsed();
+        if next >= end {
+            return Ok(summary);
+        }
+        summary.take(&ended_by(options.seed, next, status)?, is_said);
+        rest.from = next + 1;
+        rest.commands = end - rest.from;
+        if rest.commands == 0 {
+            return Ok(summary);
+        }
+    }
+    bail!("the machine was ended more than {RESTARTS_MAX} times")
+}
+
+/// Returns what came of a case that ended the machine.
+fn ended_by(seed: u64, number: u64, status: ExitStatus) -> Result<Outcome> {
+    Ok(Outcome {
+        number,
+        commands: cases::make(seed, number, &attempts()?).commands,
+        findings: vec![Finding::new(Fault::FuzzerEnded, status.to_string())],
+        has_run: true,
+    })
+}
+
+/// Returns the attempts to pass the gate, with what the fuzzer of the gate starts from.
+fn attempts() -> Result<Vec<Class>> {
+    let mut attempts = bypasses::corpus()?;
+    attempts.push(Class::unprepared(
+        "seeds of the fuzzer",
+        super::beginnings()?,
+    ));
+    Ok(attempts)
+}
+
+/// Makes a machine, and runs cases in it until they are done or it ends.
+fn run_machine(options: &Options, mut take: impl FnMut(&Outcome)) -> Result<ExitStatus> {
+    // In a namespace of users, the kernel refuses an overlay over a root that has other mounts in it.
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "root starts it, for ordinary users with `--as-user`"
+    );
+    let user = if options.is_as_user { USER } else { 0 };
+    let mut unshare = Command::new("unshare");
+    unshare.args([
+        "--mount",
+        "--pid",
+        "--net",
+        "--ipc",
+        "--fork",
+        "--kill-child=KILL",
+    ]);
+    unshare
+        .args(["bash", "-c", NET, "net"])
+        .arg(user.to_string())
+        .args(["fuzz-gate", "--confined", "--within"])
+        .arg(format!("--seed={}", options.seed))
+        .arg(format!("--from={}", options.from))
+        .arg(format!("--commands={}", options.commands));
+    if options.is_partial {
+        unshare.arg("--partial");
+    }
+    // `cargo` builds this program anew while it runs: its path may name another one.
+    unshare
+        .stdin(File::open("/proc/self/exe")?)
+        .stdout(Stdio::piped());
+    let mut child = unshare.spawn().context("failed to start `unshare`")?;
+    let output = child.stdout.take().context("the machine has no output")?;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        match serde_json::from_str::<Outcome>(&line) {
+            Ok(outcome) => take(&outcome),
+            Err(_) => println!("{line}"),
+        }
+    }
+    Ok(child.wait()?)
 }

@@ -250,7 +250,9 @@ async fn a_command_opens_its_own_terminal_by_path_and_no_device_of_the_machine()
         let fixture = confined(mode);
         // The first ones have no process that waits for them.
         for _ in 0..3 {
-            let told = fixture.run("echo a > /dev/stderr; echo b | tee /dev/stdout").await;
+            let told = fixture
+                .run("echo a > /dev/stderr; echo b | tee /dev/stdout")
+                .await;
             assert_eq!(told["exitCode"], 0, "{told}");
             assert_eq!(told["stdout"], "a\nb\nb\n", "{told}");
         }

@@ -1,0 +1,266 @@
+//! Whether what a command left is what it may leave, and what the person is told.
+
+use super::cases::{Case, Kind};
+use super::ground::{CHANGED, ELSEWHERE, GROUND, ORIGINAL, PROJECT, SECRET};
+use super::look::{Difference, Snapshot, differences, fingerprint, is_same_content};
+use super::repositories::{self, Harms};
+use super::templates::PROTECTED;
+use rondo_launch::CallStatus;
+use rondo_sandbox::{SandboxMode, Undone};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Of repositories: what git runs, and where else it looks for that.
+const OF_GIT: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
+
+/// A kind of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Fault {
+    /// Something outside of the writable directories was made, removed, or has other content.
+    OutsideWritten,
+    /// Something outside of them has another mode, owner, time or attribute.
+    OutsideAbout,
+    /// A command that may only read changed something.
+    ReadOnlyWritten,
+    /// Something protected differs, and the report does not name it.
+    ProtectedSilent,
+    /// Something protected is as it was, says the report, and is not.
+    ReportWrong,
+    /// A repository that runs something is there, and the report does not name it.
+    RepositorySilent,
+    /// Ordinary work was taken away.
+    OrdinaryTaken,
+    /// A process of the command goes on after its end.
+    ProcessLeft,
+    /// A process of somebody else was ended, stopped or limited.
+    ProcessReached,
+    /// The supervisor did not say how the command ended.
+    SupervisorLost,
+    /// A file that is secret was shown.
+    SecretShown,
+    /// A connection to the machine was made.
+    NetworkReached,
+    /// The fuzzer itself was ended.
+    FuzzerEnded,
+}
+
+/// What is wrong after a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Finding {
+    pub(super) fault: Fault,
+    pub(super) detail: String,
+}
+
+impl Finding {
+    pub(super) fn new(fault: Fault, detail: impl Into<String>) -> Self {
+        Self {
+            fault,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// What there was before a command.
+pub(super) struct Before {
+    pub(super) files: Snapshot,
+    protected: BTreeMap<PathBuf, Option<u64>>,
+    /// Where each repository is, by the inode of its directory.
+    repositories: BTreeMap<(u64, u64), PathBuf>,
+    harms: Harms,
+}
+
+impl Before {
+    /// Notes what is there.
+    pub(super) fn new(files: Snapshot, roots: &[&str]) -> Self {
+        let ground = Path::new(GROUND);
+        let own = roots.iter().flat_map(|root| {
+            // What is inside of `.git` but not protected changes with each commit.
+            let tops = PROTECTED
+                .iter()
+                .filter(|it| !it.contains('/') && **it != ".git");
+            tops.map(move |name| Path::new(root).join(name))
+        });
+        let gits = roots.iter().map(|root| Path::new(root).join(".git"));
+        let gits: Vec<PathBuf> = gits
+            .chain(repositories::find(&files, ground).map(Path::to_owned))
+            .collect();
+        let inside = gits
+            .iter()
+            .flat_map(|git| OF_GIT.map(|name| git.join(name)));
+        let protected = own.chain(inside);
+        let protected = protected.map(|it| {
+            let print = fingerprint(&files, &it);
+            (it, print)
+        });
+        Self {
+            protected: protected.collect(),
+            repositories: repositories::find(&files, ground)
+                .filter_map(|it| Some((files.get(it)?.inode, it.to_owned())))
+                .collect(),
+            harms: repositories::harms(&files, ground),
+            files,
+        }
+    }
+}
+
+/// How the commands of a case ended, and what there is now.
+pub(super) struct After {
+    pub(super) files: Snapshot,
+    pub(super) statuses: Vec<CallStatus>,
+}
+
+impl After {
+    fn undone(&self) -> impl Iterator<Item = &Undone> {
+        self.statuses.iter().flat_map(|it| &it.undone)
+    }
+
+    /// Returns whether the report names a path, something that it is in, or something in it.
+    fn names(&self, path: &Path) -> bool {
+        let is_near = |it: &Path| path.starts_with(it) || it.starts_with(path);
+        self.undone()
+            .any(|it| is_near(&it.path) || it.aside.as_deref().is_some_and(is_near))
+    }
+}
+
+/// Returns what is wrong.
+pub(super) fn judge(case: &Case, before: &Before, after: &After) -> Vec<Finding> {
+    let writable = match (case.mode, case.is_wide) {
+        (SandboxMode::ReadOnly, _) => None,
+        (SandboxMode::WorkspaceWrite, true) => Some(Path::new(GROUND)),
+        (SandboxMode::WorkspaceWrite, false) => Some(Path::new(PROJECT)),
+    };
+    let mut found = Vec::new();
+    for difference in differences(&before.files, &after.files) {
+        found.extend(of_difference(&difference, writable));
+    }
+    found.extend(of_protected(before, after));
+    found.extend(of_repositories(before, after));
+    found.extend(of_ordinary(case, after));
+    found.extend(of_output(after));
+    found
+}
+
+/// Returns whether a secret was shown.
+fn of_output(after: &After) -> Option<Finding> {
+    let is_shown = |it: &CallStatus| it.stdout.contains(SECRET);
+    let is_any = after.statuses.iter().any(is_shown);
+    is_any.then(|| Finding::new(Fault::SecretShown, ""))
+}
+
+fn of_difference(difference: &Difference, writable: Option<&Path>) -> Option<Finding> {
+    let Difference { path, what } = difference;
+    let is_about = *what == "about" || is_only_copied(path);
+    let detail = format!("{what} `{}`", path.display());
+    let is_elsewhere = ELSEWHERE.iter().any(|it| Path::new(it) == path);
+    // A name that was made in one of these directories is seen by itself.
+    if writable.is_some_and(|it| path.starts_with(it)) || is_elsewhere && is_about {
+        return None;
+    }
+    let fault = match path.starts_with(GROUND) && writable.is_none() {
+        _ if is_about => Fault::OutsideAbout,
+        true => Fault::ReadOnlyWritten,
+        false => Fault::OutsideWritten,
+    };
+    Some(Finding::new(fault, detail))
+}
+
+/// Returns whether something of the root file system is there anew with its old content: its mode, owner or times are
+/// new, or what is in it.
+fn is_only_copied(path: &Path) -> bool {
+    let inside = path.strip_prefix(CHANGED).ok();
+    inside.is_some_and(|inside| is_same_content(path, &Path::new(ORIGINAL).join(inside)))
+}
+
+fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let now_at: BTreeMap<(u64, u64), &Path> = repositories::find(&after.files, Path::new(GROUND))
+        .filter_map(|it| Some((after.files.get(it)?.inode, it)))
+        .collect();
+    for (path, was) in &before.protected {
+        let git = before.repositories.iter().find(|it| path.starts_with(it.1));
+        // A repository further down may be moved with the directory that it is in.
+        let is_top = git.is_some_and(|it| it.1.parent() == Some(Path::new(PROJECT)));
+        let moved = git.filter(|_| !is_top).and_then(|(inode, git)| {
+            let below = path.strip_prefix(git).ok()?;
+            Some(now_at.get(inode)?.join(below))
+        });
+        let place = moved.as_ref().unwrap_or(path);
+        if fingerprint(&after.files, place) == *was {
+            continue;
+        }
+        let detail = format!("`{}`", place.display());
+        let is_named = after.names(path) || after.names(place);
+        let is_said_restored = after.undone().any(|it| it.is_restored && it.path == *place);
+        if !is_named {
+            found.push(Finding::new(Fault::ProtectedSilent, detail));
+        } else if is_said_restored {
+            found.push(Finding::new(Fault::ReportWrong, detail));
+        }
+    }
+    found
+}
+
+fn of_repositories(before: &Before, after: &After) -> Vec<Finding> {
+    let now = repositories::harms(&after.files, Path::new(GROUND));
+    let new = now.into_iter().filter(|(path, harms)| {
+        let known = before.harms.get(path);
+        known != Some(harms) && !after.names(path)
+    });
+    new.map(|(path, harms)| {
+        let detail = format!("`{}`: {}", path.display(), harms.join(", "));
+        Finding::new(Fault::RepositorySilent, detail)
+    })
+    .collect()
+}
+
+fn of_ordinary(case: &Case, after: &After) -> Option<Finding> {
+    if case.kind != Kind::Ordinary {
+        return None;
+    }
+    let has_succeeded = after.statuses.iter().all(|it| it.exit_code == Some(0));
+    let left = case.leaves.map(|it| Path::new(PROJECT).join(it));
+    let is_there = left.as_ref().is_none_or(|it| after.files.contains_key(it));
+    let told: Vec<String> = after
+        .undone()
+        .map(|it| it.path.display().to_string())
+        .collect();
+    let is_taken = has_succeeded && !is_there || !told.is_empty();
+    is_taken.then(|| Finding::new(Fault::OrdinaryTaken, told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_may_not_write_is_a_finding_of_its_own_kind() {
+        let fault = |path: &str, what, writable: Option<&str>| {
+            let path = PathBuf::from(path);
+            of_difference(&Difference { path, what }, writable.map(Path::new)).map(|it| it.fault)
+        };
+        let inside = "/mnt/world/ground/project/new";
+        assert_eq!(fault(inside, "created", Some(PROJECT)), None);
+        assert_eq!(fault(inside, "created", None), Some(Fault::ReadOnlyWritten));
+        let beside = "/mnt/world/ground/new";
+        assert_eq!(fault(beside, "created", Some(GROUND)), None);
+        assert_eq!(
+            fault(beside, "created", Some(PROJECT)),
+            Some(Fault::OutsideWritten)
+        );
+        assert_eq!(
+            fault("/mnt/world/home/.ssh", "about", Some(PROJECT)),
+            Some(Fault::OutsideAbout)
+        );
+        assert_eq!(
+            fault("/mnt/changed/etc/profile", "created", Some(PROJECT)),
+            Some(Fault::OutsideWritten)
+        );
+        assert_eq!(fault("/tmp", "about", Some(PROJECT)), None);
+        assert_eq!(
+            fault("/tmp/canary", "content", None),
+            Some(Fault::OutsideWritten)
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! Runs cases as the product runs commands, under a supervisor; within the machine of the fuzzer's own.
+
+use super::Options;
+use super::cases::{self, Case};
+use super::ground::{self, ELSEWHERE, GROUND, HOME, PROJECT, READABLE, WORLD};
+use super::judge::{After, Before, Fault, Finding, judge};
+use super::look::{Snapshot, differences, look};
+use super::processes::Processes;
+use anyhow::{Context, Result, ensure};
+use rondo_core::redact::Secrets;
+use rondo_launch::{
+    CallSpec, CallStatus, CommandEvent, PtySize, StartError, Supervised, SupervisorCommand,
+};
+use rondo_sandbox::{Enforcement, SandboxSpec, readable_roots};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+/// The port that attempts connect to.
+const PORT: u16 = 7777;
+/// Where the status of each command is kept.
+const STATE: &str = "/mnt/state";
+/// What is kept of a command's output, in bytes.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// The bound on the memory of a command, in bytes.
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
+/// Where programs are.
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What came of a case: one line of what the machine prints.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub(super) number: u64,
+    pub(super) commands: Vec<String>,
+    pub(super) findings: Vec<Finding>,
+    /// Whether the commands ran to their end, whatever that was.
+    pub(super) has_run: bool,
+}
+
+/// The place where cases run.
+struct Machine {
+    processes: Processes,
+    listener: TcpListener,
+    readable: Arc<Vec<PathBuf>>,
+    enforcement: Enforcement,
+    before: Option<Snapshot>,
+}
+
+/// Runs the cases, and prints what came of each.
+///
+/// # Errors
+/// When this is not the fuzzer's own machine, or it is broken.
+pub(super) fn serve(options: &Options) -> Result<()> {
+    ensure!(
+        std::path::Path::new("/mnt/changed").is_dir(),
+        "this is no machine of its own: it is started by `cargo xtask fuzz-gate --confined`"
+    );
+    probe(options.is_partial)?;
+    ground::make()?;
+    let attempts = super::attempts()?;
+    let mut machine = Machine::new(options.is_partial)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        for number in options.from..options.from.saturating_add(options.commands) {
+            let case = cases::make(options.seed, number, &attempts);
+            let outcome = machine.run(number, &case).await?;
+            let mut line = serde_json::to_vec(&outcome)?;
+            line.push(b'\n');
+            let mut out = std::io::stdout().lock();
+            out.write_all(&line)?;
+            out.flush()?;
+        }
+        Ok(())
+    })
+}
+
+impl Machine {
+    fn new(is_partial: bool) -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", PORT))?;
+        listener.set_nonblocking(true)?;
+        let path = OsString::from(SEARCH_PATH);
+        let mut readable = readable_roots(None, Some(&path));
+        readable.extend(READABLE.map(PathBuf::from));
+        Ok(Self {
+            processes: Processes::new()?,
+            listener,
+            readable: Arc::new(readable),
+            enforcement: match is_partial {
+                true => Enforcement::Partial,
+                false => Enforcement::Full,
+            },
+            before: None,
+        })
+    }
+
+    async fn run(&mut self, number: u64, case: &Case) -> Result<Outcome> {
+        let files = match self.before.take() {
+            Some(files) => files,
+            None => {
+                ground::restore()?;
+                look_everywhere()?
+            }
+        };
+        let files = match case.setup.is_empty() {
+            true => files,
+            false => {
+                prepare(&case.setup)?;
+                look_everywhere()?
+            }
+        };
+        let roots: &[&str] = match case.is_wide {
+            true => &[PROJECT, GROUND],
+            false => &[PROJECT],
+        };
+        let before = Before::new(files, roots);
+        let commands: Vec<String> = case
+            .commands
+            .iter()
+            .map(|it| self.with_processes(it))
+            .collect();
+        let specs = commands.iter().enumerate();
+        let specs: Vec<CallSpec> = specs
+            .map(|(nth, command)| self.spec(&format!("c{number}-{nth}"), case, roots, command))
+            .collect();
+        let ended = run_at_once(&specs).await;
+        let mut findings = self.processes.judge()?;
+        let mut statuses = Vec::new();
+        let mut has_run = true;
+        for end in ended {
+            match end {
+                Ok(status) => statuses.push(status),
+                // It was not started, so it has no effect.
+                Err(StartError::Refused(_)) => has_run = false,
+                Err(error) => {
+                    let detail = format!("{:#}", anyhow::Error::new(error));
+                    findings.push(Finding::new(Fault::SupervisorLost, detail));
+                }
+            }
+        }
+        if self.listener.accept().is_ok() {
+            findings.push(Finding::new(Fault::NetworkReached, ""));
+        }
+        let after = After {
+            files: look_everywhere()?,
+            statuses,
+        };
+        findings.extend(judge(case, &before, &after));
+        let is_same = differences(&before.files, &after.files).is_empty();
+        self.before = (is_same && case.setup.is_empty()).then_some(before.files);
+        forget(&specs);
+        Ok(Outcome {
+            number,
+            commands: case.commands.clone(),
+            findings,
+            has_run,
+        })
+    }
+
+    /// Fills in the numbers of processes.
+    fn with_processes(&self, command: &str) -> String {
+        if !command.contains('@') {
+            return command.to_owned();
+        }
+        let own = std::process::id();
+        let keeper = self.processes.keeper().unwrap_or(own);
+        command
+            .replace("@BYSTANDER@", &self.processes.bystander().to_string())
+            .replace("@AGENT@", &own.to_string())
+            .replace("@KEEPER@", &keeper.to_string())
+            // The next processes, of which the command's supervisor is one.
+            .replace("@INIT@", "$(($$ - 1))")
+    }
+
+    fn spec(&self, key: &str, case: &Case, roots: &[&str], command: &str) -> CallSpec {
+        let sandbox = SandboxSpec {
+            enforcement: self.enforcement,
+            readable: Arc::clone(&self.readable),
+            home: Some(PathBuf::from(HOME)),
+            ..SandboxSpec::new(case.mode, roots.iter().map(PathBuf::from))
+        };
+        CallSpec {
+            key: key.to_owned(),
+            state_dir: PathBuf::from(STATE),
+            command: command.to_owned(),
+            argv: None,
+            directory: PathBuf::from(PROJECT),
+            timeout_ms: u64::try_from(case.time.as_millis()).unwrap_or(u64::MAX),
+            outlive_ms: 0,
+            output_bytes_max: OUTPUT_BYTES_MAX,
+            spill_bytes_max: 1 << 20,
+            pty: PtySize::default(),
+            is_kept: true,
+            memory_bytes_max: Some(MEMORY_BYTES_MAX),
+            sandbox: Some(sandbox),
+            secrets: Secrets::default(),
+        }
+    }
+}
+
+/// Runs one command, or two at once.
+async fn run_at_once(specs: &[CallSpec]) -> Vec<Result<CallStatus, StartError>> {
+    match specs {
+        [one, other] => {
+            let (one, other) = tokio::join!(run(one), run(other));
+            vec![one, other]
+        }
+        [one] => vec![run(one).await],
+        _ => Vec::new(),
+    }
+}
+
+/// Removes what is kept of commands.
+fn forget(specs: &[CallSpec]) {
+    for spec in specs {
+        for ending in ["json", "out"] {
+            let _ = std::fs::remove_file(spec.state_dir.join(format!("{}.{ending}", spec.key)));
+        }
+    }
+}
+
+/// Runs a command under its supervisor.
+async fn run(spec: &CallSpec) -> Result<CallStatus, StartError> {
+    let variables = [
+        ("PATH", SEARCH_PATH),
+        ("HOME", HOME),
+        ("LANG", "C.UTF-8"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("PAGER", "cat"),
+    ];
+    let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let never = std::future::pending();
+    let mut running =
+        Supervised::run(&SupervisorCommand::CurrentExe, &variables, spec, never).await?;
+    loop {
+        if let CommandEvent::Status(status) = running.next().await? {
+            return Ok(*status);
+        }
+    }
+}
+
+fn look_everywhere() -> Result<Snapshot> {
+    let mut places = ELSEWHERE.to_vec();
+    places.push(WORLD);
+    look(&places)
+}
+
+/// Does what stands before an attempt.
+fn prepare(setup: &str) -> Result<()> {
+    let status = Command::new("bash")
+        .args(["-ec", setup])
+        .current_dir(PROJECT)
+        .env("HOME", HOME)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.context("failed to start `bash`")?;
+    Ok(())
+}
+
+/// Returns whether a command is confined here at all.
+///
+/// # Errors
+/// Why not.
+pub(super) fn probe(is_partial: bool) -> Result<()> {
+    let enforcement = match is_partial {
+        true => Enforcement::Partial,
+        false => Enforcement::Full,
+    };
+    rondo_sandbox::probe(enforcement).context("commands cannot be confined here")
+}
