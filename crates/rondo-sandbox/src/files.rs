@@ -117,7 +117,12 @@ impl FileRules {
             ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
         }
         let rights = AccessFs::from_file(self.rights);
-        for terminal in terminals.iter().filter(|it| rustix::termios::isatty(it)) {
+        let is_device = |it: &&BorrowedFd<'_>| {
+            let found = rustix::fs::fstat(it);
+            found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode).is_char_device())
+        };
+        // There are no rules of pipes, which need none.
+        for terminal in terminals.iter().filter(is_device) {
             let rule = PathBeneath::new(*terminal, rights);
             ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
         }
