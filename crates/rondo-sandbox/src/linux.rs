@@ -476,11 +476,11 @@ fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
 /// Gives up every capability but those over files, for this process and every program that it starts, whoever runs it:
 /// which files are reached, the mounts and rules hold.
 fn keep_file_capabilities() -> io::Result<()> {
-    drop_from_bounding_set()?;
     let kept = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
         | CapabilitySet::FOWNER
         | CapabilitySet::FSETID;
+    drop_from_bounding_set(kept)?;
     let own = rustix::thread::capabilities(None)?;
     let sets = CapabilitySets {
         effective: own.effective & kept,
@@ -494,10 +494,9 @@ fn keep_file_capabilities() -> io::Result<()> {
     unsafe_code,
     reason = "no safe interface drops all capabilities, later ones too"
 )]
-fn drop_from_bounding_set() -> io::Result<()> {
-    const FILES: [libc::c_ulong; 4] = [0, 1, 3, 4];
+fn drop_from_bounding_set(kept: CapabilitySet) -> io::Result<()> {
     const LAST: libc::c_ulong = 63;
-    for capability in (0..=LAST).filter(|it| !FILES.contains(it)) {
+    for capability in (0..=LAST).filter(|it| kept.bits() & (1 << it) == 0) {
         // SAFETY: it takes numbers alone.
         let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         let err = io::Error::last_os_error();
