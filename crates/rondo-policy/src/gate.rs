@@ -13,7 +13,7 @@ use crate::question::{question, shortened};
 use crate::read_only_sandbox::ReadOnlySandbox;
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::terms;
-use crate::workdir::Workdir;
+use crate::workdir::{Variables, Workdir};
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::shown;
@@ -417,6 +417,16 @@ impl Judge {
         Terms { hash, offers }
     }
 
+    /// Returns what looks files and programs up for commands that run in these directories, with these variables.
+    fn lookup<'a>(&'a self, variables: Option<&'a Variables>, dirs: &'a AllowedDirs) -> Lookup<'a> {
+        Lookup {
+            rules: &self.environment,
+            variables,
+            dirs,
+            settled: &self.settled,
+        }
+    }
+
     fn hash_of_command(
         &self,
         tool: &str,
@@ -425,12 +435,7 @@ impl Judge {
         dirs: &AllowedDirs,
     ) -> String {
         let variables = self.workdir.as_ref().and_then(Workdir::environment);
-        let lookup = Lookup {
-            rules: &self.environment,
-            variables: variables.as_ref(),
-            dirs,
-            settled: &self.settled,
-        };
+        let lookup = self.lookup(variables.as_ref(), dirs);
         terms::of_command(tool, call, analysis, &lookup)
     }
 
@@ -602,12 +607,7 @@ impl Judge {
             return false;
         };
         let variables = self.workdir.as_ref().and_then(Workdir::environment);
-        let lookup = Lookup {
-            rules: &self.environment,
-            variables: variables.as_ref(),
-            dirs,
-            settled: &self.settled,
-        };
+        let lookup = self.lookup(variables.as_ref(), dirs);
         lookup.refusal(&names).is_none() && lookup.are_of_system(&names) && sandbox.holds(tool)
     }
 
@@ -645,12 +645,7 @@ impl Judge {
     /// Returns why a command that only looks may do something else where it runs.
     fn misled(&self, analysis: &Analysis, dirs: &AllowedDirs) -> Option<String> {
         let variables = self.workdir.as_ref().and_then(Workdir::environment);
-        let lookup = Lookup {
-            rules: &self.environment,
-            variables: variables.as_ref(),
-            dirs,
-            settled: &self.settled,
-        };
+        let lookup = self.lookup(variables.as_ref(), dirs);
         lookup.refusal(&analysis.names())
     }
 
