@@ -5,6 +5,12 @@ use std::fmt;
 /// The tests that are remembered; what is past it is only counted.
 const TESTS_MAX: usize = 100_000;
 
+/// The lines of failed tests that are kept, and the bytes of each.
+const FAILURE_LINES_MAX: usize = 400;
+const FAILURE_LINE_BYTES_MAX: usize = 1_000;
+/// What the runner writes around the name of a test before the output of that, if it failed.
+const OUTPUT_OF: (&str, &str) = ("---- ", " stdout ----");
+
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -56,11 +62,22 @@ impl fmt::Display for Totals {
 pub(crate) struct TestOutput {
     pub(crate) tests: Vec<(String, Status)>,
     pub(crate) totals: Totals,
+    /// What the failed tests wrote, each after its name.
+    pub(crate) failures: Vec<String>,
+    is_in_failure: bool,
 }
 
 impl TestOutput {
     /// Takes one line of the runner's standard output.
     pub(crate) fn line(&mut self, line: &str) {
+        let (before, after) = OUTPUT_OF;
+        self.is_in_failure = (self.is_in_failure && line != "failures:")
+            || (line.starts_with(before) && line.ends_with(after));
+        if self.is_in_failure && self.failures.len() < FAILURE_LINES_MAX {
+            let end = line.floor_char_boundary(FAILURE_LINE_BYTES_MAX);
+            self.failures
+                .push(line.get(..end).unwrap_or_default().to_owned());
+        }
         if let Some((_, counts)) = line.split_once("test result: ") {
             self.totals.passed += count_before(counts, " passed");
             self.totals.failed += count_before(counts, " failed");
@@ -133,6 +150,24 @@ mod tests {
         assert_eq!(
             output.tests,
             [("pty::gs_11_live".to_owned(), Status::Passed)]
+        );
+    }
+
+    #[test]
+    fn what_failed_tests_wrote_is_kept() {
+        let output = read(
+            "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' panicked at b.rs:1:2:\nno\n\n\n\
+             failures:\n    a\n\ntest result: FAILED. 0 passed; 1 failed\ntest b ... ok\n",
+        );
+        let lines: Vec<&str> = output.failures.iter().map(String::as_str).collect();
+        let lines: Vec<&str> = lines.into_iter().filter(|it| !it.is_empty()).collect();
+        assert_eq!(
+            lines,
+            [
+                "---- a stdout ----",
+                "thread 'a' panicked at b.rs:1:2:",
+                "no"
+            ]
         );
     }
 

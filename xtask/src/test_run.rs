@@ -86,8 +86,16 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if is_whole {
         remember(&output)?;
     }
-    println!("\n{}", output.totals);
     let is_gate_tight = !is_whole || fuzz_gate::run_short()?;
+    // At the end, where whoever reads the log looks first.
+    let failed = output.tests.iter().filter(|it| it.1 == Status::Failed);
+    for line in output.failures.iter() {
+        println!("{line}");
+    }
+    for (name, _) in failed {
+        println!("failed: {name}");
+    }
+    println!("\n{}", output.totals);
     Ok(passed && is_gate_tight)
 }
 

@@ -5,6 +5,7 @@ use rondo_policy::OUTSIDE_SANDBOX;
 use rondo_sandbox::{SandboxMode, SandboxSpec, Undone, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// What programs write if the kernel refuses something. The kernel tells nobody else.
@@ -140,6 +141,38 @@ pub(crate) fn of_hooks(spec: &SandboxSpec, directory: &Path, command: &str) -> O
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn of_hooks(_: &SandboxSpec, _: &Path, _: &str) -> Option<String> {
     None
+}
+
+/// Says which of these variables a command names that did not get them, or its output if it failed.
+pub(crate) fn of_variables(kept: &[OsString], status: &CallStatus) -> Option<String> {
+    let has_failed = status.exit_code != Some(0);
+    let output = has_failed.then_some(&status.stdout);
+    let texts: Vec<&String> = output.into_iter().chain([&status.command]).collect();
+    let is_named = |name: &&str| texts.iter().any(|text| has_name(text, name));
+    let names = kept.iter().filter_map(|it| it.to_str());
+    let named: Vec<String> = names
+        .filter(is_named)
+        .take(NAMED_MAX)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "of the user's variables the sandbox does not pass {}; the setting `command_env` can name more",
+            named.join(", ")
+        )
+    })
+}
+
+/// Returns whether a text has the name of a variable in it as a word of its own. Names without an underscore are looked for
+/// as shells write them, since others may be any word.
+fn has_name(text: &str, name: &str) -> bool {
+    let is_of_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text.get(..at).unwrap_or_default();
+        let after = text.get(at + name.len()..).unwrap_or_default();
+        let is_whole = !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
+        is_whole && (name.contains('_') || before.ends_with('$') || before.ends_with("${"))
+    })
 }
 
 /// Adds a sentence to what an outcome says of the sandbox.

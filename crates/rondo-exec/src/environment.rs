@@ -4,13 +4,42 @@ use rondo_policy::{CommandEnvironment, Variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Returns what a command finds in its environment: of `variables`, or of those of this process where
-/// there are none, what the rules do not withhold, and what they set.
+/// Returns what a command finds in its environment: of `variables`, or of those of this process if there are none, what the
+/// rules do not withhold, and what they set. A command in the sandbox gets of these only what the sandbox passes and what the
+/// user names.
 pub(crate) fn variables_from_env(
     rules: &CommandEnvironment,
-    variables: Option<Variables>,
+    variables: Option<&Variables>,
+    is_confined: bool,
 ) -> Vec<(OsString, OsString)> {
-    let variables: Vec<(OsString, OsString)> = match variables {
+    let mut passed = of_user_from_env(variables);
+    passed.retain(|(name, value)| is_passed(rules, name, value, is_confined));
+    let set = rules
+        .set
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    passed.into_iter().chain(set).collect()
+}
+
+/// Returns the names of the variables that the user has and a command in the sandbox does not get.
+pub(crate) fn kept_outside_from_env(
+    rules: &CommandEnvironment,
+    variables: Option<&Variables>,
+) -> Vec<OsString> {
+    let mut kept = of_user_from_env(variables);
+    kept.retain(|(name, value)| !is_passed(rules, name, value, true));
+    kept.into_iter().map(|(name, _)| name).collect()
+}
+
+fn is_passed(rules: &CommandEnvironment, name: &OsStr, value: &OsStr, is_confined: bool) -> bool {
+    let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+    let passes = !is_confined || rondo_sandbox::passes_variable(&name) || rules.is_named(&name);
+    passes && !rules.is_withheld_with(&name, &value)
+}
+
+/// Returns `variables`, or those of this process if there are none.
+fn of_user_from_env(variables: Option<&Variables>) -> Vec<(OsString, OsString)> {
+    match variables {
         Some(variables) => {
             let pairs = variables.iter();
             pairs
@@ -18,14 +47,7 @@ pub(crate) fn variables_from_env(
                 .collect()
         }
         None => std::env::vars_os().collect(),
-    };
-    let is_passed = |name: &OsStr| !rules.is_withheld(&name.to_string_lossy());
-    let passed = variables.into_iter().filter(|(name, _)| is_passed(name));
-    let set = rules
-        .set
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()));
-    passed.chain(set).collect()
+    }
 }
 
 /// Returns the variables of this process, with others added or taken away (`None`).

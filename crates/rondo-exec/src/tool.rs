@@ -1,7 +1,7 @@
 //! The tool that runs a command.
 
 use crate::denial;
-use crate::environment::variables_from_env;
+use crate::environment::{kept_outside_from_env, variables_from_env};
 use crate::follow::{Cut, Followed, follow};
 use crate::form::Form;
 use crate::interrupted::CallsFoundRunning;
@@ -309,7 +309,8 @@ impl ExecTool {
         self.tidy().await;
         let options = &self.options;
         let variables = options.workdir.as_ref().and_then(Workdir::environment);
-        let variables = variables_from_env(&options.environment, variables);
+        let is_confined = spec.sandbox.is_some();
+        let variables = variables_from_env(&options.environment, variables.as_ref(), is_confined);
         let cancelled = invocation.cancel.cancelled();
         let running = Supervised::run(&options.supervisor, &variables, &spec, cancelled).await;
         let followed = match running {
@@ -332,6 +333,15 @@ impl ExecTool {
             .filter(|_| status.sandbox.is_some())?;
         let directory = self.directory(&invocation.arguments).ok()?;
         denial::of_hooks(spec, &directory, &status.command)
+    }
+
+    /// Says which variables of the user a command in the sandbox did not get, if the command or what it wrote names them.
+    fn missed_variables(&self, status: &CallStatus) -> Option<String> {
+        status.sandbox.as_ref()?;
+        let options = &self.options;
+        let variables = options.workdir.as_ref().and_then(Workdir::environment);
+        let kept = kept_outside_from_env(&options.environment, variables.as_ref());
+        denial::of_variables(&kept, status)
     }
 
     /// Says what became of a command whose supervisor is gone, and its processes with it: what is
@@ -439,9 +449,10 @@ impl Tool for ExecTool {
             Err(error) => return ToolOutcome::Error(*error),
         };
         let hooks = self.skipped_hooks(&invocation, &status);
+        let variables = self.missed_variables(&status);
         let mut outcome = outcome(status);
-        if let Some(hooks) = hooks {
-            denial::add(&mut outcome, &hooks);
+        for sentence in [variables, hooks].into_iter().flatten() {
+            denial::add(&mut outcome, &sentence);
         }
         match reached() != before {
             true => from_outside(outcome),

@@ -31,7 +31,7 @@ pub fn mask(line: &str, names: &KeyNames) -> Masked {
             let told = rest.len() - after.len();
             masked.line.push_str(rest.get(..told).unwrap_or_default());
             rest = after;
-            if names.has(name) && !given.key.is_empty() && !is_expanded(after) {
+            if names.has(name, &given.key) && !given.key.is_empty() && !is_expanded(after) {
                 masked.line.push_str(MARK);
                 masked.keys.push(given.key);
                 rest = after.get(given.length..).unwrap_or_default();
@@ -75,7 +75,7 @@ fn exports(line: &str, names: &KeyNames) -> bool {
     let exported = line.trim_start().strip_prefix("export");
     let exported = exported.filter(|rest| rest.starts_with([' ', '\t']));
     let assigned = exported.and_then(|rest| assignment(rest.trim_start()));
-    assigned.is_some_and(|(name, _)| names.has(name))
+    assigned.is_some_and(|(name, after)| names.has(name, &word(after, None).key))
 }
 
 /// Returns the name that a text assigns to at its very beginning, and what follows the equals sign.

@@ -169,7 +169,7 @@ impl KeptShell {
         let environment = self.shell.environment();
         let all = environment.iter().flat_map(Variables::iter);
         let all = all.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-        let keys = all.filter(|(name, _)| names.has(name));
+        let keys = all.filter(|(name, value)| names.has(name, value));
         self.hide(keys.map(|(_, value)| value.to_owned()));
     }
 

@@ -82,6 +82,15 @@ pub(crate) struct OwnSession<'a> {
 pub(crate) fn tools(own: OwnSession<'_>) -> Vec<Arc<dyn Tool>> {
     let mut wanted = session_settings(own.settings, own.keys, own.directory);
     let home = own.settings.env.get("HOME").map(Path::new);
+    if own.sandbox.is_some() {
+        let named = own.settings.values.command_env.as_deref();
+        let env = own.settings.env.inherited();
+        wanted
+            .withheld
+            .extend(kept_outside(&env, named.unwrap_or_default()));
+        wanted.withheld.sort();
+        wanted.withheld.dedup();
+    }
     wanted.sandbox = own.sandbox.map(|mut sandbox| {
         let prefixes = prefixes(&wanted.program, home);
         Arc::make_mut(&mut sandbox.readable).extend(prefixes);
@@ -115,7 +124,8 @@ pub fn session_settings(
     keys.extend(secrets::withheld(settings, &env, None));
     let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
-    wanted.withheld = withheld(&env, &keys);
+    let named = settings.values.command_env.as_deref();
+    wanted.withheld = withheld(&env, &keys, named.unwrap_or_default());
     wanted.supervisor = Some(SupervisorCommand::CurrentExe);
     wanted
 }
@@ -153,17 +163,28 @@ fn program(env: &Env, directory: &Path) -> PathBuf {
 }
 
 /// What commands do not get, the interpreter does not get.
-fn withheld(env: &Env, keys: &[String]) -> Vec<String> {
-    let mut environment = CommandEnvironment::default();
+fn withheld(env: &Env, keys: &[String], named: &[String]) -> Vec<String> {
+    let mut environment = CommandEnvironment {
+        passed: named.to_vec(),
+        ..CommandEnvironment::default()
+    };
     let keys = keys.iter().cloned();
     environment.withheld.extend(keys.map(Cow::Owned));
-    let names = env.iter().map(|(name, _)| name);
-    let mut withheld: Vec<String> = names
-        .filter(|name| environment.is_withheld(name))
-        .cloned()
-        .collect();
+    let withheld = env
+        .iter()
+        .filter(|(name, value)| environment.is_withheld_with(name, value));
+    let mut withheld: Vec<String> = withheld.map(|(name, _)| name.clone()).collect();
     withheld.sort();
     withheld
+}
+
+/// Returns the variables that do not reach an interpreter in the sandbox.
+fn kept_outside(env: &Env, named: &[String]) -> Vec<String> {
+    let names = env.iter().map(|(name, _)| name);
+    names
+        .filter(|name| !rondo_sandbox::passes_variable(name) && !named.contains(name))
+        .cloned()
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,7 +225,7 @@ mod tests {
             ("VIRTUAL_ENV", "/nowhere"),
         ]);
         assert_eq!(
-            withheld(&env, &["OWN".to_owned()]),
+            withheld(&env, &["OWN".to_owned()], &[]),
             ["OPENAI_API_KEY", "OWN"]
         );
         let work = Path::new("/work");

@@ -34,15 +34,18 @@ impl KeyNames {
     }
 
     /// Returns whether a variable holds a key.
-    pub fn has(&self, name: &str) -> bool {
-        self.rules.is_withheld(name) || self.named.iter().any(|it| it == name)
+    pub fn has(&self, name: &str, value: &str) -> bool {
+        self.rules.is_withheld_with(name, value) || self.named.iter().any(|it| it == name)
     }
 }
 
 /// Collects the values of all variables that hold a key.
 pub fn of_env(settings: &Settings) -> Secrets {
     let names = KeyNames::of(settings);
-    let secret = settings.env.iter().filter(|(name, _)| names.has(name));
+    let secret = settings
+        .env
+        .iter()
+        .filter(|(name, value)| names.has(name, value));
     Secrets::new(secret.map(|(_, value)| value.to_owned()))
 }
 

@@ -235,6 +235,8 @@ settings! {
     sandbox: SandboxChoice, Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
     #[doc = "Whether agents' commands run in a shell; otherwise each is one program with a list of arguments"]
     exec_shell: bool, Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
+    #[doc = "Variables that commands get although they look like keys, or are not ones that the sandbox passes"]
+    command_env: Vec<String>, Some("RONDO_COMMAND_ENV"), None, FromUntrusted::Ignored;
     #[doc = "Files that no tool may read, in the syntax of `.gitignore`; `.rondoignore` names more"]
     ignored_files: Vec<String>, Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]

@@ -258,9 +258,7 @@ pub(crate) fn own_commands(
     }
     let directory = settings.directory.clone();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
-    Arc::make_mut(&mut options.environment)
-        .withheld_suffixes
-        .clear();
+    Arc::make_mut(&mut options.environment).withholds_secrets = false;
     options.is_kept = is_kept;
     options.secrets = secrets.clone();
     options.output_bytes_max = output_bytes_max;
@@ -415,6 +413,7 @@ fn command_environment(
     let held = secrets::withheld(settings, &settings.env, shell.as_ref());
     let withheld = keys.iter().cloned().chain(held);
     environment.withheld.extend(withheld.map(Cow::Owned));
+    environment.passed = settings.values.command_env.clone().unwrap_or_default();
     Arc::new(environment)
 }
 

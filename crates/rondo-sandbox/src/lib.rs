@@ -16,6 +16,7 @@ mod directory;
 mod elsewhere;
 #[cfg(target_os = "linux")]
 mod enclosing;
+mod environment;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
@@ -75,6 +76,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
+pub use environment::passes_variable;
 pub use hooks::{HiddenHooks, hidden_hooks};
 pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;

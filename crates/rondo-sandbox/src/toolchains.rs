@@ -224,6 +224,11 @@ const LINE_BYTES_MAX: u64 = 512;
 /// The bound on what is read of the settings of a virtual environment, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 4_096;
 
+/// Returns whether a variable of this name says where a toolchain is.
+pub(crate) fn names_one(name: &str) -> bool {
+    VARIABLES.contains(&name) || PARTS.iter().any(|(it, _)| *it == name)
+}
+
 /// Adds the toolchains and caches of a user: those in known places, those that variables name, and those that `PATH` leads
 /// to.
 pub(crate) fn add(

@@ -43,7 +43,9 @@ impl AgentChat {
         }
         let all = now.iter();
         let all = all.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-        let keys: Vec<(&str, &str)> = all.filter(|(name, _)| self.key_names.has(name)).collect();
+        let keys: Vec<(&str, &str)> = all
+            .filter(|(name, value)| self.key_names.has(name, value))
+            .collect();
         self.hide(keys.iter().map(|(_, value)| (*value).to_owned()));
         let Some(before) = before else {
             return false;

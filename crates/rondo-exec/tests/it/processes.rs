@@ -141,18 +141,18 @@ async fn a_storm_of_forks_ends_with_its_time() {
     }
     let fixture = confined(SandboxMode::WorkspaceWrite);
     let mark = marker();
-    // Each process starts two, none of which its parent waits for.
-    let storm = format!("export M={mark}; f() {{ f & f & sleep 0.2; }}; f; sleep 1000");
-    let begun = std::time::Instant::now();
+    // Each process starts two, none of which its parent waits for. They leave the processors to other tests.
+    let storm = format!(
+        "export M={mark}; renice -n 19 $$ > /dev/null; f() {{ f & f & sleep 0.2; }}; f; sleep 1000"
+    );
     let arguments = json!({ "command": storm, "timeout": LONG_ENOUGH_SECONDS });
     let error = failure(fixture.call(arguments).await);
-    let took = begun.elapsed();
     assert!(
         matches!(error.code, ToolErrorCode::Timeout | ToolErrorCode::Failed),
         "{error:?}"
     );
-    assert_eq!(survivors(&mark), [""; 0]);
-    println!("the storm took {took:?}");
+    // All are killed by now and start no others, but each needs a processor once more to end.
+    wait_until(|| survivors(&mark).is_empty());
 }
 
 #[test]

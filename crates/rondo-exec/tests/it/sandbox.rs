@@ -5,12 +5,13 @@ use crate::fixture::{Fixture, marker, result, survivors};
 use rondo_core::ports::Tool as _;
 use rondo_exec::supervisor::CallStatus;
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_policy::LookingCalls;
+use rondo_policy::{LookingCalls, Workdir};
 use rondo_sandbox::{
     Difference, DifferenceKind, Enforcement, Ledger, SandboxMode, SandboxSpec, probe,
     readable_roots,
 };
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::sync::Arc;
 
 /// Most containers do not let a process confine itself.
@@ -176,6 +177,48 @@ async fn hooks_that_the_sandbox_hides_are_said() {
     )
     .await;
     assert!(looked["sandbox"].is_null(), "{looked}");
+}
+
+/// The variables are those that cargo sets for tests.
+#[tokio::test]
+async fn a_command_in_the_sandbox_gets_the_variables_of_the_list_and_those_that_the_user_names() {
+    if !is_enforced() {
+        return;
+    }
+    let mut fixture = Fixture::new();
+    fixture.options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    let shell = Workdir::new(fixture.path().to_owned());
+    let pairs = [
+        ("PATH", "/usr/bin:/bin"),
+        ("RUST_LOG", "debug"),
+        ("SHOP_REGION", "eu"),
+        ("GIT_CONFIG_COUNT", "0"),
+        ("NPM_CONFIG__AUTHTOKEN", "t0ken"),
+        ("CARGO_INDEX", "https://person:hunter2@example.com"),
+    ];
+    let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    shell.set_environment(pairs.into_iter().collect());
+    fixture.options.workdir = Some(shell);
+    let show = "env | sort | grep -E '^(RUST_LOG|SHOP_|GIT_CONFIG_COUNT|NPM_|CARGO_INDEX)'; test \"$SHOP_REGION\" = eu";
+    let show = json!({ "command": show });
+    let done = run(fixture.options.clone(), &fixture, show.clone()).await;
+    assert_eq!(done["stdout"], "RUST_LOG=debug\n", "{done}");
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("does not pass `CARGO_INDEX`, `GIT_CONFIG_COUNT`, `SHOP_REGION`;"),
+        "{done}"
+    );
+    Arc::make_mut(&mut fixture.options.environment).passed =
+        ["SHOP_REGION", "NPM_CONFIG__AUTHTOKEN"]
+            .map(str::to_owned)
+            .into();
+    let done = run(fixture.options.clone(), &fixture, show).await;
+    assert_eq!(
+        done["stdout"], "NPM_CONFIG__AUTHTOKEN=t0ken\nRUST_LOG=debug\nSHOP_REGION=eu\n",
+        "{done}"
+    );
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(!said.contains("SHOP_REGION"), "{done}");
 }
 
 /// A folder with a repository, whose commands are written into a ledger.

@@ -350,6 +350,28 @@ async fn withheld_variables_do_not_reach_a_command() {
     assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
 }
 
+#[tokio::test]
+async fn git_does_not_wait_in_an_editor() {
+    let fixture = Fixture::new();
+    let setup = "git init -q . && git config user.name A && git config user.email a@b && git config core.editor 'sleep 60 #' \
+                 && git commit -q --allow-empty -m one && git commit -q --allow-empty -m two";
+    fixture.run(setup).await;
+    let rebased = fixture
+        .run("git rebase -q -i HEAD~1 && git commit -q --amend --allow-empty")
+        .await;
+    assert_eq!(rebased["exitCode"], 0, "{rebased}");
+    let empty = fixture.run("git commit --allow-empty").await;
+    assert!(
+        empty["stdout"]
+            .as_str()
+            .unwrap()
+            .contains("empty commit message"),
+        "{empty}"
+    );
+    let subjects = fixture.run("git log --format=%s").await;
+    assert_eq!(subjects["stdout"], "two\none\n", "{subjects}");
+}
+
 /// The variable is one that the command itself finds.
 #[cfg(target_os = "linux")]
 #[tokio::test]

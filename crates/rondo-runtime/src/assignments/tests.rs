@@ -40,10 +40,11 @@ fn keys_in_a_line_are_found_however_they_are_written() {
         &["\u{e4}\u{e4}"],
     );
     check("(A_TOKEN=abc)", "(A_TOKEN=[redacted])", &["abc"]);
+    check("sort --key=2 a", "sort --key=2 a", &[]);
     check("x --token=abc y", "x --token=[redacted] y", &["abc"]);
     check(
-        "A_KEY=1 A_TOKEN=b B_SECRET=c x",
-        "A_KEY=1 A_TOKEN=[redacted] B_SECRET=[redacted] x",
+        "A_COUNT=1 A_TOKEN=b B_SECRET=c x",
+        "A_COUNT=1 A_TOKEN=[redacted] B_SECRET=[redacted] x",
         &["b", "c"],
     );
     check(

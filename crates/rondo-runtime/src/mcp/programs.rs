@@ -8,7 +8,7 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{PipedChild, PipedSpec, ProcessSpec, SupervisorCommand};
 use rondo_mcp::{Program, ProgramSpec, StartPrograms, Streams};
 use rondo_policy::CommandEnvironment;
-use rondo_sandbox::{SandboxMode, SandboxSpec, readable_roots_by};
+use rondo_sandbox::{SandboxMode, SandboxSpec, passes_variable, readable_roots_by};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Programs {
         let all = settings
             .env
             .iter()
-            .filter(|(name, _)| !rules.is_withheld(name));
+            .filter(|(name, value)| !rules.is_withheld_with(name, value));
         Self {
             variables: all
                 .map(|(name, value)| (name.into(), value.into()))
@@ -108,6 +108,10 @@ impl StartPrograms for Programs {
             )
         })?;
         let mut variables = self.variables.clone();
+        if spec.is_confined {
+            let is_passed = |name: &OsString| name.to_str().is_some_and(passes_variable);
+            variables.retain(|(name, _)| is_passed(name));
+        }
         for (name, value) in &spec.variables {
             variables.retain(|(known, _)| known != name.as_str());
             variables.push((name.into(), value.expose().into()));

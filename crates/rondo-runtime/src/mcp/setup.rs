@@ -253,8 +253,9 @@ impl McpSetup {
         for server in &self.servers {
             match &server.connection {
                 Connection::Stdio { variables, .. } => {
-                    let held = variables.iter().filter(|(name, _)| rules.is_withheld(name));
-                    secrets.extend(held.map(|(_, value)| value.expose().to_owned()));
+                    let values = variables.iter().map(|(name, it)| (name, it.expose()));
+                    let held = values.filter(|(name, it)| rules.is_withheld_with(name, it));
+                    secrets.extend(held.map(|(_, value)| value.to_owned()));
                 }
                 Connection::Http {
                     url,
