@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::rules::FILE_BYTES_MAX;
 use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::collections::VecDeque;
@@ -17,6 +18,8 @@ pub const IGNORE_FILE: &str = ".rondoignore";
 const ENTRIES_MAX: usize = 50_000;
 /// The bound on files and directories that are hidden from commands: each is a mount.
 const HIDDEN_MAX: usize = 256;
+/// The bound on directories above a root that are looked at to find the top of its repository.
+const DEPTH_MAX: usize = 64;
 /// The directories of repositories, whose files have no names that a person would ignore.
 const REPOSITORY: &str = ".git";
 
@@ -51,49 +54,57 @@ pub struct FoundHidden {
 /// What is hidden of one directory and all below it.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
-    ignored: Option<Gitignore>,
+    ignored: Vec<Gitignore>,
     denied: Option<DeniedFiles>,
+    /// The outermost directory with an ignore file, if it is above the root.
+    top: Option<PathBuf>,
 }
 
 impl Hidden {
-    /// Reads the ignore file of a root; `patterns` count as if they stood in it.
+    /// Reads the ignore file of a root, and those of the directories above it in the same repository. `patterns` count as if
+    /// they stood in that of the root.
     ///
     /// # Errors
-    /// When it cannot be read, or has a line that is no pattern: whoever wrote it relies on it.
+    /// When one cannot be read, or has a line that is no pattern: whoever wrote it relies on it.
     pub(crate) fn new(
         dir: &Dir,
         root: &Path,
         patterns: &[String],
         denied: Option<DeniedFiles>,
-    ) -> io::Result<Self> {
-        let mut builder = GitignoreBuilder::new(root);
-        let text = read(dir)?.unwrap_or_default();
-        let lines = text.trim_start_matches('\u{feff}').lines();
-        for line in lines.chain(patterns.iter().map(String::as_str)) {
-            builder
-                .add_line(None, line)
-                .map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
+    ) -> Result<Self, (PathBuf, io::Error)> {
+        let text = read(dir).map_err(|err| (root.to_owned(), err))?;
+        let own = matcher(root, &text.unwrap_or_default(), patterns);
+        let mut ignored = vec![own.map_err(|err| (root.to_owned(), err))?];
+        let mut top = None;
+        for above in above_in_repository(root) {
+            let enclosing = || {
+                let dir = Dir::open_ambient_dir(above, ambient_authority())?;
+                let text = read(&dir)?;
+                text.map(|text| matcher(above, &text, &[])).transpose()
+            };
+            if let Some(found) = enclosing().map_err(|err| (above.to_owned(), err))? {
+                ignored.push(found);
+                top = Some(above.to_owned());
+            }
         }
-        let ignored = builder.build().map_err(io::Error::other)?;
+        ignored.retain(|it| !it.is_empty());
         Ok(Self {
-            ignored: (!ignored.is_empty()).then_some(ignored),
+            ignored,
             denied,
+            top,
         })
     }
 
     fn is_empty(&self) -> bool {
-        self.ignored.is_none() && self.denied.is_none()
+        self.ignored.is_empty() && self.denied.is_none()
     }
 
     /// Refuses a file or directory that is ignored, by its own name or one above it. `path` is absolute and below `root`.
     pub(crate) fn check(&self, root: &Path, path: &Path, shown: &str) -> Result<(), Failure> {
-        let Some(ignored) = &self.ignored else {
-            return Ok(());
-        };
         let above = path.ancestors().take_while(|it| *it != root);
         let is_ignored = |it: &Path| {
             let is_dir = it != path || it.is_dir();
-            ignored.matched(it, is_dir).is_ignore()
+            self.ignores(it, is_dir)
         };
         // What stands above counts first: below an ignored directory nothing is taken back.
         match above.filter(|it| it.starts_with(root)).any(is_ignored) {
@@ -110,8 +121,12 @@ impl Hidden {
     }
 
     fn ignores(&self, path: &Path, is_dir: bool) -> bool {
-        let ignored = self.ignored.as_ref();
-        ignored.is_some_and(|it| it.matched(path, is_dir).is_ignore())
+        // The innermost file counts first, as with `.gitignore`.
+        let around = self.ignored.iter().filter(|it| path.starts_with(it.path()));
+        let mut matches = around.map(|it| it.matched(path, is_dir));
+        matches
+            .find(|it| !it.is_none())
+            .is_some_and(|it| it.is_ignore())
     }
 
     fn denies(&self, path: &Path) -> bool {
@@ -127,7 +142,9 @@ pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> F
     };
     let mut budget = ENTRIES_MAX;
     for (root, hidden) in roots.filter(|(_, hidden)| !hidden.is_empty()) {
-        let mut pending = VecDeque::from([root.to_owned()]);
+        // Commands in the sandbox may read the repository around the root.
+        let top = hidden.top.as_deref().unwrap_or(root);
+        let mut pending = VecDeque::from([top.to_owned()]);
         while let Some(directory) = pending.pop_front() {
             // What cannot be listed by the user cannot be read by the user's commands.
             let Ok(entries) = directory.read_dir() else {
@@ -156,6 +173,29 @@ pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> F
         }
     }
     found
+}
+
+/// Returns the directories above a root up to the top of the repository that it is in, inner ones first; none if it is in
+/// none, or is its top.
+fn above_in_repository(root: &Path) -> impl Iterator<Item = &Path> {
+    let is_top = |it: &Path| it.join(REPOSITORY).symlink_metadata().is_ok();
+    let mut depth = root.ancestors().take(DEPTH_MAX).position(is_top);
+    if depth == Some(0) {
+        depth = None;
+    }
+    root.ancestors().skip(1).take(depth.unwrap_or_default())
+}
+
+/// Understands the lines of an ignore file in `root`, and `patterns`.
+fn matcher(root: &Path, text: &str, patterns: &[String]) -> io::Result<Gitignore> {
+    let mut builder = GitignoreBuilder::new(root);
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    for line in lines.chain(patterns.iter().map(String::as_str)) {
+        builder
+            .add_line(None, line)
+            .map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
+    }
+    builder.build().map_err(io::Error::other)
 }
 
 /// Reads the ignore file; none where there is none.

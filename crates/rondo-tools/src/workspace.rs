@@ -134,8 +134,8 @@ impl Workspace {
     ) -> Result<Self, WorkspaceError> {
         for root in &mut self.roots {
             let hidden = Hidden::new(&root.dir, &root.path, patterns, denied.cloned());
-            root.hidden = hidden.map_err(|source| WorkspaceError::Ignored {
-                path: root.path.join(IGNORE_FILE),
+            root.hidden = hidden.map_err(|(directory, source)| WorkspaceError::Ignored {
+                path: directory.join(IGNORE_FILE),
                 source,
             })?;
         }

@@ -123,6 +123,38 @@ fn what_is_hidden_is_found_with_a_directory_standing_for_all_in_it() {
 }
 
 #[test]
+fn ignore_files_above_in_the_same_repository_count_and_those_of_another_do_not() {
+    let bench = Bench::new();
+    bench.file(".rondoignore", "*.never\n");
+    bench.file("repository/.git/HEAD", "");
+    bench.file("repository/.rondoignore", "*.key\n/sub/deep/own\n*.pem\n");
+    bench.file("repository/sub/.rondoignore", "!kept.key\n*.txt\n");
+    for name in [
+        "top.key",
+        "a.txt",
+        "sub/a.txt",
+        "sub/deep/b.key",
+        "sub/deep/kept.key",
+        "sub/deep/own/c",
+        "sub/deep/d.never",
+    ] {
+        bench.file(&format!("repository/{name}"), "KEY\n");
+    }
+    let top = bench
+        .inside
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("repository");
+    let workspace = Workspace::open(top.join("sub/deep")).unwrap();
+    let mut found = workspace.hiding(&[], None).unwrap().find_hidden();
+    found.ignored.sort();
+    let names = ["sub/a.txt", "sub/deep/b.key", "sub/deep/own", "top.key"];
+    assert_eq!(found.ignored, names.map(|it| top.join(it)));
+    assert!(found.is_complete);
+}
+
+#[test]
 fn no_more_is_found_than_the_bound_and_it_is_said() {
     let mut bench = Bench::new();
     bench.file(".rondoignore", "*.pem\n");
