@@ -3,7 +3,6 @@
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::table::{FromUntrusted, Layer, setting};
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// The bound on a configuration file, in bytes.
@@ -98,9 +97,7 @@ pub(crate) fn read_bounded(path: &Path) -> Result<Option<String>> {
     match files::read_text(path, CONFIG_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         // A home such as `/dev/null` has no files either.
-        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(_) if !files::is_present(path) => Ok(None),
         Err(err) => {
             let context = format!("failed to read `{}`", path.display());
             Err(SetupError::because(SetupErrorKind::Config, context, err))

@@ -6,6 +6,21 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+/// Returns whether there is something of this name, or may be: also a link that leads nowhere, and what cannot be looked at.
+/// What guards something is only left out if nobody wrote it.
+pub fn is_present(path: &Path) -> bool {
+    let is_absent = |kind| matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    for it in path.ancestors() {
+        match it.symlink_metadata() {
+            // Above the name, a link that leads nowhere stands for a directory that is not there, such as an unmounted one.
+            Ok(known) => return it == path || (known.is_symlink() && it.metadata().is_err()),
+            Err(err) if is_absent(err.kind()) => {}
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
 /// Opens a regular file for reading. A pipe or terminal is refused without blocking.
 ///
 /// # Errors
@@ -63,6 +78,29 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_nobody_wrote_is_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).unwrap();
+        std::fs::write(path("file"), "").unwrap();
+        link("nowhere", "dangling");
+        link("loop", "loop");
+        for present in [
+            "file",
+            "dangling",
+            "loop",
+            "dangling/file",
+            "dangling/more/file",
+        ] {
+            assert!(is_present(&path(present)), "{present}");
+        }
+        for absent in ["other", "other/file", "file/below"] {
+            assert!(!is_present(&path(absent)), "{absent}");
+        }
+        assert!(!is_present(Path::new("/dev/null/config.toml")));
+    }
 
     #[test]
     fn a_pipe_is_refused_at_once_and_a_file_is_read_up_to_its_bound() {

@@ -8,7 +8,6 @@ use rondo_core::ports::ApprovalReply;
 use rondo_core::{ApprovalRequest, shown};
 use rondo_policy::rules::{GrantSpec, Rules};
 use rondo_types::{AnswerValue, Grant};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
@@ -112,7 +111,7 @@ pub fn approved_with(request: &ApprovalRequest, actor: &str, grant: Grant) -> Ap
 fn read(path: &Path) -> Result<String> {
     match files::read_text(path, BYTES_MAX) {
         Ok(text) => Ok(text),
-        Err(err) if err.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(_) if !files::is_present(path) => Ok(String::new()),
         Err(err) => {
             let context = format!("failed to read `{}`", path.display());
             Err(SetupError::because(SetupErrorKind::Config, context, err))

@@ -3,6 +3,7 @@
 use crate::env::Env;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use crate::files::is_present;
 use etcetera::base_strategy::{BaseStrategy, Xdg};
 use std::path::{Path, PathBuf};
 
@@ -102,8 +103,8 @@ fn project_file(directory: &Path, name: &str) -> Option<PathBuf> {
         .ancestors()
         .take(in_project + 1)
         .map(|folder| folder.join(PROJECT_DIR).join(name))
-        // Anything but a file is reported when it is read.
-        .find(|file| file.exists())
+        // Anything but a file that can be read is an error when it is read.
+        .find(|file| is_present(file))
 }
 
 /// Returns the root of the repository that a directory is in.

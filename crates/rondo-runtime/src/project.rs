@@ -25,7 +25,7 @@ impl UntrustedProject {
     /// # Errors
     /// When it cannot be read, or does not say what it should.
     pub fn read(directory: &Path) -> Result<Option<Self>> {
-        let Some(file) = project_config(directory).filter(|it| it.is_file()) else {
+        let Some(file) = project_config(directory) else {
             return Ok(None);
         };
         let (layer, ignored) = untrusted_layer(&file)?;

@@ -37,14 +37,6 @@ pub(crate) fn read_project(
     let Some(file) = project_config(directory) else {
         return Ok(None);
     };
-    if !file.is_file() {
-        // A pipe in its place must not block work there.
-        notices.note(&format!(
-            "`{}` is no regular file, so no settings of the project count",
-            file.display()
-        ));
-        return Ok(None);
-    }
     if is_trusted(&file, user) {
         return trusted(file).map(Some);
     }

@@ -4,7 +4,6 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::paths::Paths;
 use crate::table::{FromUntrusted, Layer, Setting, setting, unknown};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
@@ -36,7 +35,7 @@ impl UserFile {
         Layer::from_file(&path)?;
         let text = match files::read_text(&path, BYTES_MAX) {
             Ok(text) => text,
-            Err(err) if err.kind() == ErrorKind::NotFound => String::new(),
+            Err(_) if !files::is_present(&path) => String::new(),
             Err(err) => return Err(failed("read", &path, err)),
         };
         let document = text.parse::<DocumentMut>();

@@ -1,6 +1,7 @@
 use crate::harness::{TestEnv, calls, says, serve};
 use rondo_testkit::{ReplyScript, Server, gemini};
 use serde_json::json;
+use std::path::Path;
 
 #[tokio::test]
 async fn a_missing_key_names_its_variable() {
@@ -144,9 +145,9 @@ async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     std::fs::create_dir(env.project().join(".rondo")).unwrap();
     pipe(&project);
     env.ask(&server, &["x"]).await.check(
-        "ok\n",
-        "note: `[ROOT]/project/.rondo/config.toml` is no regular file, so no settings of the project count\n",
-        0,
+        "",
+        "error: failed to read `[ROOT]/project/.rondo/config.toml`\n  caused by: it is not a regular file\n",
+        52,
     );
     std::fs::remove_file(&project).unwrap();
     let authorities = env.project().join("ca.pem");
@@ -159,6 +160,53 @@ async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
         "{}",
         shown.stderr
     );
+}
+
+/// Whoever wrote such a file relies on it: without it, more would be allowed.
+#[tokio::test]
+async fn nothing_runs_if_a_file_that_guards_cannot_be_read() {
+    let env = TestEnv::new();
+    env.user_config("");
+    let user = env.home().join(".config/rondo");
+    let project = env.project().join(".rondo");
+    std::fs::create_dir(&project).unwrap();
+    let trusted = env.run(&["trust"]).await;
+    assert_eq!(trusted.code, Some(0), "{}", trusted.stderr);
+    let server = serve(vec![]).await;
+    let link = |to: &str, path: &Path| std::os::unix::fs::symlink(to, path).unwrap();
+    let ways: [(&str, &dyn Fn(&Path)); 5] = [
+        ("a link to nothing", &|path| link("nowhere", path)),
+        ("a link to itself", &|path| {
+            link(path.to_str().unwrap(), path)
+        }),
+        ("a link below a file", &|path| {
+            link("/etc/passwd/file", path)
+        }),
+        ("a directory", &|path| std::fs::create_dir(path).unwrap()),
+        ("a pipe", &|path| {
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+        }),
+    ];
+    for folder in [&user, &project] {
+        for name in ["config.toml", "policy.toml", "init.lua"] {
+            let path = folder.join(name);
+            let before = std::fs::read(&path).ok();
+            for (way, make) in &ways {
+                let _ = std::fs::remove_file(&path);
+                make(&path);
+                let shown = env.ask(&server, &["--yolo", "x"]).await;
+                let what = format!("{} as {way}: {}", path.display(), shown.stderr);
+                assert_eq!(shown.code, Some(52), "{what}");
+                assert!(shown.stderr.contains(name), "{what}");
+                let _ = std::fs::remove_dir(&path);
+            }
+            let _ = std::fs::remove_file(&path);
+            if let Some(before) = before {
+                std::fs::write(&path, before).unwrap();
+            }
+        }
+    }
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[tokio::test]

@@ -17,7 +17,6 @@ use rondo_mcp::config::{
     WrittenServer, read,
 };
 use rondo_policy::CommandEnvironment;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The bound on servers, all together.
@@ -148,11 +147,7 @@ impl McpSetup {
             let path = folder.join(file.path);
             let text = match files::read_text(&path, FILE_BYTES_MAX) {
                 Ok(text) => text,
-                Err(err)
-                    if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-                {
-                    continue;
-                }
+                Err(_) if !files::is_present(&path) => continue,
                 Err(err) => {
                     self.aside.push(unread(file.path, &err));
                     continue;
@@ -307,8 +302,7 @@ pub fn ask_about(
 ) -> Result<usize> {
     let folder = folder_of(directory)?;
     let (mut setup, mut found) = (McpSetup::default(), Vec::new());
-    let project = crate::paths::project_config(directory).filter(|it| it.is_file());
-    if let Some(file) = project {
+    if let Some(file) = crate::paths::project_config(directory) {
         let layer = Layer::from_file(&file)?;
         found.extend(layer.mcp.servers.into_iter().map(|(name, written)| Found {
             name,

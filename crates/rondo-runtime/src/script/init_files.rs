@@ -1,5 +1,6 @@
 //! The files that extend the prompt, the screen and other hosts: the user's own, and that of a trusted project.
 
+use crate::files::is_present;
 use crate::paths::project_init;
 use crate::review::Review;
 use crate::settings::Settings;
@@ -16,20 +17,22 @@ pub struct InitFiles {
 }
 
 impl InitFiles {
-    /// Looks for the files. Nothing is read.
+    /// Looks for the files. Nothing is read, and what cannot be read is among them.
     #[must_use]
     pub fn find(settings: &Settings) -> Self {
         let mut found = Self::default();
         let of_user = settings.paths.user_init();
-        if of_user.is_file() {
+        if is_present(&of_user) {
             found.files.push(of_user);
         }
         if Review::of(settings).is_needed() {
             return found;
         }
         let user = settings.sources.first().map(|it| &it.layer);
-        if let Some(file) = project_init(&settings.directory).filter(|it| it.is_file()) {
-            match user.is_some_and(|user| is_trusted(&file, user)) {
+        if let Some(file) = project_init(&settings.directory) {
+            // Of a link that leads nowhere nobody knows whether it is trusted: reading it is an error.
+            let leads_nowhere = !file.exists();
+            match leads_nowhere || user.is_some_and(|user| is_trusted(&file, user)) {
                 true => found.files.push(file),
                 false => found.untrusted = Some(file),
             }

@@ -20,6 +20,7 @@ use registered::Registered;
 use rondo_core::Tool;
 use rondo_core::ports::{ToolScope, ToolSource};
 use rondo_runtime::error::{Result, SetupError};
+use rondo_runtime::files::read_text;
 use rondo_runtime::script::{InitFiles, ScriptSession};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Extensions, Notices, Runtime, SetupErrorKind};
@@ -216,13 +217,7 @@ impl InitFile {
 fn read(file: &Path) -> Result<String> {
     let context = || format!("failed to read `{}`", file.display());
     let failed = |why: std::io::Error| SetupError::because(SetupErrorKind::Config, context(), why);
-    let size = std::fs::metadata(file).map_err(failed)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(failed(std::io::Error::other(
-            "it is longer than a megabyte",
-        )));
-    }
-    std::fs::read_to_string(file).map_err(failed)
+    read_text(file, FILE_BYTES_MAX).map_err(failed)
 }
 
 fn failed(file: &str, error: &mlua::Error) -> SetupError {

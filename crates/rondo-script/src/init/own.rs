@@ -4,6 +4,7 @@
 use super::vm::{InitVm, Threads};
 use super::{Init, InitFile, ephemeral};
 use rondo_runtime::error::Result;
+use rondo_runtime::files::is_present;
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Notices, Runtime};
@@ -33,7 +34,7 @@ impl OwnInit {
         notices: Arc<dyn Notices>,
     ) -> Result<Option<Self>> {
         let path = settings.paths.user_init();
-        if !path.is_file() {
+        if !is_present(&path) {
             return Ok(None);
         }
         let own = Self {
