@@ -46,6 +46,9 @@ const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes not
 pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
 /// Why it is.
 const ASKS_OUTSIDE: &str = "it asks to run outside of the sandbox";
+/// Said of a command that begins as one that the user allowed, outside of the sandbox.
+const ONLY_IN_SANDBOX: &str =
+    "all commands that begin so are allowed only in the sandbox (`--sandbox workspace-write`)";
 /// Said where no rule fits.
 const NO_RULE: &str = "no rule";
 
@@ -355,9 +358,27 @@ impl Judge {
     fn is_granted(&self, request: &GateRequest, is_wary: bool) -> bool {
         let tool = request.spec.name.as_str();
         let hash = || self.hash_of_call(request);
+        let ordinary = self.changes_ordinary(request);
         [&self.grants, &self.granted]
             .iter()
-            .any(|it| it.allow_call(tool, is_wary, hash))
+            .any(|it| it.allow_call(tool, is_wary, ordinary, hash))
+    }
+
+    /// Returns whether a call changes no file but an ordinary one in the directories: a person who allows all changes of files
+    /// does not mean what others run.
+    fn changes_ordinary(&self, request: &GateRequest) -> bool {
+        let kind = request.spec.kind;
+        if !matches!(kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) {
+            return true;
+        }
+        let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+        path.is_some_and(|path| self.dirs.holds_ordinary(path.as_ref()))
+    }
+
+    /// Returns whether a command runs in a sandbox that keeps its changes in the directories.
+    fn holds_writes(&self, arguments: &Value) -> bool {
+        let may_write = |it: &Confined| it.may_write;
+        self.confined.as_ref().is_some_and(may_write) && !asks_outside(arguments)
     }
 
     fn hash_of_call(&self, request: &GateRequest) -> String {
@@ -384,7 +405,8 @@ impl Judge {
                 .rules
                 .of_call(&request.spec, &request.arguments, &self.dirs);
             let is_fixed = ruling.is_some_and(|it| it.decision != Decision::Allow)
-                || self.reach(request) == Reach::Protected;
+                || self.reach(request) == Reach::Protected
+                || !self.changes_ordinary(request);
             let scopes = match request.spec.kind {
                 _ if is_fixed => Vec::new(),
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute => {
@@ -409,10 +431,13 @@ impl Judge {
         let can_be_remembered = [NO_RULE, OUTSIDE_TEXT].contains(&judged.rule.as_str())
             && self.misled(&analysis, &dirs).is_none()
             && !asks_outside(&request.arguments);
-        let scopes = match can_be_remembered {
+        let mut scopes = match can_be_remembered {
             true => terms::offers_of_command(tool, (&command, &hash), &analysis, &dirs),
             false => Vec::new(),
         };
+        if !self.holds_writes(&request.arguments) {
+            scopes.retain(|it| !matches!(it, GrantScope::Commands { .. }));
+        }
         let offers = terms::grants(scopes, judged.rule == OUTSIDE_TEXT);
         Terms { hash, offers }
     }
@@ -552,14 +577,18 @@ impl Judge {
             && !self.confined.as_ref().is_some_and(is_confined)
             && leaves(analysis, dirs, is_known);
         let hash = || self.hash_of_command(tool, (command, arguments), analysis, dirs);
-        let is_granted = is_known
-            && [&self.grants, &self.granted].iter().any(|it| {
-                it.allow_call(tool, is_wary, hash)
-                    || it.allow_commands(tool, is_wary, analysis, dirs)
-            });
-        if is_granted {
+        let any = |allows: &dyn Fn(&Grants) -> bool| {
+            is_known && [&self.grants, &self.granted].iter().any(|it| allows(it))
+        };
+        let begins = any(&|it| it.allow_commands(tool, is_wary, analysis, dirs));
+        let holds = begins && self.holds_writes(arguments);
+        if holds || any(&|it| it.allow_call(tool, is_wary, true, hash)) {
             return Judged::by(Decision::Allow, GRANT, "you allowed it".to_owned());
         }
+        let reason = match begins {
+            true => format!("{reason}, and {ONLY_IN_SANDBOX}"),
+            false => reason,
+        };
         if is_wary {
             return match is_held() {
                 true => held(),

@@ -2,21 +2,23 @@
 
 use crate::analysis::{AllowedDirs, Analysis, SimpleWords};
 use rondo_types::{Grant, GrantScope};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What the user allowed. Clones share it, so that the gates of all turns of a session know of it at once.
 #[derive(Debug, Clone, Default)]
 pub struct Grants(Arc<RwLock<Vec<Grant>>>);
 
-/// Programs that do the same whatever follows their words: what they run is the workspace's own code with any further
-/// words as with none. The list is closed, since most programs have an option that runs, sends or overwrites anything.
-/// `git push` is not on it: the next word may be any address.
+/// Programs that do the same whatever follows their words, as far as the sandbox lets them: what they run is the workspace's
+/// own code with any further words as with none. Outside of it they read and write any file that an option names
+/// (`git commit -F ~/.ssh/id_rsa`, `ruff --output-file=~/.bashrc`). The list is closed, since most programs have an option
+/// that runs, sends or overwrites anything. `git push` is not on it: the next word may be any address.
 const EXTENSIBLE: &[(&str, &[&str])] = &[
     (
         "cargo",
         &["bench", "build", "check", "clippy", "doc", "fmt", "test"],
     ),
-    ("git", &["add", "commit", "stash", "switch", "tag"]),
+    ("git", &["add", "commit", "switch", "tag"]),
     ("go", &["build", "fmt", "test", "vet"]),
     ("gofmt", &[]),
     ("mypy", &[]),
@@ -32,10 +34,11 @@ const EXTENSIBLE: &[(&str, &[&str])] = &[
 /// Programs that change the files that their words name and nothing else. Further words are as safe where all of them
 /// lead to ordinary files inside the directories.
 const OF_FILES: [&str; 5] = ["cp", "ln", "mkdir", "mv", "touch"];
-/// Their options that take no value; with others it is not known which words are files.
-const OPTIONS_OF_FILES: [&str; 11] = [
-    "-R", "-a", "-f", "-i", "-n", "-p", "-r", "-s", "-sf", "-v", "--",
-];
+/// Their options that take no value; with others it is not known which words are files. Those that copy all that is in a
+/// directory are not among them: nobody knows what names it has.
+const OPTIONS_OF_FILES: [&str; 8] = ["-f", "-i", "-n", "-p", "-s", "-sf", "-v", "--"];
+/// Those that put each file into the last one if that is a directory.
+const INTO_DIRECTORY: [&str; 3] = ["cp", "ln", "mv"];
 /// The longest prefix that is offered, in bytes.
 const PREFIX_BYTES_MAX: usize = 60;
 
@@ -64,8 +67,15 @@ impl Grants {
         self.any_of(<[Grant]>::to_vec)
     }
 
-    /// Returns whether a call is allowed; `hash` is asked for only where one call was allowed exactly.
-    pub(crate) fn allow_call(&self, tool: &str, is_wary: bool, hash: impl Fn() -> String) -> bool {
+    /// Returns whether a call is allowed; `hash` is asked for only where one call was allowed exactly. What was allowed for
+    /// all calls of a tool counts if this is an `ordinary` one.
+    pub(crate) fn allow_call(
+        &self,
+        tool: &str,
+        is_wary: bool,
+        ordinary: bool,
+        hash: impl Fn() -> String,
+    ) -> bool {
         let counts = |it: &&Grant| it.despite_outside_text || !is_wary;
         let (whole, exact): (bool, Vec<String>) = self.any_of(|grants| {
             let of_tool =
@@ -82,7 +92,7 @@ impl Grants {
                 exact.collect(),
             )
         });
-        whole || (!exact.is_empty() && exact.contains(&hash()))
+        (whole && ordinary) || (!exact.is_empty() && exact.contains(&hash()))
     }
 
     /// Returns whether every simple command that does more than look begins with what was allowed, and is safe to
@@ -162,5 +172,20 @@ pub(crate) fn changes_only_inside(command: &SimpleWords<'_>, dirs: &AllowedDirs)
         true => OPTIONS_OF_FILES.contains(word),
         false => dirs.holds_ordinary(word.as_ref()),
     };
-    OF_FILES.contains(program) && !command.has_moved && operands.iter().all(is_inside)
+    let names_in_last = || {
+        let files = operands.iter().filter(|word| !word.starts_with('-'));
+        let files: Vec<&Path> = files.map(Path::new).collect();
+        let [sources @ .., last] = files.as_slice() else {
+            return true;
+        };
+        // In a directory each has its own name, where a link may lead anywhere.
+        let mut targets = sources
+            .iter()
+            .filter_map(|it| Some(last.join(it.file_name()?)));
+        !INTO_DIRECTORY.contains(program) || targets.all(|it| dirs.holds_ordinary(&it))
+    };
+    OF_FILES.contains(program)
+        && !command.has_moved
+        && operands.iter().all(is_inside)
+        && names_in_last()
 }

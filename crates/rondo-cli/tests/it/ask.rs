@@ -162,7 +162,6 @@ async fn a_project_whose_files_never_end_or_never_begin_is_looked_at_all_the_sam
         "AGENTS.md",
         "CLAUDE.md",
         "sub/AGENTS.md",
-        ".rondo/config.toml",
         ".rondo/AGENTS.md",
         ".git/info/exclude",
         ".git/HEAD",

@@ -174,7 +174,8 @@ async fn nothing_runs_if_a_file_that_guards_cannot_be_read() {
     assert_eq!(trusted.code, Some(0), "{}", trusted.stderr);
     let server = serve(vec![]).await;
     let link = |to: &str, path: &Path| std::os::unix::fs::symlink(to, path).unwrap();
-    let ways: [(&str, &dyn Fn(&Path)); 5] = [
+    type Make<'a> = &'a dyn Fn(&Path);
+    let ways: [(&str, Make<'_>); 5] = [
         ("a link to nothing", &|path| link("nowhere", path)),
         ("a link to itself", &|path| {
             link(path.to_str().unwrap(), path)

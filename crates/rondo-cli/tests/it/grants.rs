@@ -3,11 +3,17 @@
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::Person;
 use crate::repl::{leave, start};
+use crate::sandbox::is_enforced;
 use rondo_testkit::{ReplyScript, Server};
 use serde_json::json;
 use std::fs;
 
 const QUESTION: &str = "Run it? y/n";
+
+/// What is allowed for all commands that begin so counts only in the sandbox.
+fn in_sandbox() -> TestEnv {
+    TestEnv::new().var("RONDO_SANDBOX", "workspace-write")
+}
 
 fn runs(command: &str) -> ReplyScript {
     calls("exec", &json!({ "command": command }))
@@ -41,7 +47,10 @@ async fn questions_of_one_more(env: &TestEnv, args: &[&str], command: &str) -> u
 
 #[tokio::test]
 async fn what_is_allowed_for_a_session_is_allowed_after_a_restart_and_in_no_other_session() {
-    let env = TestEnv::new();
+    if !is_enforced() {
+        return;
+    }
+    let env = in_sandbox();
     let server = serve(vec![runs("touch a.txt"), says("Made.")]).await;
     let mut person = asked(&env, &server, &[]).await;
     answer(&mut person, "touch a.txt", "a").await;
@@ -80,7 +89,10 @@ async fn ask(env: &TestEnv, command: &str, args: &[&str]) -> Shown {
 
 #[tokio::test]
 async fn what_is_allowed_for_ever_is_shown_as_a_difference_and_written_first() {
-    let env = TestEnv::new();
+    if !is_enforced() {
+        return;
+    }
+    let env = in_sandbox();
     let file = env.home().join(".config/rondo/policy.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "lift = []\n").unwrap();
@@ -118,7 +130,10 @@ async fn what_is_allowed_for_ever_is_shown_as_a_difference_and_written_first() {
 
 #[tokio::test]
 async fn an_answer_from_elsewhere_can_allow_more_than_its_call() {
-    let env = TestEnv::new();
+    if !is_enforced() {
+        return;
+    }
+    let env = in_sandbox();
     let parked = ask(&env, "touch a.txt", &["--approval", "park"]).await;
     assert_eq!(parked.code, Some(47), "{parked:?}");
     let server = serve(vec![says("Over."), runs("touch b.txt"), says("Again.")]).await;

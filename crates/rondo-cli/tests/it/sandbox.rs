@@ -5,7 +5,7 @@ use serde_json::json;
 
 /// Most containers do not let a process confine itself; then a turn that needs it does not start.
 #[expect(clippy::print_stderr, reason = "what is not run is said")]
-fn is_enforced() -> bool {
+pub(crate) fn is_enforced() -> bool {
     let is_full = rondo_runtime::confined::is_full();
     if !is_full {
         let found = rondo_runtime::confined::enforced();

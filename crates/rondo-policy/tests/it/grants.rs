@@ -34,6 +34,18 @@ impl World {
         }
     }
 
+    /// Puts commands into a sandbox, and goes on asking.
+    fn in_sandbox(mut self) -> Self {
+        self.options.confined = Some(rondo_policy::Confined {
+            reaches_hosts: false,
+            may_write: true,
+            is_enough: false,
+            protected: &[],
+            tools: Vec::new(),
+        });
+        self
+    }
+
     pub(crate) fn rules(&mut self, text: &str) {
         let specs: Value = serde_json::from_str(text).unwrap();
         let dirs = RuleDirs {
@@ -217,7 +229,7 @@ async fn one_command_is_allowed_exactly() {
 
 #[tokio::test]
 async fn only_prefixes_that_are_safe_to_extend_are_offered() {
-    let world = World::new();
+    let world = World::new().in_sandbox();
     for (command, offered) in [
         ("cargo test -p x", Some("exec(cargo test *)")),
         ("cd sub && cargo test", Some("exec(cargo test *)")),
@@ -226,6 +238,7 @@ async fn only_prefixes_that_are_safe_to_extend_are_offered() {
         ("mkdir -p a/b", Some("exec(mkdir *)")),
         ("npm test", Some("exec(npm test *)")),
         ("git push origin", None),
+        ("git stash clear", None),
         ("git push --receive-pack='sh -c x' y", None),
         ("git -c core.pager=x commit", None),
         ("git commit --exec x", None),
@@ -264,7 +277,7 @@ async fn only_prefixes_that_are_safe_to_extend_are_offered() {
 
 #[tokio::test]
 async fn a_prefix_allows_what_is_safe_to_extend_as_it_is_extended() {
-    let world = World::new();
+    let world = World::new().in_sandbox();
     std::os::unix::fs::symlink("/etc", world.path().join("out")).unwrap();
     for (command, offer) in [
         ("git commit -m a", "exec(git commit *)"),
@@ -301,7 +314,7 @@ async fn a_prefix_allows_what_is_safe_to_extend_as_it_is_extended() {
 
 #[tokio::test]
 async fn what_a_rule_asks_about_is_not_offered_and_not_allowed_by_a_grant() {
-    let mut world = World::new();
+    let mut world = World::new().in_sandbox();
     world
         .allow(&world.command("touch a"), "exec(touch *)")
         .await;
@@ -333,6 +346,75 @@ async fn calls_that_run_no_command_are_allowed_by_their_tool_or_exactly() {
     );
     world.allow(&edit, "write_file").await;
     assert_eq!(world.gate().check(&edit).await, Verdict::Allow);
+    std::os::unix::fs::symlink(".git", world.path().join("link")).unwrap();
+    for path in [
+        ".git/hooks/pre-commit",
+        ".git/config",
+        ".rondo/init.lua",
+        ".envrc",
+        "AGENTS.md",
+        "link/config",
+        "/etc/hosts",
+    ] {
+        let edit = json!({"path": path, "content": "x"});
+        let edit = world.request(tool("write_file", ToolKind::Edit), edit);
+        assert!(asks(&world.gate().check(&edit).await), "{path}");
+        assert_eq!(world.gate().terms(&edit).await.offers, [], "{path}");
+    }
+}
+
+/// Outside of the sandbox an option of nearly any program reads or writes any file.
+#[tokio::test]
+async fn a_prefix_counts_only_in_the_sandbox() {
+    let inside = World::new().in_sandbox();
+    let commit = inside.command("git commit -m a");
+    inside.allow(&commit, "exec(git commit *)").await;
+    let mut outside = World::new();
+    outside.options.grants = inside.options.grants.clone();
+    let Verdict::Ask { prompt } = outside.check("git commit -F ../.ssh/id_rsa").await else {
+        panic!("it is asked about");
+    };
+    assert!(
+        prompt.contains("allowed only in the sandbox (`--sandbox workspace-write`)"),
+        "{prompt}"
+    );
+    let offers = outside.offers("git commit -m a").await;
+    assert_eq!(offers.len(), 1, "{offers:?}");
+    assert!(offers[0].starts_with("exec, exactly: "), "{offers:?}");
+    let arguments = json!({"command": "git commit -m a", "outside_sandbox": true});
+    let asking = inside.request(tool("exec", ToolKind::Execute), arguments);
+    assert!(asks(&inside.gate().check(&asking).await));
+}
+
+/// What is in a directory has names that nobody sees in the command, and a link in the target leads anywhere.
+#[tokio::test]
+async fn a_copy_into_a_directory_is_judged_by_the_names_that_it_makes() {
+    let mut world = World::new();
+    world.has_outside_text = true;
+    world.options.allowed_tools = ToolPatterns::parse(["exec"]).unwrap();
+    let link =
+        |to: &str, name: &str| std::os::unix::fs::symlink(to, world.path().join(name)).unwrap();
+    fs::create_dir(world.path().join("b")).unwrap();
+    link("../../.bashrc", "b/x");
+    link("/etc", "out");
+    link("../nowhere", "dangling");
+    for command in [
+        "cp a/x b",
+        "cp x b/",
+        "ln -s y x b",
+        "mv c/x b",
+        "cp -a c/. .",
+        "cp -r c d",
+        "mkdir -p out/new/deep",
+        "mkdir -p dangling/new",
+        "touch dangling",
+        "cp a dangling",
+    ] {
+        assert!(asks(&world.check(command).await), "{command}");
+    }
+    for command in ["cp a/y b", "mv y b/z", "mkdir -p new/deep", "touch new"] {
+        assert_eq!(world.check(command).await, Verdict::Allow, "{command}");
+    }
 }
 
 #[tokio::test]
@@ -352,7 +434,7 @@ async fn a_change_of_a_file_is_another_call_once_the_file_is_another_one() {
 
 #[tokio::test]
 async fn what_is_allowed_for_ever_is_written_and_counts_as_it_was_given() {
-    let world = World::new();
+    let world = World::new().in_sandbox();
     let requests = [world.command("make all"), world.command("touch a")];
     let mut written = Vec::new();
     for request in &requests {
@@ -368,6 +450,7 @@ async fn what_is_allowed_for_ever_is_written_and_counts_as_it_was_given() {
     let mut rules = Rules::default();
     rules.grant(serde_json::from_str(&text).unwrap()).unwrap();
     again.options.rules = Arc::new(rules);
+    assert!(again.options.confined.is_some());
     for command in ["make all", "touch a", "touch b"] {
         assert_eq!(again.check(command).await, Verdict::Allow, "{command}");
     }
