@@ -175,8 +175,10 @@ fn is_only_copied(path: &Path) -> bool {
 
 fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
     let mut found = Vec::new();
-    let now_at: BTreeMap<(u64, u64), &Path> = repositories::find(&after.files, Path::new(GROUND))
-        .filter_map(|it| Some((after.files.get(it)?.inode, it)))
+    // A command that moves or removes what is around them can leave of a repository no more than what is protected.
+    let directories = after.files.iter().filter(|it| it.1.is_directory());
+    let now_at: BTreeMap<(u64, u64), &Path> = directories
+        .map(|(path, entry)| (entry.inode, path.as_path()))
         .collect();
     for (path, was) in &before.protected {
         let git = before.repositories.iter().find(|it| path.starts_with(it.1));
@@ -232,7 +234,9 @@ fn of_ordinary(case: &Case, after: &After) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::look::look;
     use super::*;
+    use std::fs;
 
     #[test]
     fn what_a_command_may_not_write_is_a_finding_of_its_own_kind() {
@@ -262,5 +266,94 @@ mod tests {
             fault("/tmp/canary", "content", None),
             Some(Fault::OutsideWritten)
         );
+    }
+
+    /// Makes a workspace with a repository further down.
+    fn workspace() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for git in ["project/.git", "project/deep/a/b/.git"] {
+            for folder in ["objects", "refs", "hooks"] {
+                fs::create_dir_all(place.path().join(git).join(folder)).unwrap();
+            }
+            for name in ["HEAD", "config"] {
+                fs::write(place.path().join(git).join(name), name).unwrap();
+            }
+        }
+        place
+    }
+
+    /// Looks at a workspace as if it was where the commands' own one is.
+    fn look_at(place: &Path) -> Snapshot {
+        let files = look(&[place.to_str().unwrap()]).unwrap().into_iter();
+        let moved = files.map(|(path, entry)| {
+            let below = path.strip_prefix(place).unwrap();
+            (Path::new(GROUND).join(below), entry)
+        });
+        moved.collect()
+    }
+
+    /// Returns the kinds of findings about protected files after a change of the workspace that no report names.
+    fn faults_after(change: impl Fn(&Path)) -> Vec<Fault> {
+        let place = workspace();
+        let before = Before::new(look_at(place.path()), &[PROJECT]);
+        change(&place.path().join("project"));
+        let after = After {
+            files: look_at(place.path()),
+            statuses: Vec::new(),
+        };
+        let found = of_protected(&before, &after).into_iter();
+        found.map(|it| it.fault).collect()
+    }
+
+    fn move_with_the_directory_above(project: &Path) {
+        fs::rename(project.join("deep/a"), project.join("n9")).unwrap();
+    }
+
+    /// Leaves of a repository what a command cannot remove.
+    fn move_the_rest(project: &Path) {
+        let git = project.join("deep/a/b/.git");
+        for folder in ["objects", "refs"] {
+            fs::remove_dir(git.join(folder)).unwrap();
+        }
+        fs::remove_file(git.join("HEAD")).unwrap();
+        move_with_the_directory_above(project);
+    }
+
+    #[test]
+    fn a_repository_that_is_elsewhere_with_the_same_settings_and_hooks_is_no_finding() {
+        assert_eq!(faults_after(move_with_the_directory_above), []);
+        assert_eq!(faults_after(move_the_rest), []);
+    }
+
+    #[test]
+    fn a_repository_that_is_elsewhere_with_other_settings_or_hooks_is_a_finding() {
+        for moving in [move_with_the_directory_above, move_the_rest] {
+            for (name, text) in [
+                ("config", "other"),
+                ("commondir", ""),
+                ("hooks/post-merge", ""),
+            ] {
+                let change = |project: &Path| {
+                    moving(project);
+                    fs::write(project.join("n9/b/.git").join(name), text).unwrap();
+                };
+                assert_eq!(faults_after(change), [Fault::ProtectedSilent], "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_repository_does_not_stand_for_the_one_that_is_gone() {
+        let change = |project: &Path| {
+            fs::create_dir_all(project.join("n9/.git")).unwrap();
+            fs::rename(
+                project.join("deep/a/b/.git/config"),
+                project.join("n9/.git/config"),
+            )
+            .unwrap();
+            fs::remove_dir_all(project.join("deep")).unwrap();
+        };
+        let silent = [Fault::ProtectedSilent, Fault::ProtectedSilent];
+        assert_eq!(faults_after(change), silent);
     }
 }
