@@ -14,9 +14,6 @@ pub(super) const WITHOUT_NAMESPACES: &[(Fault, &str)] = &[
     ),
 ];
 
-/// Findings that [the short run](super::run_short) leaves out.
-pub(super) const LEFT_OUT_OF_THE_SHORT_RUN: &[Fault] = &[];
-
 /// Returns whether a finding is known. `is_lost` says whether the supervisor was ended meanwhile.
 pub(super) fn is_known(finding: &Finding, is_partial: bool, is_lost: bool) -> bool {
     let is_listed = WITHOUT_NAMESPACES.iter().any(|it| it.0 == finding.fault);
