@@ -7,6 +7,7 @@
 mod cases;
 mod ground;
 mod judge;
+mod killed;
 mod known;
 mod look;
 mod machine;
@@ -16,9 +17,12 @@ mod templates;
 
 use super::bypasses::{self, Class};
 use anyhow::{Context, Result, bail, ensure};
+use cases::Victim;
 use judge::{Fault, Finding};
+use known::Circumstances;
 use machine::Outcome;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
@@ -119,14 +123,19 @@ impl Summary {
     fn take(&mut self, outcome: &Outcome, is_said: bool) {
         self.cases += 1;
         self.not_started += u64::from(!outcome.has_run);
-        let is_lost = outcome
-            .findings
-            .iter()
-            .any(|it| it.fault == Fault::SupervisorLost);
+        let faults = outcome.findings.iter().map(|it| it.fault);
+        let circumstances = Circumstances {
+            is_partial: self.is_partial,
+            is_lost: faults.clone().any(|it| it == Fault::SupervisorLost),
+            is_unwatched: outcome.killed == Some(Victim::Both),
+        };
         for finding in &outcome.findings {
-            let is_known = known::is_known(finding, self.is_partial, is_lost);
+            let is_known = known::is_known(finding.fault, circumstances);
             let Finding { fault, detail } = finding;
-            let detail: String = detail.chars().take(DETAIL_MAX).collect();
+            let mut detail: String = detail.chars().take(DETAIL_MAX).collect();
+            if let Some(victim) = outcome.killed {
+                let _ = write!(detail, " (killed meanwhile: {})", victim.name());
+            }
             if is_said {
                 println!("number {}: {fault:?}: {detail}", outcome.number);
             }
@@ -226,11 +235,13 @@ fn run_all(options: &Options, is_said: bool) -> Result<Summary> {
 
 /// Returns what came of a case that ended the machine.
 fn ended_by(seed: u64, number: u64, status: ExitStatus) -> Result<Outcome> {
+    let case = cases::make(seed, number, &attempts()?);
     Ok(Outcome {
         number,
-        commands: cases::make(seed, number, &attempts()?).commands,
+        commands: case.commands,
         findings: vec![Finding::new(Fault::FuzzerEnded, status.to_string())],
         has_run: true,
+        killed: case.killing.map(|it| it.victim),
     })
 }
 

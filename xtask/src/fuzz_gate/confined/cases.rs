@@ -5,6 +5,7 @@ use crate::fuzz_gate::bypasses::Class;
 use crate::fuzz_gate::grammar::Generator;
 use fastrand::Rng;
 use rondo_sandbox::SandboxMode;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a command may run.
@@ -13,6 +14,10 @@ const TIME: Duration = Duration::from_secs(4);
 const TIME_OF_PROCESSES: Duration = Duration::from_millis(400);
 /// What keeps the numbers of neighbouring seeds apart.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Of so many commands, one has its agent, its supervisor or all that watch it killed.
+const KILLED_ONE_IN: u8 = 6;
+/// How long such a command runs by then at the most, in milliseconds.
+const KILLED_WITHIN_MS: u64 = 60;
 /// The most lines of one command.
 const LINES_MAX: usize = 3;
 
@@ -64,6 +69,36 @@ impl Kind {
     }
 }
 
+/// A process that is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Victim {
+    /// What started the command.
+    Agent,
+    /// The supervisor of the command.
+    Supervisor,
+    /// The supervisor and its guard.
+    Both,
+}
+
+impl Victim {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "the agent",
+            Self::Supervisor => "the supervisor",
+            Self::Both => "the supervisor and its guard",
+        }
+    }
+}
+
+/// What is killed while a command runs, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Killing {
+    pub(super) victim: Victim,
+    /// How long the command has run by then.
+    pub(super) after: Duration,
+}
+
 /// One command, or two that run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
@@ -77,6 +112,8 @@ pub(super) struct Case {
     pub(super) time: Duration,
     /// What is there afterwards, if the command succeeds.
     pub(super) leaves: Option<&'static str>,
+    /// What is killed while the first of the commands runs.
+    pub(super) killing: Option<Killing>,
 }
 
 /// Makes the case of that number.
@@ -92,6 +129,7 @@ pub(super) fn make(seed: u64, number: u64, attempts: &[Class]) -> Case {
         commands: Vec::new(),
         time: TIME,
         leaves: None,
+        killing: None,
     };
     match kind {
         Kind::Attempts => attempt(&mut case, number / KINDS.len() as u64, seed, attempts),
@@ -117,7 +155,22 @@ pub(super) fn make(seed: u64, number: u64, attempts: &[Class]) -> Case {
             }
         }
     }
+    let may_be_killed = ![Kind::Ordinary, Kind::Attempts].contains(&kind);
+    if may_be_killed && rng.u8(..KILLED_ONE_IN) == 0 {
+        kill(&mut case, &mut rng);
+    }
     case
+}
+
+/// Has a process be killed while the first command runs, which lasts until then unless it ends itself.
+fn kill(case: &mut Case, rng: &mut Rng) {
+    case.killing = Some(Killing {
+        victim: pick(rng, &[Victim::Agent, Victim::Supervisor, Victim::Both]),
+        after: Duration::from_millis(rng.u64(..KILLED_WITHIN_MS)),
+    });
+    if let Some(first) = case.commands.first_mut() {
+        first.push_str("\nsleep 1");
+    }
 }
 
 /// Takes the attempts of the corpus in their order, then makes others of them.

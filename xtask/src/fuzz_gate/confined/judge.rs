@@ -2,7 +2,7 @@
 
 use super::cases::{Case, Kind};
 use super::ground::{CHANGED, ELSEWHERE, GROUND, ORIGINAL, PROJECT, SECRET};
-use super::look::{Difference, Snapshot, differences, fingerprint, is_same_content};
+use super::look::{Difference, Snapshot, differences, fingerprint, held, is_same_content};
 use super::repositories::{self, Harms};
 use super::templates::PROTECTED;
 use rondo_launch::CallStatus;
@@ -26,8 +26,14 @@ pub(super) enum Fault {
     ReadOnlyWritten,
     /// Something protected differs, and the report does not name it.
     ProtectedSilent,
+    /// Something protected has another owner, or one of its directories another mode, and the report does not name it.
+    ProtectedAbout,
+    /// A repository further down was removed as a whole.
+    RepositoryRemoved,
     /// Something protected is as it was, says the report, and is not.
     ReportWrong,
+    /// What something protected holds differs, and the next start of Rondo in the folder does not name it.
+    ReviewSilent,
     /// A repository that runs something is there, and the report does not name it.
     RepositorySilent,
     /// Ordinary work was taken away.
@@ -109,6 +115,10 @@ impl Before {
 pub(super) struct After {
     pub(super) files: Snapshot,
     pub(super) statuses: Vec<CallStatus>,
+    /// Whether each supervisor looked after the files to the end.
+    pub(super) is_reported: bool,
+    /// What the next start of Rondo says that differs.
+    pub(super) review: Vec<PathBuf>,
 }
 
 impl After {
@@ -118,10 +128,20 @@ impl After {
 
     /// Returns whether the report names a path, something that it is in, or something in it.
     fn names(&self, path: &Path) -> bool {
-        let is_near = |it: &Path| path.starts_with(it) || it.starts_with(path);
+        let is_near = |it: &Path| is_near(it, path);
         self.undone()
             .any(|it| is_near(&it.path) || it.aside.as_deref().is_some_and(is_near))
     }
+
+    /// Returns whether the next start of Rondo names a path, something that it is in, or something in it.
+    fn is_reviewed(&self, path: &Path) -> bool {
+        self.review.iter().any(|it| is_near(it, path))
+    }
+}
+
+/// Returns whether one path is the other, or in it.
+fn is_near(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// Returns what is wrong.
@@ -135,8 +155,11 @@ pub(super) fn judge(case: &Case, before: &Before, after: &After) -> Vec<Finding>
     for difference in differences(&before.files, &after.files) {
         found.extend(of_difference(&difference, writable));
     }
-    found.extend(of_protected(before, after));
-    found.extend(of_repositories(before, after));
+    // Each change that a command makes which may only read is a finding already.
+    if case.mode == SandboxMode::WorkspaceWrite {
+        found.extend(of_protected(before, after));
+        found.extend(of_repositories(before, after));
+    }
     found.extend(of_ordinary(case, after));
     found.extend(of_output(after));
     found
@@ -189,16 +212,30 @@ fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
             Some(now_at.get(inode)?.join(below))
         });
         let place = moved.as_ref().unwrap_or(path);
-        if fingerprint(&after.files, place) == *was {
+        let now = fingerprint(&after.files, place);
+        if now == *was {
             continue;
         }
         let detail = format!("`{}`", place.display());
+        if git.is_some() && !is_top && moved.is_none() && now.is_none() {
+            found.push(Finding::new(Fault::RepositoryRemoved, detail));
+            continue;
+        }
+        let is_held = held(&before.files, path) == held(&after.files, place);
         let is_named = after.names(path) || after.names(place);
         let is_said_restored = after.undone().any(|it| it.is_restored && it.path == *place);
-        if !is_named {
-            found.push(Finding::new(Fault::ProtectedSilent, detail));
+        if !is_named && after.is_reported {
+            let fault = match is_held && was.is_some() == now.is_some() {
+                true => Fault::ProtectedAbout,
+                false => Fault::ProtectedSilent,
+            };
+            found.push(Finding::new(fault, detail.clone()));
         } else if is_said_restored {
-            found.push(Finding::new(Fault::ReportWrong, detail));
+            found.push(Finding::new(Fault::ReportWrong, detail.clone()));
+        }
+        let is_reviewed = after.is_reviewed(path) || after.is_reviewed(place);
+        if !is_reviewed && !is_held {
+            found.push(Finding::new(Fault::ReviewSilent, detail));
         }
     }
     found
@@ -206,15 +243,20 @@ fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
 
 fn of_repositories(before: &Before, after: &After) -> Vec<Finding> {
     let now = repositories::harms(&after.files, Path::new(GROUND));
-    let new = now.into_iter().filter(|(path, harms)| {
-        let known = before.harms.get(path);
-        known != Some(harms) && !after.names(path)
-    });
-    new.map(|(path, harms)| {
+    let new = now
+        .into_iter()
+        .filter(|(path, harms)| before.harms.get(path) != Some(harms));
+    let mut found = Vec::new();
+    for (path, harms) in new {
         let detail = format!("`{}`: {}", path.display(), harms.join(", "));
-        Finding::new(Fault::RepositorySilent, detail)
-    })
-    .collect()
+        if after.is_reported && !after.names(&path) {
+            found.push(Finding::new(Fault::RepositorySilent, detail.clone()));
+        }
+        if !after.is_reviewed(&path) {
+            found.push(Finding::new(Fault::ReviewSilent, detail));
+        }
+    }
+    found
 }
 
 fn of_ordinary(case: &Case, after: &After) -> Option<Finding> {
@@ -237,6 +279,7 @@ mod tests {
     use super::super::look::look;
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_a_command_may_not_write_is_a_finding_of_its_own_kind() {
@@ -300,6 +343,8 @@ mod tests {
         let after = After {
             files: look_at(place.path()),
             statuses: Vec::new(),
+            is_reported: true,
+            review: vec![PathBuf::from(PROJECT)],
         };
         let found = of_protected(&before, &after).into_iter();
         found.map(|it| it.fault).collect()
@@ -343,6 +388,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_protected_file_holds_and_what_it_is_like_are_findings_of_their_own() {
+        let mode = |project: &Path| {
+            let hooks = project.join(".git/hooks");
+            fs::set_permissions(hooks, fs::Permissions::from_mode(0o711)).unwrap();
+        };
+        assert_eq!(faults_after(mode), [Fault::ProtectedAbout]);
+        let run = |project: &Path| fs::write(project.join(".git/hooks/pre-push"), "").unwrap();
+        assert_eq!(faults_after(run), [Fault::ProtectedSilent]);
+        let removed = |project: &Path| fs::remove_dir_all(project.join("deep")).unwrap();
+        let faults = [Fault::RepositoryRemoved; 2];
+        assert_eq!(faults_after(removed), faults);
+        let removed = |project: &Path| fs::remove_dir_all(project.join(".git")).unwrap();
+        assert_eq!(faults_after(removed), [Fault::ProtectedSilent; 2]);
+    }
+
+    #[test]
+    fn what_the_next_start_does_not_name_is_a_finding_whatever_the_report_names() {
+        let place = workspace();
+        let before = Before::new(look_at(place.path()), &[PROJECT]);
+        fs::write(place.path().join("project/.envrc"), "").unwrap();
+        let path = Path::new(PROJECT).join(".envrc");
+        let faults = |review: &[&Path], is_reported| {
+            let after = After {
+                files: look_at(place.path()),
+                statuses: Vec::new(),
+                is_reported,
+                review: review.iter().map(|it| (*it).to_owned()).collect(),
+            };
+            let found = of_protected(&before, &after).into_iter();
+            found.map(|it| it.fault).collect::<Vec<_>>()
+        };
+        assert_eq!(faults(&[&path], false), []);
+        assert_eq!(faults(&[Path::new(PROJECT)], false), []);
+        assert_eq!(faults(&[&path], true), [Fault::ProtectedSilent]);
+        let elsewhere = Path::new(PROJECT).join(".git");
+        assert_eq!(faults(&[&elsewhere], false), [Fault::ReviewSilent]);
+    }
+
+    #[test]
     fn a_copy_of_a_repository_does_not_stand_for_the_one_that_is_gone() {
         let change = |project: &Path| {
             fs::create_dir_all(project.join("n9/.git")).unwrap();
@@ -353,7 +437,6 @@ mod tests {
             .unwrap();
             fs::remove_dir_all(project.join("deep")).unwrap();
         };
-        let silent = [Fault::ProtectedSilent, Fault::ProtectedSilent];
-        assert_eq!(faults_after(change), silent);
+        assert_eq!(faults_after(change), [Fault::RepositoryRemoved; 2]);
     }
 }

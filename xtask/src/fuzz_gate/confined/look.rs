@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
@@ -106,7 +107,7 @@ fn attributes(path: &Path) -> u64 {
     names.hash(&mut hasher);
     for name in names.split(|it| *it == 0).filter(|it| !it.is_empty()) {
         let mut value = vec![0; 1 << 12];
-        let read = rustix::fs::lgetxattr(path, std::ffi::OsStr::from_bytes(name), &mut value);
+        let read = rustix::fs::lgetxattr(path, OsStr::from_bytes(name), &mut value);
         value.truncate(read.unwrap_or_default());
         value.hash(&mut hasher);
     }
@@ -195,6 +196,21 @@ pub(super) fn fingerprint(snapshot: &Snapshot, path: &Path) -> Option<u64> {
     }
     top.mode.hash(&mut hasher);
     Some(hasher.finish())
+}
+
+/// Returns what a protected name holds that is obeyed or run: its files and links, their modes and contents. `git` runs no
+/// hook whose name ends with `.sample`.
+pub(super) fn held(snapshot: &Snapshot, path: &Path) -> Vec<(PathBuf, u32, u64)> {
+    let below = snapshot.range(path.to_owned()..);
+    let below = below.take_while(|(it, _)| it.starts_with(path));
+    let files = below.filter(|(it, entry)| {
+        !entry.is_directory() && it.extension() != Some(OsStr::new("sample"))
+    });
+    let named = files.filter_map(|(it, entry)| {
+        let below = it.strip_prefix(path).ok()?;
+        Some((below.to_owned(), entry.mode, entry.content))
+    });
+    named.collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Runs cases as the product runs commands, under a supervisor; within the machine of the fuzzer's own.
 
 use super::Options;
-use super::cases::{self, Case};
+use super::cases::{self, Case, Killing, Victim};
 use super::ground::{self, ELSEWHERE, GROUND, HOME, PROJECT, READABLE, WORLD};
 use super::judge::{After, Before, Fault, Finding, judge};
+use super::killed;
 use super::look::{Snapshot, differences, look};
 use super::processes::Processes;
 use anyhow::{Context, Result, ensure};
@@ -11,7 +12,7 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandEvent, PtySize, StartError, Supervised, SupervisorCommand,
 };
-use rondo_sandbox::{Enforcement, SandboxSpec, readable_roots};
+use rondo_sandbox::{Enforcement, Ledger, SandboxSpec, readable_roots};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -20,6 +21,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+/// Where the protected files of running commands are noted.
+const LEDGER: &str = "/mnt/state/ledger";
 /// The port that attempts connect to.
 const PORT: u16 = 7777;
 /// Where the status of each command is kept.
@@ -39,6 +42,8 @@ pub(super) struct Outcome {
     pub(super) findings: Vec<Finding>,
     /// Whether the commands ran to their end, whatever that was.
     pub(super) has_run: bool,
+    /// What was killed meanwhile.
+    pub(super) killed: Option<Victim>,
 }
 
 /// The place where cases run.
@@ -128,19 +133,17 @@ impl Machine {
         let specs: Vec<CallSpec> = specs
             .map(|(nth, command)| self.spec(&format!("c{number}-{nth}"), case, roots, command))
             .collect();
-        let ended = run_at_once(&specs).await;
+        let ended = run_at_once(&specs, case.killing).await?;
         let mut findings = self.processes.judge()?;
         let mut statuses = Vec::new();
-        let mut has_run = true;
+        let (mut has_run, mut is_reported) = (true, true);
         for end in ended {
             match end {
-                Ok(status) => statuses.push(status),
-                // It was not started, so it has no effect.
-                Err(StartError::Refused(_)) => has_run = false,
-                Err(error) => {
-                    let detail = format!("{:#}", anyhow::Error::new(error));
-                    findings.push(Finding::new(Fault::SupervisorLost, detail));
-                }
+                End::Reported(status) => statuses.push(*status),
+                End::Unreported => is_reported = false,
+                // It has no effect.
+                End::Refused => has_run = false,
+                End::Lost(detail) => findings.push(Finding::new(Fault::SupervisorLost, detail)),
             }
         }
         if self.listener.accept().is_ok() {
@@ -149,6 +152,8 @@ impl Machine {
         let after = After {
             files: look_everywhere()?,
             statuses,
+            is_reported,
+            review: differences_of_the_next_start(roots),
         };
         findings.extend(judge(case, &before, &after));
         let is_same = differences(&before.files, &after.files).is_empty();
@@ -159,6 +164,7 @@ impl Machine {
             commands: case.commands.clone(),
             findings,
             has_run,
+            killed: case.killing.map(|it| it.victim),
         })
     }
 
@@ -182,6 +188,7 @@ impl Machine {
             enforcement: self.enforcement,
             readable: Arc::clone(&self.readable),
             home: Some(PathBuf::from(HOME)),
+            ledger: Some(PathBuf::from(LEDGER)),
             ..SandboxSpec::new(case.mode, roots.iter().map(PathBuf::from))
         };
         CallSpec {
@@ -203,16 +210,27 @@ impl Machine {
     }
 }
 
+/// How a command ended.
+pub(super) enum End {
+    Reported(Box<CallStatus>),
+    /// Nobody was left to report.
+    Unreported,
+    /// It was not started.
+    Refused,
+    /// Its supervisor did not say how it ended, for this reason.
+    Lost(String),
+}
+
 /// Runs one command, or two at once.
-async fn run_at_once(specs: &[CallSpec]) -> Vec<Result<CallStatus, StartError>> {
-    match specs {
+async fn run_at_once(specs: &[CallSpec], killing: Option<Killing>) -> Result<Vec<End>> {
+    Ok(match specs {
         [one, other] => {
-            let (one, other) = tokio::join!(run(one), run(other));
-            vec![one, other]
+            let (one, other) = tokio::join!(run(one, killing), run(other, None));
+            vec![one?, other?]
         }
-        [one] => vec![run(one).await],
+        [one] => vec![run(one, killing).await?],
         _ => Vec::new(),
-    }
+    })
 }
 
 /// Removes what is kept of commands.
@@ -222,10 +240,11 @@ fn forget(specs: &[CallSpec]) {
             let _ = std::fs::remove_file(spec.state_dir.join(format!("{}.{ending}", spec.key)));
         }
     }
+    let _ = std::fs::remove_dir_all(LEDGER);
 }
 
 /// Runs a command under its supervisor.
-async fn run(spec: &CallSpec) -> Result<CallStatus, StartError> {
+async fn run(spec: &CallSpec, killing: Option<Killing>) -> Result<End> {
     let variables = [
         ("PATH", SEARCH_PATH),
         ("HOME", HOME),
@@ -235,14 +254,37 @@ async fn run(spec: &CallSpec) -> Result<CallStatus, StartError> {
         ("PAGER", "cat"),
     ];
     let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    if let Some(killing) = killing {
+        let spec = spec.clone();
+        let run = move || killed::run(&spec, &variables, killing);
+        return tokio::task::spawn_blocking(run).await?;
+    }
+    Ok(match run_to_the_end(spec, &variables).await {
+        Ok(status) => End::Reported(Box::new(status)),
+        Err(StartError::Refused(_)) => End::Refused,
+        Err(error) => End::Lost(format!("{:#}", anyhow::Error::new(error))),
+    })
+}
+
+async fn run_to_the_end(
+    spec: &CallSpec,
+    variables: &[(OsString, OsString)],
+) -> Result<CallStatus, StartError> {
     let never = std::future::pending();
     let mut running =
-        Supervised::run(&SupervisorCommand::CurrentExe, &variables, spec, never).await?;
+        Supervised::run(&SupervisorCommand::CurrentExe, variables, spec, never).await?;
     loop {
         if let CommandEvent::Status(status) = running.next().await? {
             return Ok(*status);
         }
     }
+}
+
+/// Returns what the next start of Rondo in these directories says that differs, by the code that it asks.
+fn differences_of_the_next_start(roots: &[&str]) -> Vec<PathBuf> {
+    let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+    let differences = Ledger::at(PathBuf::from(LEDGER)).differences(&roots);
+    differences.into_iter().map(|it| it.path).collect()
 }
 
 fn look_everywhere() -> Result<Snapshot> {

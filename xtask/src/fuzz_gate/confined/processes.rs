@@ -20,6 +20,8 @@ const STATUS: [&str; 2] = ["Cpus_allowed:", "NoNewPrivs:"];
 const STAT: [usize; 4] = [15, 16, 37, 38];
 /// The states of a process that is not stopped, and not dead.
 const GOES_ON: [&str; 3] = ["S", "R", "D"];
+/// The states of a process that has ended.
+const DEAD: [&str; 2] = ["Z", "X"];
 
 /// A process that no command started, and the fuzzer's own.
 pub(super) struct Processes {
@@ -109,7 +111,7 @@ impl Processes {
         let known = [FIRST, std::process::id(), self.bystander.id()];
         let strange = all().into_iter().filter(|pid| {
             let is_ours = known.contains(pid) || self.is_program(*pid);
-            !is_ours && state(*pid).is_some_and(|it| !["Z", "X"].contains(&it.as_str()))
+            !is_ours && is_alive(*pid)
         });
         strange.collect()
     }
@@ -178,6 +180,11 @@ fn state(pid: u32) -> Option<String> {
     stat(pid).into_iter().next()
 }
 
+/// Returns whether a process is there and has not ended.
+pub(super) fn is_alive(pid: u32) -> bool {
+    state(pid).is_some_and(|it| !DEAD.contains(&it.as_str()))
+}
+
 fn parent(pid: u32) -> Option<u32> {
     stat(pid).get(1)?.parse().ok()
 }
@@ -208,7 +215,8 @@ fn difference(was: &[String], now: &[String]) -> String {
     new.map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
-fn end(pid: u32) {
+/// Kills a process.
+pub(super) fn end(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
         let _ = kill_process(pid, Signal::KILL);

@@ -65,9 +65,9 @@ fn harms_of(snapshot: &Snapshot, path: &Path, ground: &Path) -> Vec<String> {
         .range(hooks.clone()..)
         .take_while(|it| it.0.starts_with(&hooks));
     for (hook, entry) in below {
-        let is_sample = hook.extension() == Some(OsStr::new("sample"));
-        let is_file = !entry.is_directory();
-        if is_file && !is_sample && entry.mode & 0o111 != 0 {
+        // No hook has a dot in its name: `*.sample` and what was renamed to `*.refused` is not run.
+        let is_hook = hook.extension().is_none() && !entry.is_directory();
+        if is_hook && entry.mode & 0o111 != 0 {
             found.push(format!("the hook `{}`", hook.display()));
         }
     }
@@ -128,7 +128,11 @@ mod tests {
                 fs::create_dir_all(git.join(folder)).unwrap();
             }
             fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-            fs::write(git.join("hooks/a.sample"), "").unwrap();
+            for name in ["pre-push.sample", "pre-push.refused"] {
+                let hook = git.join("hooks").join(name);
+                fs::write(&hook, "").unwrap();
+                fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+            }
             fs::write(git.join("config"), config).unwrap();
             git
         };
