@@ -14,11 +14,20 @@ const HEAD: &str = "HEAD";
 const SETTINGS: [&str; 4] = ["commondir", "config", "config.worktree", "gitdir"];
 /// The directory of what `git` runs.
 const HOOKS: &str = "hooks";
+/// Where interrupted work is, and what of it can run a program.
+const INTERRUPTED: [&str; 6] = [
+    "rebase-merge",
+    "rebase-merge/git-rebase-todo",
+    "rebase-merge/strategy",
+    "sequencer",
+    "sequencer/opts",
+    "sequencer/todo",
+];
 /// Directories of a repository that have many files, none of which is run.
 const DATA: [&str; 3] = ["logs", "objects", "refs"];
 
-/// Returns the settings and hooks of repositories below these directories that were changed at that time or later, as the
-/// kernel notes it: no command can set that time.
+/// Returns the settings, hooks and interrupted work of repositories below these directories that were changed at that time
+/// or later, as the kernel notes it: no command can set that time.
 pub(super) fn changed_since(roots: &[PathBuf], since: SystemTime) -> Vec<PathBuf> {
     // The kernel's time of a change is as old as its latest tick.
     let since = since
@@ -37,6 +46,10 @@ pub(super) fn changed_since(roots: &[PathBuf], since: SystemTime) -> Vec<PathBuf
         let is_repository = entries.iter().any(|it| it.file_name() == HEAD);
         let is_of_hooks = directory.file_name().is_some_and(|it| it == HOOKS)
             && directory.parent().is_some_and(|it| it.join(HEAD).exists());
+        if is_repository {
+            let interrupted = INTERRUPTED.iter().map(|it| directory.join(it));
+            found.extend(interrupted.filter(|it| changed_at(it).is_some_and(|it| it >= since)));
+        }
         for entry in entries {
             let name = entry.file_name();
             let is_one_of = |names: &[&str]| names.iter().any(|it| name == *it);

@@ -220,6 +220,23 @@ fn repositories_further_down_are_looked_at_if_the_supervisor_was_killed() {
 }
 
 #[test]
+fn interrupted_work_of_a_repository_is_looked_at_if_the_supervisor_was_killed() {
+    let folder = Folder::new();
+    folder.write(".git/HEAD", "ref: x");
+    fs::create_dir_all(folder.root.join("old")).unwrap();
+    folder.write("old/todo", "exec evil");
+    drop(folder.begin(Supervisor::WasKilled));
+    fs::create_dir(folder.root.join(".git/rebase-merge")).unwrap();
+    folder.write(".git/rebase-merge/git-rebase-todo", "exec evil");
+    fs::rename(folder.root.join("old"), folder.root.join(".git/sequencer")).unwrap();
+    let found = folder.differences();
+    for path in [".git/rebase-merge/git-rebase-todo", ".git/sequencer"] {
+        let unchecked = named(path, DifferenceKind::Unchecked);
+        assert!(found.contains(&unchecked), "{path}: {found:?}");
+    }
+}
+
+#[test]
 fn worktrees_and_modules_come_and_go() {
     let folder = Folder::new();
     fs::create_dir_all(folder.root.join(".git/modules/sub")).unwrap();
