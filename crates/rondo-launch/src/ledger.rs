@@ -6,6 +6,9 @@ use rondo_sandbox::{Entry, Ledger, PROTECTED, SandboxMode, Undone};
 use std::io;
 use std::path::PathBuf;
 
+/// Why something is perhaps not as it was, though it is as the command found it.
+const ANOTHER: &str = "another command may have changed it before this one began";
+
 /// Writes down what the protected files are before the command starts; nothing for a command that may change none.
 ///
 /// # Errors
@@ -34,11 +37,18 @@ pub(super) fn begin(spec: &CallSpec, status: &CallStatus) -> io::Result<Option<E
 }
 
 /// Compares the protected files when the command has ended. What differs stays in the ledger, and so does an entry that
-/// cannot be written: a person has to look at the folder then.
-pub(super) fn end(entry: Option<Entry>, undone: &[Undone]) {
+/// cannot be written: a person has to look at the folder then. What was made again as another command had left it is not
+/// put back.
+pub(super) fn end(entry: Option<Entry>, undone: &mut [Undone]) {
     let Some(entry) = entry else {
         return;
     };
+    for it in undone.iter_mut().filter(|it| it.is_restored) {
+        if entry.is_doubtful(&it.path) {
+            it.is_restored = false;
+            it.reason = Some(ANOTHER.to_owned());
+        }
+    }
     let not_restored = undone.iter().filter(|it| !it.is_restored);
     let not_restored: Vec<PathBuf> = not_restored.map(|it| it.path.clone()).collect();
     let _ = entry.end(&not_restored);

@@ -137,7 +137,7 @@ pub(super) fn serve_call(
         launch(call, &watcher.mark(&spec.key))
     });
     let started = launched.and_then(Started::new).map_err(|err| {
-        ledger::end(entry.take(), &[]);
+        ledger::end(entry.take(), &mut []);
         status.state = CommandState::Failed;
         let _ = status.append(spec);
         io::Error::new(err.kind(), format!("failed to start pty: {err}"))
@@ -602,7 +602,7 @@ impl<'a> Supervision<'a> {
         let is_tree_gone = self.is_tree_gone();
         // What is left can still change the files, so its entry stays.
         let entry = self.entry.take().filter(|_| is_tree_gone);
-        ledger::end(entry, &status.undone);
+        ledger::end(entry, &mut status.undone);
         status.state = CommandState::Ended;
         status.survivors = !is_tree_gone;
         status.timed_out = self.timed_out;

@@ -259,6 +259,49 @@ async fn a_command_is_in_the_ledger_while_it_runs_and_no_longer() {
 }
 
 #[test]
+fn a_command_that_begins_while_another_has_changed_protected_files_does_not_plant_them_again_unsaid()
+ {
+    if probe(Enforcement::Partial).is_err() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (ledger, sandbox) = with_ledger(&fixture);
+    let start = |key: &str, command: &str| {
+        let mut call = agent::spec(&fixture, command, PATIENCE_MS);
+        call.key = key.to_owned();
+        call.sandbox = Some(SandboxSpec {
+            enforcement: Enforcement::Partial,
+            ..sandbox.clone()
+        });
+        kill_agent_of(&call);
+        wait_until(|| fixture.path().join(format!("{key}-runs")).exists());
+        call
+    };
+    let until = "while ! test -e";
+    let first = start(
+        "first",
+        &format!("echo evil > .git/config; touch first-runs; {until} over; do sleep 0.01; done"),
+    );
+    let second = start(
+        "second",
+        &format!("touch second-runs; {until} over2; do sleep 0.01; done"),
+    );
+    std::fs::write(fixture.path().join("over"), "").unwrap();
+    let status = agent::wait_for_end(&first);
+    assert!(status.undone.iter().all(|it| it.is_restored), "{status:?}");
+    std::fs::write(fixture.path().join("over2"), "").unwrap();
+    let status = agent::wait_for_end(&second);
+    assert!(status.undone.iter().all(|it| !it.is_restored), "{status:?}");
+    let found = differences(&ledger, &fixture);
+    let [config] = &*found else {
+        panic!("{found:?}");
+    };
+    assert!(config.path.ends_with(".git/config"), "{config:?}");
+    assert_eq!(config.kind, DifferenceKind::Unchecked);
+    assert_eq!(config.now.as_deref(), Some(&b"evil\n"[..]));
+}
+
+#[test]
 fn what_a_command_plants_whose_supervisor_and_guard_are_killed_is_in_the_ledger() {
     if probe(Enforcement::Partial).is_err() {
         return;

@@ -40,6 +40,8 @@ pub struct Entry {
     file: PathBuf,
     record: Record,
     content: Vec<u8>,
+    /// What other commands had changed that ran when this one began; none if no other one ran.
+    changed_by_others: Option<Vec<PathBuf>>,
 }
 
 /// How a protected file differs from what it was before a command.
@@ -99,6 +101,8 @@ impl Ledger {
             file: self.0.join(format!("{pid}-{start_time}-{key}{ENDING}")),
             record: Record::new(Process { pid, start_time }, began, protected, snapshot),
             content,
+            // After the snapshot: what changes from now on differs from it.
+            changed_by_others: self.changed_by_running(roots),
         };
         entry.write()?;
         Ok(entry)
@@ -140,6 +144,15 @@ impl Ledger {
         Ok(())
     }
 
+    /// Returns what the commands have changed that run in these directories, in those above them and in those below them;
+    /// none if no command runs there.
+    fn changed_by_running(&self, roots: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        let mut running = self.entries(roots);
+        running.retain(|it| it.record.is_running());
+        let differences = running.iter().flat_map(|it| it.differences_of_files().0);
+        (!running.is_empty()).then(|| differences.map(|it| it.path).collect())
+    }
+
     /// Returns the entries of these directories, of those above them and of those below them. A file that is no entry,
     /// such as one that a power failure cut short, says nothing about any directory.
     fn entries(&self, roots: &[PathBuf]) -> Vec<Entry> {
@@ -161,13 +174,27 @@ impl Entry {
     /// # Errors
     /// When the entry can be neither removed nor written.
     pub fn end(mut self, not_restored: &[PathBuf]) -> io::Result<bool> {
-        self.record.end(not_restored);
+        let doubtful = not_restored.iter().filter(|it| self.is_doubtful(it));
+        let doubtful: Vec<&Path> = doubtful.map(PathBuf::as_path).collect();
+        self.record.end(not_restored, &doubtful);
         if self.differences().is_empty() {
             fs::remove_file(&self.file)?;
             return Ok(true);
         }
         self.write()?;
         Ok(false)
+    }
+
+    /// Returns whether a path was perhaps not what it should be when the command began: another command ran, which had
+    /// changed it or can have. To make it what it was then is not to put it back.
+    #[must_use]
+    pub fn is_doubtful(&self, path: &Path) -> bool {
+        let Some(changed) = &self.changed_by_others else {
+            return false;
+        };
+        let is_changed = changed.iter().any(|it| it.starts_with(path));
+        // That it was not there is never wrong.
+        (is_changed || !self.record.snapshot.has(path)) && path.symlink_metadata().is_ok()
     }
 
     fn read(file: PathBuf) -> io::Result<Self> {
@@ -182,6 +209,7 @@ impl Entry {
             file,
             record: serde_json::from_slice(&bytes)?,
             content,
+            changed_by_others: None,
         })
     }
 
@@ -204,10 +232,8 @@ impl Entry {
 
     fn differences(&self) -> Vec<Difference> {
         let record = &self.record;
-        let now = Snapshot::now(&record.roots(), &record.protected());
-        let before = &record.snapshot;
-        let mut differences = before.differences(&self.content, record.began_us, &now);
-        let known = |path: &Path| before.has(path) || now.has(path);
+        let (mut differences, now) = self.differences_of_files();
+        let known = |path: &Path| record.snapshot.has(path) || now.has(path);
         let unchecked = record.unchecked(known);
         differences.extend(unchecked.map(|path| self.unchecked(path)));
         if differences.is_empty() && !record.is_settled() {
@@ -215,6 +241,15 @@ impl Entry {
             differences.extend(roots.map(|root| self.unchecked(root)));
         }
         differences
+    }
+
+    /// Returns how the protected files differ, and what they are now.
+    fn differences_of_files(&self) -> (Vec<Difference>, Snapshot) {
+        let record = &self.record;
+        let now = Snapshot::now(&record.roots(), &record.protected());
+        let before = &record.snapshot;
+        let differences = before.differences(&self.content, record.began_us, &now);
+        (differences, now)
     }
 
     fn unchecked(&self, path: PathBuf) -> Difference {

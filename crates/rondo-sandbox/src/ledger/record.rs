@@ -22,6 +22,9 @@ pub(super) struct Record {
     has_ended: bool,
     /// What the command changed and could not be put back.
     not_restored: Vec<Stored>,
+    /// Of that, what was perhaps not what it should be when the command began.
+    #[serde(default)]
+    doubtful: Vec<Stored>,
 }
 
 impl Record {
@@ -40,11 +43,13 @@ impl Record {
             snapshot,
             has_ended: false,
             not_restored: Vec::new(),
+            doubtful: Vec::new(),
         }
     }
 
-    pub(super) fn end(&mut self, not_restored: &[PathBuf]) {
+    pub(super) fn end(&mut self, not_restored: &[PathBuf], doubtful: &[&Path]) {
         self.has_ended = true;
+        self.doubtful = doubtful.iter().map(|it| Stored::of(it)).collect();
         self.not_restored = not_restored.iter().map(|it| Stored::of(it)).collect();
     }
 
@@ -81,6 +86,11 @@ impl Record {
             .unwrap_or_else(|| path.to_owned())
     }
 
+    fn is_doubtful(&self, path: &Path) -> bool {
+        let path = Stored::of(path);
+        self.doubtful.contains(&path)
+    }
+
     /// Returns what has to be looked at besides the files that were compared: what could not be put back, and if nobody
     /// compared anything, what was changed in repositories further down since the command started.
     pub(super) fn unchecked(
@@ -95,7 +105,8 @@ impl Record {
             false => repositories::changed_since(&self.roots(), since),
         };
         let mut found: Vec<PathBuf> = left.chain(changed).collect();
-        found.retain(|path| !is_known(path));
+        // A comparison with what the command found says nothing of what was doubtful then.
+        found.retain(|path| self.is_doubtful(path) || !is_known(path));
         found.into_iter()
     }
 }

@@ -220,6 +220,32 @@ fn repositories_further_down_are_looked_at_if_the_supervisor_was_killed() {
 }
 
 #[test]
+fn what_another_running_command_may_have_changed_before_is_doubtful_and_nothing_else_is() {
+    let folder = Folder::new();
+    let first = folder.begin(Supervisor::Runs);
+    let path = |it: &str| folder.root.join(it);
+    for it in ["CLAUDE.md", "sub/.git/config"] {
+        assert!(!first.is_doubtful(&path(it)), "no other one runs: {it}");
+    }
+    folder.write("CLAUDE.md", "evil");
+    let second = folder.begin_as("second", Supervisor::Runs);
+    for it in ["CLAUDE.md", "sub/.git/config"] {
+        assert!(second.is_doubtful(&path(it)), "{it}");
+    }
+    for it in [".vscode/tasks.json", ".git/hooks", ".envrc"] {
+        assert!(!second.is_doubtful(&path(it)), "{it}");
+    }
+    folder.write("CLAUDE.md", "mine");
+    assert!(first.end(&[]).unwrap());
+    folder.write("CLAUDE.md", "evil");
+    assert!(!second.end(&[path("CLAUDE.md")]).unwrap());
+    assert_eq!(
+        folder.differences(),
+        [named("CLAUDE.md", DifferenceKind::Unchecked)]
+    );
+}
+
+#[test]
 fn interrupted_work_of_a_repository_is_looked_at_if_the_supervisor_was_killed() {
     let folder = Folder::new();
     folder.write(".git/HEAD", "ref: x");
