@@ -24,13 +24,13 @@ pub(super) enum Fault {
     OutsideAbout,
     /// A command that may only read changed something.
     ReadOnlyWritten,
-    /// Something protected differs, and the report does not name it.
+    /// Something protected differs, and neither the report nor the warning that follows it names it.
     ProtectedSilent,
-    /// Something protected has another owner, or one of its directories another mode, and the report does not name it.
+    /// Something protected has another owner, or one of its directories another mode, and neither names it.
     ProtectedAbout,
     /// A repository further down was removed as a whole.
     RepositoryRemoved,
-    /// Something protected is as it was, says the report, and is not.
+    /// Something protected is as it was, says the report, and is not; and no warning follows.
     ReportWrong,
     /// What something protected holds differs, and the next start of Rondo in the folder does not name it.
     ReviewSilent,
@@ -222,7 +222,8 @@ fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
             continue;
         }
         let is_held = held(&before.files, path) == held(&after.files, place);
-        let is_named = after.names(path) || after.names(place);
+        let is_reviewed = after.is_reviewed(path) || after.is_reviewed(place);
+        let is_named = after.names(path) || after.names(place) || is_reviewed;
         let is_said_restored = after.undone().any(|it| it.is_restored && it.path == *place);
         if !is_named && after.is_reported {
             let fault = match is_held && was.is_some() == now.is_some() {
@@ -230,10 +231,9 @@ fn of_protected(before: &Before, after: &After) -> Vec<Finding> {
                 false => Fault::ProtectedSilent,
             };
             found.push(Finding::new(fault, detail.clone()));
-        } else if is_said_restored {
+        } else if is_said_restored && !is_reviewed {
             found.push(Finding::new(Fault::ReportWrong, detail.clone()));
         }
-        let is_reviewed = after.is_reviewed(path) || after.is_reviewed(place);
         if !is_reviewed && !is_held {
             found.push(Finding::new(Fault::ReviewSilent, detail));
         }
@@ -344,10 +344,11 @@ mod tests {
             files: look_at(place.path()),
             statuses: Vec::new(),
             is_reported: true,
-            review: vec![PathBuf::from(PROJECT)],
+            review: Vec::new(),
         };
         let found = of_protected(&before, &after).into_iter();
-        found.map(|it| it.fault).collect()
+        let found = found.map(|it| it.fault);
+        found.filter(|it| *it != Fault::ReviewSilent).collect()
     }
 
     fn move_with_the_directory_above(project: &Path) {
@@ -421,9 +422,11 @@ mod tests {
         };
         assert_eq!(faults(&[&path], false), []);
         assert_eq!(faults(&[Path::new(PROJECT)], false), []);
-        assert_eq!(faults(&[&path], true), [Fault::ProtectedSilent]);
+        assert_eq!(faults(&[&path], true), []);
         let elsewhere = Path::new(PROJECT).join(".git");
         assert_eq!(faults(&[&elsewhere], false), [Fault::ReviewSilent]);
+        let both = [Fault::ProtectedSilent, Fault::ReviewSilent];
+        assert_eq!(faults(&[&elsewhere], true), both);
     }
 
     #[test]
