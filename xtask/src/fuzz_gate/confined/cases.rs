@@ -277,6 +277,13 @@ mod tests {
     }
 
     #[test]
+    fn every_protected_name_is_attacked() {
+        for name in rondo_sandbox::PROTECTED {
+            assert!(of::PROTECTED.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
     fn every_place_of_a_line_is_filled_in() {
         for case in (0..4000).map(|it| make(1, it, &attempts())) {
             for place in [

@@ -14,6 +14,7 @@ pub(super) const PROTECTED: &[&str] = &[
     ".git/hooks/post-checkout",
     ".rondo",
     ".rondo/init.lua",
+    ".rondoignore",
     ".agents",
     ".codex",
     ".claude",
