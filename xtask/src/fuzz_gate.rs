@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
     #[arg(long, conflicts_with_all = ["replay", "command"])]
     bypasses: bool,
-    /// Runs attacks on Rondo's own sandbox in it, and these attempts, none of them judged; looks after each at the whole
-    /// file system, all processes and the report
+    /// Runs attacks on Rondo's own sandbox in it, and these attempts, none of them judged; kills the agent or the
+    /// supervisor of some, and looks after each at the whole file system, all processes, the report, and what the next start says
     #[arg(long, conflicts_with_all = ["replay", "command", "bypasses", "minutes"])]
     confined: bool,
     /// How many commands run in the sandbox
