@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 /// How long the kernel may take to end what was killed.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long it may take for processes that have let go of their memory already: a storm has thousands.
-const GRACE_OF_DYING: Duration = Duration::from_secs(10);
+/// How long it may take for processes that have let go of their memory already and run nothing any more: a storm has
+/// thousands, and a loaded machine collects them slowly.
+const GRACE_OF_DYING: Duration = Duration::from_secs(60);
 /// The first process: it collects those that lose their parent.
 const FIRST: u32 = 1;
 /// What is compared of `/proc/PID/status`.
