@@ -193,8 +193,8 @@ impl Entry {
             return false;
         };
         let is_changed = changed.iter().any(|it| it.starts_with(path));
-        // That it was not there is never wrong.
-        (is_changed || !self.record.snapshot.has(path)) && path.symlink_metadata().is_ok()
+        // Of what no snapshot has, nothing is planted where nothing is.
+        is_changed || !self.record.snapshot.has(path) && path.symlink_metadata().is_ok()
     }
 
     fn read(file: PathBuf) -> io::Result<Self> {

@@ -98,7 +98,7 @@ impl Record {
         is_known: impl Fn(&Path) -> bool,
     ) -> impl Iterator<Item = PathBuf> {
         let left = self.not_restored.iter().map(Stored::path);
-        let left = left.filter(|it| it.symlink_metadata().is_ok());
+        let left = left.filter(|it| it.symlink_metadata().is_ok() || self.is_doubtful(it));
         let since = SystemTime::UNIX_EPOCH + Duration::from_micros(self.began_us);
         let changed = match self.has_ended {
             true => Vec::new(),

@@ -246,6 +246,25 @@ fn what_another_running_command_may_have_changed_before_is_doubtful_and_nothing_
 }
 
 #[test]
+fn what_another_command_had_moved_away_is_doubtful_where_it_is_away_again() {
+    let folder = Folder::without_repository_below();
+    let git = folder.root.join(".git");
+    let away = folder.root.join("away");
+    let first = folder.begin(Supervisor::Runs);
+    fs::rename(&git, &away).unwrap();
+    let second = folder.begin_as("second", Supervisor::Runs);
+    fs::rename(&away, &git).unwrap();
+    assert!(first.end(&[]).unwrap());
+    fs::rename(&git, &away).unwrap();
+    assert!(second.is_doubtful(&git));
+    assert!(!second.end(&[git]).unwrap());
+    assert_eq!(
+        folder.differences(),
+        [named(".git", DifferenceKind::Unchecked)]
+    );
+}
+
+#[test]
 fn interrupted_work_of_a_repository_is_looked_at_if_the_supervisor_was_killed() {
     let folder = Folder::new();
     folder.write(".git/HEAD", "ref: x");
