@@ -250,12 +250,7 @@ impl Running {
         if !is_stopped {
             // What it wrote last may still be on its way.
             sleep(Duration::from_millis(50)).await;
-            let words = live.last_words();
-            let wrote = match words.is_empty() {
-                true => String::new(),
-                false => format!("; it wrote: {words}"),
-            };
-            self.down(format!("it has ended{wrote}"));
+            self.down(live.why_gone());
         }
         live.end().await;
         is_stopped

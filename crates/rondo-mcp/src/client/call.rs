@@ -66,7 +66,7 @@ pub(crate) async fn call(
         let reply = match waited {
             Waited::Replied(reply) => match *reply {
                 Ok(reply) => reply,
-                Err(err) => return failed(server, err),
+                Err(err) => return failed(server, shared, err),
             },
             Waited::NotSent(err) => {
                 let said = rondo_core::shown::line(&err.to_string());
@@ -178,7 +178,7 @@ async fn answer(
     Ok(())
 }
 
-fn failed(server: &str, err: ServiceError) -> ToolOutcome {
+fn failed(server: &str, shared: &Shared, err: ServiceError) -> ToolOutcome {
     match err {
         ServiceError::McpError(error) => {
             let said: String = error.message.chars().take(2000).collect();
@@ -186,9 +186,12 @@ fn failed(server: &str, err: ServiceError) -> ToolOutcome {
             ToolOutcome::error(ToolErrorCode::Failed, message)
         }
         ServiceError::TransportClosed => {
-            let message = format!(
-                "the server `{server}` ended while the call was running; whether it was done is not known"
-            );
+            let ended = match shared.flood.exceeded() {
+                Some(exceeded) => format!("was ended while the call was running ({exceeded})"),
+                None => "ended while the call was running".to_owned(),
+            };
+            let message =
+                format!("the server `{server}` {ended}; whether it was done is not known");
             ToolOutcome::error(ToolErrorCode::InDoubt, message)
         }
         err if err.is_authorization_required() => {

@@ -1,5 +1,6 @@
 //! Begins a connection, in the lifecycle that the server speaks.
 
+use super::flood::{Bounded, BoundedOutput};
 use super::handler::{Handler, Shared};
 use super::http::{HttpClient, MESSAGE_BYTES_MAX};
 use super::program::{Program, ProgramSpec, StartPrograms};
@@ -57,11 +58,23 @@ impl Live {
     }
 
     /// Returns the end of what its program wrote to its standard error, on one line.
-    pub(crate) fn last_words(&self) -> String {
+    fn last_words(&self) -> String {
         self.program
             .as_ref()
             .map(|it| last_words(&**it))
             .unwrap_or_default()
+    }
+
+    /// Returns why the connection is over, on one line.
+    pub(crate) fn why_gone(&self) -> String {
+        if let Some(exceeded) = self.shared.flood.exceeded() {
+            return ended_for(&exceeded);
+        }
+        let words = self.last_words();
+        match words.is_empty() {
+            true => "it has ended".to_owned(),
+            false => format!("it has ended; it wrote: {words}"),
+        }
     }
 
     /// Ends the connection, and the program.
@@ -143,8 +156,10 @@ async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result
             let started = program.insert(with.programs.start(&spec).await?);
             let streams = started.take_streams();
             let (input, output) = streams.ok_or_else(|| "its streams were taken".to_owned())?;
+            let output = BoundedOutput::new(output, &shared.flood);
             let pipes =
                 AsyncRwTransport::new_client(output, input).with_max_line_length(LINE_BYTES_MAX);
+            let pipes = Bounded::new(pipes, &shared.flood);
             serve_client_with_lifecycle(handler, pipes, lifecycle(known))
                 .boxed()
                 .await
@@ -158,11 +173,13 @@ async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result
             let client = HttpClient {
                 transport: with.transport.clone(),
                 tokens: tokens.clone(),
+                flood: Arc::clone(&shared.flood),
             };
             let client = authorised(client, url.expose(), with.transport, &tokens)
                 .boxed()
                 .await?;
             let http = StreamableHttpClientTransport::with_client(client, config);
+            let http = Bounded::new(http, &shared.flood);
             serve_client_with_lifecycle(handler, http, lifecycle(known))
                 .boxed()
                 .await
@@ -171,20 +188,35 @@ async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result
     match served {
         Ok(service) => Ok(live(service, shared, program)),
         Err(err) => {
-            let mut why = reason(&server.name, &err);
-            if let Some(program) = program {
-                let words = last_words(&*program);
-                program.end(Duration::from_millis(100)).await;
-                if !words.is_empty() {
-                    why = format!("{why}; it wrote: {words}");
-                }
-            }
+            let why = why_not_begun(server, &shared, &err, program).await;
             let is_no_discovery = matches!(err, ClientInitializeError::ExpectedInitResult(_));
             Err(NotBegun {
                 why,
                 is_no_discovery,
             })
         }
+    }
+}
+
+/// Ends the program, and returns why the connection did not begin.
+async fn why_not_begun(
+    server: &Server,
+    shared: &Shared,
+    err: &ClientInitializeError,
+    program: Option<Box<dyn Program>>,
+) -> String {
+    let why = match shared.flood.exceeded() {
+        Some(exceeded) => ended_for(&exceeded),
+        None => reason(&server.name, err),
+    };
+    let Some(program) = program else {
+        return why;
+    };
+    let words = last_words(&*program);
+    program.end(Duration::from_millis(100)).await;
+    match words.is_empty() {
+        true => why,
+        false => format!("{why}; it wrote: {words}"),
     }
 }
 
@@ -269,6 +301,11 @@ fn is_short_of_scopes(err: &DynamicTransportError) -> bool {
 /// Returns whether a request was refused since the user has not granted enough.
 pub(crate) fn needs_more_scopes(err: &ServiceError) -> bool {
     matches!(err, ServiceError::TransportSend(error) if is_short_of_scopes(error))
+}
+
+/// Says that a server was ended since it passed a bound.
+fn ended_for(exceeded: &str) -> String {
+    format!("it was ended: {exceeded}")
 }
 
 /// Says why a connection could not be begun, on one line.

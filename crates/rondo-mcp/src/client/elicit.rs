@@ -17,6 +17,11 @@ pub(super) fn declined() -> ElicitResult {
     ElicitResult::new(ElicitationAction::Decline)
 }
 
+/// Returns that the question was withdrawn.
+pub(super) fn cancelled() -> ElicitResult {
+    ElicitResult::new(ElicitationAction::Cancel)
+}
+
 /// Asks the user what a server asks. The time until they answer is not the server's: `beat` is told at the end.
 pub(super) async fn ask(
     server: &str,
@@ -46,7 +51,7 @@ pub(super) async fn ask(
     beat.notify_one();
     match answer {
         Ok(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),
-        Err(NotAnswered::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+        Err(NotAnswered::Cancelled) => cancelled(),
         Err(_) => declined(),
     }
 }

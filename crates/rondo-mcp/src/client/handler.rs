@@ -1,6 +1,7 @@
 //! What a server says by itself: progress of calls, changes of its lists, and questions.
 
 use super::elicit;
+use super::flood::Flood;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     calls: Mutex<HashMap<ProgressToken, RunningCall>>,
     /// Told when a list of the server has changed.
     pub(crate) changed: Notify,
+    /// Counts what the server sends without being asked.
+    pub(crate) flood: Arc<Flood>,
 }
 
 /// A call that waits for its end.
@@ -111,13 +114,20 @@ impl ClientHandler for Handler {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let Some((asker, beat)) = self.0.asker() else {
             // Only what a call needs is worth a person's time.
             return Ok(elicit::declined());
         };
-        Ok(elicit::ask(&self.0.server, &request, &asker, &beat).await)
+        let withdrawal = self.0.flood.withdrawal(&context.id);
+        tokio::select! {
+            biased;
+            () = withdrawal.cancelled() => Ok(elicit::cancelled()),
+            // The connection has ended.
+            () = context.ct.cancelled() => Ok(elicit::cancelled()),
+            answer = elicit::ask(&self.0.server, &request, &asker, &beat) => Ok(answer),
+        }
     }
 
     async fn on_progress(

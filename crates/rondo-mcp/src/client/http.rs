@@ -1,5 +1,6 @@
 //! rmcp's HTTP client, over the connections that all requests of Rondo share: its proxies and certificates.
 
+use super::flood::{Counted, Flood, Values};
 use crate::sign_in::Tokens;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
@@ -39,6 +40,8 @@ type Failure = StreamableHttpError<PostError>;
 pub(super) struct HttpClient {
     pub(super) transport: Transport,
     pub(super) tokens: Tokens,
+    /// Counts what the server sends in streams.
+    pub(super) flood: Arc<Flood>,
 }
 
 /// The headers of a request.
@@ -96,6 +99,14 @@ impl HttpClient {
             .map_err(StreamableHttpError::Client)
     }
 
+    fn parsed(&self, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
+        if !Values::are_within(body) {
+            self.flood.has_too_many_values();
+            return Err(serde::de::Error::custom("it has too many values"));
+        }
+        serde_json::from_slice(body)
+    }
+
     /// A server that asks for authorisation says where to get it in a header.
     fn refuse_unauthorised(&self, response: &RawResponse) -> Result<(), Failure> {
         let challenge = header(response, &WWW_AUTHENTICATE);
@@ -146,11 +157,11 @@ impl StreamableHttpClient for HttpClient {
                 return Err(StreamableHttpError::SessionExpired);
             }
             _ if status.is_success() => {}
-            _ => return refused(response, &message, had_session).await,
+            _ => return refused(self, response, &message, had_session).await,
         }
         let session = header(&response, &SESSION_ID);
         if is_of_type(&response, EVENTS) {
-            let events = events(response);
+            let events = events(response, &self.flood);
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         if !awaits_reply {
@@ -162,7 +173,7 @@ impl StreamableHttpClient for HttpClient {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
         let body = read(response, MESSAGE_BYTES_MAX).await?;
-        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+        match self.parsed(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             Err(err) => Err(StreamableHttpError::Deserialize(err)),
         }
@@ -202,6 +213,9 @@ impl StreamableHttpClient for HttpClient {
             token: auth_header,
             custom: custom_headers,
         };
+        if !self.flood.count(Counted::Streams, 1) {
+            return Err(StreamableHttpError::UnexpectedEndOfStream);
+        }
         let response = self.send(Method::GET, &uri, head, Bytes::new()).await?;
         self.refuse_unauthorised(&response)?;
         let status = response.status();
@@ -215,13 +229,14 @@ impl StreamableHttpClient for HttpClient {
             let kind = header(&response, &CONTENT_TYPE);
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
-        Ok(events(response))
+        Ok(events(response, &self.flood))
     }
 }
 
 /// A refusal may hold an error of the protocol. One of the first request, without a session, is how servers of the
 /// older lifecycle say that they do not know it.
 async fn refused(
+    client: &HttpClient,
     response: RawResponse,
     message: &ClientJsonRpcMessage,
     had_session: bool,
@@ -234,7 +249,7 @@ async fn refused(
         true => read(response, MESSAGE_BYTES_MAX).await.unwrap_or_default(),
         false => read_some(response, ERROR_BYTES_MAX).await,
     };
-    let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+    let error = match client.parsed(&body) {
         Ok(ServerJsonRpcMessage::Error(error)) if !is_auth => Some(error),
         _ => None,
     };
@@ -310,13 +325,20 @@ async fn read_some(mut response: RawResponse, bytes_max: usize) -> Vec<u8> {
     body
 }
 
-/// Returns the events of a body, each of which is bounded.
-fn events(response: RawResponse) -> BoxStream<'static, Result<Sse, SseError>> {
-    let state = Some((response, EventSize::default()));
+/// Returns the events of a body. Each is bounded, and so are their bytes in a period.
+fn events(response: RawResponse, flood: &Arc<Flood>) -> BoxStream<'static, Result<Sse, SseError>> {
+    let state = Some((response, EventSize::default(), Arc::clone(flood)));
     let pieces = unfold(state, |state| async move {
-        let (mut response, mut size) = state?;
+        let (mut response, mut size, flood) = state?;
         match response.chunk().await {
-            Ok(Some(piece)) if size.takes(&piece) => Some((Ok(piece), Some((response, size)))),
+            Ok(Some(piece)) if !flood.count(Counted::Bytes, piece.len() as u64) => None,
+            Ok(Some(piece)) if size.takes(&piece) => {
+                Some((Ok(piece), Some((response, size, flood))))
+            }
+            Ok(Some(_)) if size.has_too_many_values => {
+                flood.has_too_many_values();
+                None
+            }
             Ok(Some(_)) => {
                 let message = format!("an event is larger than {MESSAGE_BYTES_MAX} bytes");
                 Some((Err(io::Error::other(message)), None))
@@ -328,18 +350,22 @@ fn events(response: RawResponse) -> BoxStream<'static, Result<Sse, SseError>> {
     SseStream::from_bytes_stream(pieces.boxed()).boxed()
 }
 
-/// Counts the bytes of an event, which an empty line ends.
+/// Counts the bytes and values of an event, which an empty line ends.
 #[derive(Default)]
 struct EventSize {
     bytes: usize,
     line_bytes: usize,
+    values: Values,
+    has_too_many_values: bool,
 }
 
 impl EventSize {
     fn takes(&mut self, piece: &[u8]) -> bool {
         for byte in piece {
             match byte {
-                b'\n' if self.line_bytes == 0 => self.bytes = 0,
+                b'\n' if self.line_bytes == 0 => {
+                    (self.bytes, self.values) = (0, Values::default());
+                }
                 b'\n' => self.line_bytes = 0,
                 b'\r' => {}
                 _ => {
@@ -347,7 +373,8 @@ impl EventSize {
                     self.bytes += 1;
                 }
             }
-            if self.bytes > MESSAGE_BYTES_MAX {
+            self.has_too_many_values = !self.values.takes(*byte);
+            if self.bytes > MESSAGE_BYTES_MAX || self.has_too_many_values {
                 return false;
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - `connect`: begins a connection in the lifecycle that the server speaks.
+//! - `flood`: bounds on what the server sends without being asked.
 //! - `http`: rmcp's HTTP client over the connections that all requests of Rondo share.
 //! - `program`: the port to programs; starting them is not done here.
 //! - `handler`: what the server says by itself: progress, changes, questions.
@@ -12,6 +13,7 @@
 mod call;
 mod connect;
 mod elicit;
+mod flood;
 mod handler;
 mod http;
 mod list;

@@ -11,10 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// A request: its method, headers in lower case, and message.
 #[derive(Debug, Clone)]
-struct Request {
-    method: String,
-    head: String,
-    message: Value,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) head: String,
+    pub(crate) message: Value,
 }
 
 /// Answers each request with what the function returns: status, headers and body.
@@ -48,7 +48,7 @@ async fn serve(mut stream: TcpStream, answer: Answer, seen: Arc<Mutex<Vec<Reques
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+pub(crate) async fn read(stream: &mut TcpStream) -> Option<Request> {
     let mut bytes = Vec::new();
     let head_end = loop {
         let mut piece = [0; 4096];
@@ -75,7 +75,7 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
     })
 }
 
-fn at(address: &str) -> Server {
+pub(crate) fn at(address: &str) -> Server {
     let written = WrittenServer {
         url: Some(address.to_owned()),
         headers: [("X-Key".to_owned(), "s3cret-value".to_owned())].into(),
@@ -101,7 +101,7 @@ const JSON: &str = "Content-Type: application/json";
 const EVENTS: &str = "Content-Type: text/event-stream";
 
 /// A server of the older lifecycle, with a session, which answers calls as a stream of events.
-fn old(request: &Request) -> (u16, &'static str, String) {
+pub(crate) fn old(request: &Request) -> (u16, &'static str, String) {
     let capabilities = json!({"tools": {}});
     match request.message["method"].as_str().unwrap_or_default() {
         "server/discover" => (

@@ -8,6 +8,7 @@
 mod calls;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod conformance;
+mod floods;
 mod hostile;
 mod http;
 mod lifecycle;
