@@ -21,5 +21,6 @@ pub mod react;
 pub mod shell;
 pub mod stream;
 
+mod bounded;
 mod recital;
 mod run;

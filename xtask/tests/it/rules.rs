@@ -44,6 +44,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-core/src/driver",
             "crates/rondo-http/",
             "crates/rondo-cli/",
+            "crates/rondo-designs/src/bounded",
             "crates/rondo-exec/",
             "crates/rondo-hub/src/api/limiter.rs",
             "crates/rondo-hub/src/hub.rs",

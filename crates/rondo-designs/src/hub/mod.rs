@@ -14,6 +14,7 @@
 //! - Fifty messages bound what is kept between turns, not a turn: they go in whole groups, so that no call is parted from
 //!   its result. Of one turn that is longer, the question and its latest steps stay.
 //! - Calls of one reply run at the same time where their tools allow it, and results keep the order of the calls.
+//! - A call ends at its limit, within 100 ms, also if its tool ignores its token; a later result is dropped.
 //! - A full queue makes the channel wait; no message is dropped for another.
 //! - `MEMORY.md` and `USER.md` are shown in the owner's private chats alone ([`ContextBuilder::with_owner_session`]).
 //! - A gateway that survives crashes is `rondo serve`; here what is in the queues is lost with the process.

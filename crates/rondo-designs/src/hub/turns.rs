@@ -55,6 +55,7 @@ impl Drop for Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
 
     #[tokio::test]
     async fn turns_of_a_session_wait_and_an_idle_one_is_forgotten() {
@@ -62,7 +63,7 @@ mod tests {
         let first = turns.begin("a").await;
         let other = turns.begin("b").await;
         let mut second = Box::pin(turns.begin("a"));
-        assert!(futures_util::poll!(&mut second).is_pending());
+        assert!((&mut second).now_or_never().is_none());
         drop(first);
         let second = second.await;
         let given_up = Box::pin(turns.begin("a"));

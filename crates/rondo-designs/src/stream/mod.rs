@@ -13,6 +13,9 @@
 //! - A reply that asks for more calls than it may has none of them run.
 //! - `request_timeout_secs` covers the whole of a reply, not its opening alone; a stream that
 //!   stalls ends after a minute at the latest.
+//! - A call ends at its limit or its cancel, within 100 ms, also if its tool ignores its token; what
+//!   the tool returns later is dropped. Only a tool that blocks the one thread of a runtime delays
+//!   the end, which is an error then, too.
 //! - Calls count by presence: they are run whatever finish reason a reply names.
 //! - A result carries the messages of its run, so a continuation loses neither what the user said
 //!   nor what a provider wants back.

@@ -1,6 +1,7 @@
 //! The tools of a loop, by name.
 
 use super::{FaeLlmError, ToolDefinition};
+use crate::bounded::BoundedTool;
 use rondo_core::{Tool, Toolbox};
 use rondo_types::Effects;
 use std::fmt;
@@ -60,8 +61,10 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
+    /// Returns the tools for one run, in which each call ends at its limit.
     pub(crate) fn toolbox(&self) -> Result<Toolbox, FaeLlmError> {
         let tools = self.tools.iter().cloned();
+        let tools = tools.map(|tool| Arc::new(BoundedTool(tool)) as Arc<dyn Tool>);
         Toolbox::new(tools).map_err(|error| FaeLlmError::ConfigError(error.to_string()))
     }
 }

@@ -11,6 +11,8 @@
 
 mod agents;
 mod chaos;
+
+mod design_call_limits;
 mod design_executor;
 mod design_hub;
 mod design_python;
