@@ -49,6 +49,11 @@ pub(crate) trait PayloadDecoder: Send {
         true
     }
 
+    /// Builds the error of a body that ended well and whose reply did not.
+    fn unfinished(&self, how: &str) -> ModelError {
+        cut(how)
+    }
+
     /// Appends the last events of a reply that ended as its protocol ends.
     ///
     /// # Errors
@@ -130,15 +135,15 @@ impl<P: PayloadDecoder> Reader for BodyReader<P> {
                 return Err(malformed("it is json of another kind"));
             }
             BodyEnd::Document if !self.payloads.document_may_end() => {
-                return Err(cut("no finish reason came"));
+                return Err(self.payloads.unfinished("no finish reason came"));
             }
             BodyEnd::Done if !self.payloads.done_may_end() => {
-                return Err(cut("no finish reason came"));
+                return Err(self.payloads.unfinished("no finish reason came"));
             }
             BodyEnd::Done | BodyEnd::Document => {}
             BodyEnd::Boundary if self.payloads.may_end() => {}
-            BodyEnd::Boundary => return Err(cut("no finish reason came")),
-            BodyEnd::Cut => return Err(cut("inside an event")),
+            BodyEnd::Boundary => return Err(self.payloads.unfinished("no finish reason came")),
+            BodyEnd::Cut => return Err(self.payloads.unfinished("inside an event")),
             BodyEnd::Foreign(text) => return Err(foreign(&text)),
         }
         self.payloads.complete(out)
@@ -262,6 +267,14 @@ pub(crate) fn damaged(how: &str) -> ModelError {
         ErrorClass::Network,
         format!("a part of the response was lost: {how}"),
     )
+}
+
+/// Builds the error of a payload from which something is missing, which another request may bring.
+pub(crate) fn incomplete(how: &str) -> ModelError {
+    ModelError {
+        retryable: true,
+        ..malformed(how)
+    }
 }
 
 fn foreign(text: &str) -> ModelError {

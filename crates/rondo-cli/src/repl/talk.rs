@@ -31,9 +31,6 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// The profile whose design answers each question by itself.
-const PER_QUESTION_PROFILE: &str = "python";
-
 /// Everything that turns need, made when the first one does.
 pub(super) struct AgentChat {
     /// The session at the prompt, and what is in force in it.
@@ -199,9 +196,10 @@ impl AgentChat {
     /// When the settings name no model.
     pub(super) fn plan(&self) -> Result<TurnPlan> {
         let mut plan = self.session.plan()?;
-        if !self.remembers(&plan.profile.name) {
+        if let Some(memory) = self.memory.filter(|&memory| memory != remembers(&plan)) {
             // A record says what is left out, so that the session can still be replayed.
-            Arc::make_mut(&mut plan.profile).compaction.max_messages = Some(0);
+            let policy = &mut Arc::make_mut(&mut plan.profile).compaction;
+            policy.max_messages = (!memory).then_some(0);
         }
         if self.python.is_some() {
             python::offer(&mut plan, &self.session.settings);
@@ -260,11 +258,6 @@ impl AgentChat {
         let looks = python::looks(profile, &self.session.settings);
         let session = self.python.as_ref();
         session.map_or_else(Vec::new, |session| rondo_python::tools(session, looks))
-    }
-
-    /// Returns whether a turn under that profile knows what was said before.
-    pub(super) fn remembers(&self, profile: &str) -> bool {
-        self.memory.unwrap_or(profile != PER_QUESTION_PROFILE)
     }
 
     /// Returns the conversation, once there is one.
@@ -367,6 +360,11 @@ impl AgentChat {
             .clone()
             .with(self.session.runtime().connected_key())
     }
+}
+
+/// Returns whether a turn of that plan knows what was said before.
+pub(super) fn remembers(plan: &TurnPlan) -> bool {
+    plan.profile.compaction.max_messages != Some(0)
 }
 
 fn nothing_cut_off() -> CliError {

@@ -303,3 +303,50 @@ async fn py_t21_a_question_is_stopped_while_its_code_runs() {
     ask(&mut person, "and?", &["It was stopped."]).await;
     leave(person).await;
 }
+
+/// Returns what the contents of each request say first, and how many contents there are.
+fn openings(server: &Server) -> Vec<(Value, usize)> {
+    let requests = server.requests();
+    let bodies = requests.iter().map(|request| request.json());
+    let opening = |body: Value| {
+        let contents = body["contents"].as_array().unwrap();
+        (contents[0]["parts"][0]["text"].clone(), contents.len())
+    };
+    bodies.map(opening).collect()
+}
+
+/// What the prompt keeps to holds on the full screen, too.
+#[tokio::test]
+async fn py_42_the_full_screen_remembers_nothing_between_questions_under_the_python_profile() {
+    let server = Server::start([says("One."), says("Two.")]).await;
+    let env = env(&server);
+    let mut person = Person::start(&env, &["--profile", "python"]);
+    person.is_alternate().await;
+    person.shows("? help").await;
+    for (question, answer) in [("first?\r", "One."), ("second?\r", "Two.")] {
+        person.press(question).await;
+        person.shows(answer).await;
+    }
+    crate::screen::leave(person).await;
+    let expected = [(json!("first?"), 1), (json!("second?"), 1)];
+    assert_eq!(openings(&server), expected);
+}
+
+/// A profile that builds on it keeps nothing either, unless it says so.
+#[tokio::test]
+async fn py_42_a_continued_session_remembers_nothing_under_the_python_profile_or_its_children() {
+    for (profile, remembered) in [("python", 1), ("mine", 1), ("other", 3)] {
+        let server = Server::start([says("One."), says("Two.")]).await;
+        let env = env(&server);
+        env.user_config(
+            "[profiles.mine]\nextends = 'python'\n[profiles.other]\nextends = 'python'\n\
+             compaction.max_messages = 20\n",
+        );
+        for (question, session) in [("first?", None), ("second?", Some("-c"))] {
+            let args = ["ask", "--profile", profile, question];
+            let ran = env.run(&[&args[..], session.as_slice()].concat()).await;
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        }
+        assert_eq!(openings(&server)[1].1, remembered, "{profile}");
+    }
+}

@@ -58,8 +58,10 @@ impl TurnMachine {
         match error.class {
             ErrorClass::InvalidToolCall => {
                 let problem = format!("its tool call could not be read ({})", error.message);
-                self.unusable(cx, &Problem::new(problem));
+                self.unusable(cx, Problem::new(problem));
             }
+            // What cannot be read is a reply that cannot be used, as one without content is.
+            ErrorClass::Protocol => self.unusable(cx, Problem::of_error(error)),
             ErrorClass::Deadline => self.stop_early(cx, StopReason::Deadline),
             ErrorClass::StepTimeout => self.stop_early(cx, StopReason::StepTimeout),
             // A provider that sends nothing would not send a final answer either.

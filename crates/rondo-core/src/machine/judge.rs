@@ -1,6 +1,6 @@
 //! Decides what of a reply can be used: calls, an answer, a refusal, or nothing.
 
-use rondo_types::{Candidate, EmptyReply, FinishReason, Part, Reply};
+use rondo_types::{Candidate, EmptyReply, FinishReason, ModelError, Part, Reply};
 
 /// What of a reply can be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,8 @@ pub(crate) struct Problem {
     pub(super) text: String,
     /// Whether a filter was the reason.
     pub(super) blocked: bool,
+    /// The error with which the reply could not be read.
+    pub(super) error: Option<ModelError>,
 }
 
 impl Problem {
@@ -31,13 +33,22 @@ impl Problem {
         Self {
             text: text.into(),
             blocked: false,
+            error: None,
+        }
+    }
+
+    /// Builds the problem of a reply that could not be read.
+    pub(super) fn of_error(error: ModelError) -> Self {
+        Self {
+            error: Some(error.clone()),
+            ..Self::new(error.message)
         }
     }
 
     fn blocked(text: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
             blocked: true,
+            ..Self::new(text)
         }
     }
 }

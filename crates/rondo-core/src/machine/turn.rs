@@ -379,7 +379,7 @@ impl TurnMachine {
                 self.push_candidate(candidate);
                 self.finish(cx, Ending::refused(text));
             }
-            Judged::Unusable(problem) => self.unusable(cx, &problem),
+            Judged::Unusable(problem) => self.unusable(cx, problem),
         }
     }
 
@@ -421,7 +421,7 @@ impl TurnMachine {
             Err(problem) => {
                 self.last_finish = candidate.finish_reason;
                 self.push_candidate(candidate);
-                return self.unusable(cx, &Problem::new(problem));
+                return self.unusable(cx, Problem::new(problem));
             }
         };
         self.emit_text(cx, &candidate);
@@ -463,7 +463,7 @@ impl TurnMachine {
     }
 
     /// Spends one of the shared corrective requests, or gives up.
-    pub(super) fn unusable(&mut self, cx: &mut Cx<'_>, problem: &Problem) {
+    pub(super) fn unusable(&mut self, cx: &mut Cx<'_>, problem: Problem) {
         cx.emit(EventBody::ReplyRejected {
             reason: problem.text.clone(),
         });
@@ -476,7 +476,11 @@ impl TurnMachine {
             } else {
                 StopReason::InvalidResponse
             };
-            return self.finish(cx, Ending::stopped(reason));
+            let ending = match problem.error {
+                Some(error) => Ending::stopped(reason).because(error),
+                None => Ending::stopped(reason),
+            };
+            return self.finish(cx, ending);
         }
         self.invalid_used += 1;
         let text = self

@@ -118,8 +118,9 @@ fn any_finished_call(events: &[ModelEvent]) -> bool {
     events.iter().any(finished)
 }
 
-/// Ends `body` behind every byte and returns at how many offsets that was clean.
-fn ends(name: &str, body: &str, decoder: impl Fork) -> usize {
+/// Ends `body` behind every byte and returns at how many offsets that was clean; elsewhere it must be an error of the
+/// class `cut`, after which the request may be sent again.
+fn ends(name: &str, body: &str, decoder: impl Fork, cut: ErrorClass) -> usize {
     let mut whole = Vec::new();
     let mut at_once = decoder.clone();
     at_once.push(body.as_bytes(), &mut whole).unwrap();
@@ -138,7 +139,7 @@ fn ends(name: &str, body: &str, decoder: impl Fork) -> usize {
             }
             Err(error) => {
                 let class = error.class;
-                assert_eq!(class, ErrorClass::Network, "{name} at {offset}: {error}");
+                assert_eq!(class, cut, "{name} at {offset}: {error}");
                 assert!(error.retryable);
                 assert!(!any_finished_call(&last), "{name} at {offset}");
             }
@@ -210,7 +211,7 @@ fn text_calls_are_read_alike_wherever_they_are_cut() {
 #[test]
 fn a_chat_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("openai-chat") {
-        let clean = ends(&name, &body, chat());
+        let clean = ends(&name, &body, chat(), ErrorClass::Network);
         // Only where one of the few events behind the finish reason ends.
         assert!(clean <= 12, "{name}: {clean} clean ends");
     }
@@ -219,7 +220,7 @@ fn a_chat_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
 #[test]
 fn a_gemini_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("gemini") {
-        let clean = ends(&name, &body, gemini());
+        let clean = ends(&name, &body, gemini(), ErrorClass::Protocol);
         // The last event may lack its line ends; nothing else may be missing.
         assert!(clean <= "\r\n\r\n".len(), "{name}: {clean} clean ends");
     }
@@ -228,7 +229,7 @@ fn a_gemini_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
 #[test]
 fn a_responses_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("openai-responses") {
-        let clean = ends(&name, &body, responses());
+        let clean = ends(&name, &body, responses(), ErrorClass::Network);
         // A server may still say `[DONE]` behind the last event.
         let done = "\n\ndata: [DONE]\n\n".len();
         assert!(clean <= done, "{name}: {clean} clean ends");
@@ -238,7 +239,7 @@ fn a_responses_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
 #[test]
 fn an_anthropic_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("anthropic") {
-        let clean = ends(&name, &body, anthropic());
+        let clean = ends(&name, &body, anthropic(), ErrorClass::Network);
         let done = "\n\nevent: data\ndata: [DONE]\n\n".len();
         assert!(clean <= done, "{name}: {clean} clean ends");
     }
@@ -247,7 +248,7 @@ fn an_anthropic_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() 
 #[test]
 fn text_calls_cut_anywhere_finish_no_call_and_lose_nothing_silently() {
     for (name, body) in conversations() {
-        let clean = ends(&name, &body, react());
+        let clean = ends(&name, &body, react(), ErrorClass::Network);
         assert!(clean <= 12, "{name}: {clean} clean ends");
     }
 }

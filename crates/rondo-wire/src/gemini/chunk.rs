@@ -272,7 +272,8 @@ fn read_call<'a>(
             ..partial
         })
     } else {
-        let is_opaque = partial.has_unknown || !beside.is_empty();
+        // Arguments that were left out are not sent back as an empty object.
+        let is_opaque = partial.has_unknown || !beside.is_empty() || call.args.is_none();
         WirePart::Call { call, is_opaque }
     })
 }

@@ -5,7 +5,7 @@ use super::chunk::{
 };
 use super::errors;
 use super::partial::{OpenCall, may_be_whole};
-use crate::body::{PayloadDecoder, damaged, finished, unreadable};
+use crate::body::{PayloadDecoder, finished, incomplete, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
 use crate::template::{RepeatedDelta, Template, between_quotes};
@@ -353,6 +353,11 @@ impl PayloadDecoder for GeminiPayloadDecoder {
         self.may_end() && !self.candidates.values().any(|it| it.worked)
     }
 
+    /// The provider names a reason in each whole reply, so one without is malformed, like one that is no JSON.
+    fn unfinished(&self, how: &str) -> ModelError {
+        incomplete(&format!("it ended early: {how}"))
+    }
+
     fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut lost = false;
         let unclosed = |(candidate, state): (&u32, &mut CandidateState)| {
@@ -374,7 +379,7 @@ impl PayloadDecoder for GeminiPayloadDecoder {
             }
         }
         if lost {
-            return Err(damaged("it ends with a tool call, and none came"));
+            return Err(incomplete("it ends with a tool call, and none came"));
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ fn an_array_body_decodes_like_a_stream() {
         (None, "hello".into())
     );
     let cut = decode("gemini", &body[..body.len() - 3]);
-    assert_eq!(cut.error.unwrap().class, ErrorClass::Network);
+    assert_eq!(cut.error.unwrap().class, ErrorClass::Protocol);
 }
 
 #[test]
@@ -363,10 +363,10 @@ fn a_reply_without_parts_is_an_empty_reply_and_no_error() {
 }
 
 #[test]
-fn a_stream_without_finish_reason_is_a_cut() {
+fn a_stream_without_finish_reason_cannot_be_used_and_may_be_asked_for_again() {
     let text = chunk(&json!([{"text": "a"}]));
     let error = decode("gemini", &sse(&[&text])).error.unwrap();
-    assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    assert_eq!((error.class, error.retryable), (ErrorClass::Protocol, true));
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn a_reply_that_announces_a_call_and_has_none_lost_it() {
     let end = r#"{"candidates":[{"index":0,"finishReason":"STOP","finishMessage":"Model generated function call(s)."}]}"#;
     let said = chunk(&json!([{"text": "Let me look."}]));
     let error = decode("gemini", &sse(&[&said, end])).error.unwrap();
-    assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    assert_eq!((error.class, error.retryable), (ErrorClass::Protocol, true));
     let called = chunk(&json!([{"functionCall": {"name": "f", "args": {}}}]));
     assert_eq!(decode("gemini", &sse(&[&called, end])).error, None);
 }

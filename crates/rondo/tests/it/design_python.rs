@@ -456,6 +456,46 @@ async fn py_45_py_48_unusable_replies_are_corrected_once_and_failures_are_told()
     assert!(answer.text.contains("42"), "{}", answer.text);
 }
 
+/// The same path over the wire, where the provider is a Gemini endpoint.
+#[tokio::test]
+async fn py_13_py_48_a_payload_of_an_endpoint_that_cannot_be_used_is_corrected_once() {
+    for body in crate::python::MALFORMED {
+        let good = || gemini::whole(&ReplyScript::text(["It is 42."]));
+        let bad = || Response::text(200, body);
+        let server = Server::start([bad(), good()]).await;
+        let config = AgentConfig::default();
+        let answer = run_question(&provider(&server), &Session::default(), "q", &config).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.text, "It is 42.", "{body}");
+        assert!(!answer.degraded, "{body}");
+
+        let server = Server::start([signed(), bad(), bad(), good()]).await;
+        let answer = run_question(&provider(&server), &Session::default(), "q", &config).await;
+        let answer = answer.unwrap();
+        assert!(answer.degraded, "{body}");
+        assert!(answer.text.contains("42"), "{body}: {}", answer.text);
+        assert_eq!(server.requests().len(), 3, "{body}");
+    }
+}
+
+/// A provider that leaves arguments out is asked on as it was, and the capability gets none.
+#[tokio::test]
+async fn py_23_arguments_that_a_provider_left_out_stay_left_out() {
+    let bare = AssistantPart::FunctionCall {
+        id: None,
+        name: "list_globals".to_owned(),
+        args_json: Value::Null,
+    };
+    let (asked, answer) = ask(vec![says(vec![bare.clone()]), says(vec![text("two")])]).await;
+    assert_eq!((answer.text.as_str(), answer.degraded), ("two", false));
+    assert_eq!(asked[1].messages[1].parts, [bare]);
+    let AssistantPart::FunctionResponse { response_json, .. } = &asked[1].messages[2].parts[0]
+    else {
+        panic!("{:?}", asked[1].messages[2])
+    };
+    assert_eq!(response_json["ok"], true, "{response_json}");
+}
+
 fn provider(server: &Server) -> ModelProvider {
     let mut endpoint = Endpoint::new("google", "gemini", server.url(""));
     endpoint.streaming = false;

@@ -11,7 +11,6 @@
 
 mod agents;
 mod chaos;
-
 mod design_call_limits;
 mod design_executor;
 mod design_hub;

@@ -4,6 +4,8 @@ mod live;
 mod turns;
 mod wire;
 
+pub(crate) use wire::MALFORMED;
+
 use crate::support::{Bench, FnTool, Ran, tool};
 use rondo::ToolOutcome;
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, gemini};

@@ -4,6 +4,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::Repl;
 use crate::repl::mode::Mode;
+use crate::repl::talk::remembers;
 use rondo_core::shown;
 use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
@@ -40,7 +41,7 @@ impl Repl {
             self.try_settings(|settings| settings.values.profile = Some(name.to_owned()))?;
         }
         let plan = self.talk.plan()?;
-        let memory = match self.talk.remembers(&plan.profile.name) {
+        let memory = match remembers(&plan) {
             true => "a question knows what was said before it",
             false => "each question stands by itself",
         };
@@ -55,7 +56,7 @@ impl Repl {
             _ => return Err(wrong("`/memory` takes `on` or `off`".to_owned())),
         };
         let plan = self.talk.plan()?;
-        let on = match self.talk.remembers(&plan.profile.name) {
+        let on = match remembers(&plan) {
             true => "on",
             false => "off",
         };

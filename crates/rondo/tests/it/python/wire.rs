@@ -1,12 +1,13 @@
 //! What is sent and what is read.
 
 use super::{
-    answer, ask, calls, capability_results, declarations, eval, one_expression, question, request,
+    answer, ask, bench, calls, capability_results, declarations, eval, one_expression, question,
+    request,
 };
 use crate::support::bodies;
 use rondo::types::{FinishReason, Part, Role};
 use rondo::{EventBody, StopReason, ToolErrorCode};
-use rondo_testkit::{CallScript, Framing, ReplyScript, Response, gemini};
+use rondo_testkit::{CallScript, Framing, ReplyScript, Response, Server, gemini};
 use serde_json::{Value, json};
 
 const PROMPT_BEGINS: &str = "You are PyAIChat assistant operating over a live Python runtime";
@@ -214,4 +215,107 @@ async fn text_beside_a_call_is_kept_in_its_place() {
         json!({"text": "Let me look."})
     );
     assert!(matches!(ran.outcome.transcript[1].parts[0], Part::Text(_)));
+}
+
+/// Bodies of replies with status 200 that cannot be used.
+pub(crate) const MALFORMED: [&str; 26] = [
+    "",
+    "{}",
+    "[]",
+    "[1,2]",
+    "[{}]",
+    "null",
+    "true",
+    "7",
+    "\"x\"",
+    "x",
+    "<html></html>",
+    "{\"candidates\":",
+    "{\"candidates\":[]}",
+    "{\"candidates\":[],\"usageMetadata\":{\"promptTokenCount\":3}}",
+    "{\"candidates\":null}",
+    "{\"candidates\":7}",
+    "{\"candidates\":[7]}",
+    "{\"candidates\":[null]}",
+    "{\"candidates\":[{}]}",
+    "{\"candidates\":[{\"content\":7,\"finishReason\":\"STOP\"}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":\"x\"},\"finishReason\":\"STOP\"}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":[7]},\"finishReason\":\"STOP\"}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":7}]},\"finishReason\":\"STOP\"}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]},\"finishReason\":\"STOP\"}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"half\"}]}}]}",
+    "{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"list_globals\"}}]}}]}",
+];
+
+/// Asserts that the last message of a request asks the model to correct its reply.
+fn assert_corrective(body: &Value, case: &str) {
+    let last = body["contents"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "user", "{case}");
+    let said = last["parts"].as_array().unwrap().last().unwrap();
+    let said = said["text"].as_str().unwrap_or_default();
+    let begins = "Your last reply could not be used";
+    assert!(said.starts_with(begins), "{case}: {said}");
+}
+
+#[tokio::test]
+async fn py_13_py_48_every_malformed_payload_over_gemini_is_corrected_once() {
+    for body in MALFORMED {
+        let (server, ran) = ask(vec![raw(body), answer("x is 1")]).await;
+        assert_eq!(ran.outcome.text, "x is 1", "{body}");
+        assert_eq!(ran.outcome.stop_reason, StopReason::Complete, "{body}");
+        assert_eq!((ran.outcome.steps, ran.outcome.tool_calls), (2, 0));
+        assert_corrective(&bodies(&server)[1], body);
+    }
+}
+
+#[tokio::test]
+async fn py_13_py_46_py_47_a_second_malformed_payload_ends_the_question_with_what_was_found() {
+    for body in MALFORMED {
+        let script = vec![calls([eval("x")]), raw(body), raw(body), answer("never")];
+        let (server, ran) = ask(script).await;
+        let outcome = &ran.outcome;
+        assert_eq!(outcome.stop_reason, StopReason::InvalidResponse, "{body}");
+        assert!(outcome.degraded && !outcome.answered, "{body}");
+        assert!(outcome.text.contains("42"), "{body}: {}", outcome.text);
+        assert_eq!(server.requests().len(), 3, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn py_13_malformed_payloads_and_empty_replies_share_one_budget() {
+    for pair in [[raw("{}"), answer("")], [answer(""), raw("x")]] {
+        let (_server, ran) = ask(Vec::from(pair)).await;
+        assert_eq!(ran.outcome.stop_reason, StopReason::InvalidResponse);
+        assert_eq!(ran.outcome.steps, 2);
+    }
+}
+
+/// An endpoint that streams gets the same payloads as events.
+#[tokio::test]
+async fn py_13_malformed_events_of_a_stream_are_corrected_too() {
+    for body in MALFORMED.into_iter().filter(|body| !body.is_empty()) {
+        let event = Response::sse([format!("data: {body}\n\n")]);
+        let answer = gemini::streamed(&ReplyScript::text(["x is 1"]));
+        let server = Server::start(vec![event, answer]).await;
+        let ran = bench(&server).streaming().ask("what is x?").await;
+        assert_eq!(ran.outcome.text, "x is 1", "{body}");
+        assert_corrective(&bodies(&server)[1], body);
+    }
+}
+
+#[tokio::test]
+async fn py_19_py_23_arguments_that_were_left_out_stay_left_out() {
+    let calls = [
+        json!({"functionCall": {"name": "list_globals"}}),
+        json!({"functionCall": {"id": "a", "name": "list_globals"}}),
+        json!({"functionCall": {"id": "b", "name": "list_globals", "args": {}}}),
+        json!({"functionCall": {"id": "c", "name": "list_globals", "args": null}}),
+    ];
+    let body = json!({"candidates": [
+        {"finishReason": "STOP", "content": {"role": "model", "parts": calls}},
+    ]});
+    let (server, ran) = ask(vec![Response::json(200, &body), answer("done")]).await;
+    assert_eq!(ran.codes(), [None; 4]);
+    let sent = bodies(&server).remove(1);
+    assert_eq!(sent["contents"][1]["parts"], json!(calls));
 }
