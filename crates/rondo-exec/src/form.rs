@@ -5,6 +5,8 @@ use crate::outcome::{Refusal, invalid};
 use rondo_policy::OUTSIDE_SANDBOX;
 use serde_json::{Map, Value, json};
 
+/// How the command of `exec` is described.
+pub(crate) const SHELL_COMMAND: &str = "The shell command to execute";
 const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
 const ARGV_MISSING: &str = "`argv` must be a list of texts: a program and its arguments. Commands run without a shell here";
 
@@ -13,8 +15,8 @@ const ARGV_MISSING: &str = "`argv` must be a list of texts: a program and its ar
 pub(crate) enum Form {
     /// A line for a shell, with options.
     Line,
-    /// A line for a shell and nothing else.
-    BareLine,
+    /// A line for a shell and nothing else, described like this.
+    BareLine(&'static str),
     /// A program and its arguments, with options.
     Argv,
 }
@@ -32,13 +34,13 @@ impl Form {
     /// Returns the JSON Schema of the arguments.
     pub(crate) fn parameters(self, has_sandbox: bool) -> Value {
         let (name, what) = match self {
-            Self::BareLine => {
-                let line = json!({"type": "string", "description": "The command to run"});
+            Self::BareLine(description) => {
+                let line = json!({"type": "string", "description": description});
                 return object(vec![("command", line)], "command");
             }
             Self::Line => (
                 "command",
-                json!({"type": "string", "description": "The shell command to execute"}),
+                json!({"type": "string", "description": SHELL_COMMAND}),
             ),
             Self::Argv => (
                 "argv",
@@ -77,7 +79,7 @@ impl Form {
     /// When it is not of this form. What is judged is the line, so a call that has both a line and words is refused.
     pub(crate) fn program(self, arguments: &Value) -> Result<Program, Refusal> {
         let program = match self {
-            Self::Line | Self::BareLine => {
+            Self::Line | Self::BareLine(_) => {
                 let line = arguments.get("command").and_then(Value::as_str);
                 let line = line.ok_or_else(|| invalid(COMMAND_MISSING))?.to_owned();
                 Program { line, argv: None }

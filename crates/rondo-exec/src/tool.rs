@@ -3,7 +3,7 @@
 use crate::denial;
 use crate::environment::{kept_outside_from_env, variables_from_env};
 use crate::follow::{Cut, Followed, follow};
-use crate::form::Form;
+use crate::form::{Form, SHELL_COMMAND};
 use crate::interrupted::CallsFoundRunning;
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
@@ -175,11 +175,21 @@ impl ExecTool {
         Self::new("exec", EXEC_DESCRIPTION, Form::Line, options)
     }
 
+    /// Builds the tool `exec` with a command as its only argument.
+    #[must_use]
+    pub fn exec_command_only(options: ExecOptions) -> Self {
+        let form = Form::BareLine(SHELL_COMMAND);
+        Self::new("exec", EXEC_DESCRIPTION, form, options)
+    }
+
     /// Builds the tool `execute_command`, which takes a command and nothing else.
     #[must_use]
     pub fn execute_command(options: ExecOptions) -> Self {
-        let description = EXECUTE_COMMAND_DESCRIPTION;
-        Self::new("execute_command", description, Form::BareLine, options)
+        let (description, form) = (
+            EXECUTE_COMMAND_DESCRIPTION,
+            Form::BareLine("The command to run"),
+        );
+        Self::new("execute_command", description, form, options)
     }
 
     /// Builds [`Self::exec`] and [`Self::execute_command`] without a shell: `argv`, a program and its arguments, takes the

@@ -173,7 +173,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let shortfall = confined::shortfall(sandbox.as_ref());
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
-    known.extend(commands(exec, settings));
+    known.extend(commands(exec, options.profile, settings));
     known.push(Arc::new(TodoTool(TodoList::default())));
     known.push(Arc::new(SubagentTool { parent: None }));
     // Tools of the host, such as the functions of a person's live session, come first.
@@ -229,9 +229,13 @@ fn own_commands_among(is_live: &impl Fn(&str) -> bool) -> Vec<&'static str> {
 }
 
 /// Returns the tools that run commands.
-fn commands(exec: ExecOptions, settings: &Settings) -> [Arc<dyn Tool>; 2] {
+fn commands(exec: ExecOptions, profile: &Profile, settings: &Settings) -> [Arc<dyn Tool>; 2] {
     let [short, long] = match settings.values.exec_shell {
         Some(false) => ExecTool::without_shell(&exec),
+        Some(true) | None if profile.exec_command_only => [
+            ExecTool::exec_command_only(exec.clone()),
+            ExecTool::execute_command(exec),
+        ],
         Some(true) | None => [
             ExecTool::exec(exec.clone()),
             ExecTool::execute_command(exec),

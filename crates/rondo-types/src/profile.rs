@@ -33,6 +33,9 @@ pub struct Profile {
     pub look_first: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
+    /// Whether the tool `exec` takes a command and nothing else.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub exec_command_only: bool,
     /// Tools, or patterns of calls such as `exec(git status *)`, that run without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,

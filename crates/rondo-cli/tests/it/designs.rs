@@ -2,10 +2,12 @@
 
 use rondo::design::react::tools::shell::ShellTool;
 use rondo::design::react::{self, AgentEvent, LlmClient, TerminalContext, Tool as _};
-use rondo::design::shell::{ExecResult, ShellError, execute_command};
+use rondo::design::shell::{
+    Agent, ExecResult, ShellError, State, StreamEventType, execute_command,
+};
 use rondo::tools::{ExecOptions, SupervisorCommand};
-use rondo::{CancellationToken, Endpoint, ModelCard, OutputSink};
-use rondo_testkit::{ReplyScript, Server, openai};
+use rondo::{CancellationToken, Endpoint, HttpModel, ModelCard, OutputSink};
+use rondo_testkit::{CallScript, ReplyScript, Server, openai};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -92,6 +94,38 @@ async fn gs_10_gs_11_gs_12_gs_13_a_command_is_shown_live_captured_and_ends_with_
         message.starts_with("Error executing command: "),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn gs_11_the_librarys_agent_shows_output_live_and_gives_it_to_the_model() {
+    let call = json!({"command": "test -t 1 && printf 'first\\n' && printf second"});
+    let replies = [
+        ReplyScript::calls([CallScript::new("a", "exec", &call)]),
+        ReplyScript::text(["Both."]),
+    ];
+    let server = Server::start(replies.map(|it| openai::streamed(&it))).await;
+    let endpoint = Endpoint::new("local", "openai-chat", server.url("/v1"));
+    let model = HttpModel::new(&endpoint, ModelCard::new("m")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let live = Arc::new(Mutex::new(String::new()));
+    let shown = Arc::clone(&live);
+    let agent = Agent::gsh(Arc::new(model), options(&directory))
+        .unwrap()
+        .with_output(OutputSink::new(move |text| {
+            shown.lock().unwrap().push_str(&text);
+        }));
+    let (mut state, never) = (State::new(agent), CancellationToken::new());
+    let (mut before_end, seen) = (None, Arc::clone(&live));
+    let answer = state.send_message(&never, "go", |event| {
+        if event.kind == StreamEventType::ToolEnd {
+            before_end = Some(seen.lock().unwrap().clone());
+        }
+    });
+    assert_eq!(answer.await.unwrap(), "Both.");
+    let before_end = before_end.unwrap().replace('\r', "");
+    assert_eq!(before_end, "first\nsecond");
+    let told: Value = serde_json::from_str(&state.messages()[2].content).unwrap();
+    assert_eq!(told, json!({"stdout": "first\nsecond", "exitCode": 0}));
 }
 
 #[tokio::test]

@@ -40,6 +40,28 @@ async fn gs_4_the_shells_agent_makes_ten_requests_and_no_more() {
 }
 
 #[tokio::test]
+async fn gs_14_the_shells_agent_is_offered_exec_with_a_command_and_nothing_else() {
+    let server = serve(vec![says("Here."), says("Here."), says("Here.")]).await;
+    let env = TestEnv::new();
+    env.user_config("[profiles.mine]\nextends = 'shell'\n");
+    for args in [
+        &["--profile", "shell", "x"][..],
+        &["--profile", "mine", "x"],
+        &["--profile", "default", "x"],
+    ] {
+        assert_eq!(env.ask(&server, args).await.code, Some(0));
+    }
+    let requests = server.requests();
+    let offered = |at: usize| requests[at].json()["tools"].clone();
+    let exec = rondo::design::shell::exec_tool_definition();
+    let expected = json!([{"type": "function", "function": exec}]);
+    assert_eq!((offered(0), offered(1)), (expected.clone(), expected));
+    // Other profiles may have more.
+    let properties = &offered(2)[0]["function"]["parameters"]["properties"];
+    assert!(properties["timeout"].is_object(), "{properties}");
+}
+
+#[tokio::test]
 async fn an_answer_within_the_reserve_is_zero_or_three_under_strict_complete() {
     for (strict, code) in [(false, 0), (true, 3)] {
         let server = serve(vec![

@@ -57,6 +57,48 @@ async fn gs_4_the_loop_of_a_script_ends_at_its_bound() {
     }
 }
 
+/// The script with an agent that is given this instead of its own limit.
+fn counting_with(given: &str) -> String {
+    COUNTING.replace("limits = { steps = 10 }", given)
+}
+
+#[tokio::test]
+async fn gs_4_an_agent_that_names_neither_profile_nor_steps_ends_after_ten() {
+    for (given, settings, steps) in [
+        ("", "", 10),
+        ("limits = { tool_calls = 100 }", "", 10),
+        ("limits = { steps = 12 }", "", 12),
+        ("profile = 'default'", "", 14),
+        ("", "max_steps = 3\n", 3),
+        ("", "max_steps = 12\n", 12),
+    ] {
+        let mut replies: Vec<ReplyScript> = (1..14).map(count).collect();
+        replies.push(says("Done."));
+        let world = World::new(&counting_with(given), serve(replies).await);
+        world.env.user_config(settings);
+        let shown = world.run(&[]).await;
+        assert_eq!(world.requests().len(), steps, "{given} {settings}{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn gs_4_a_recorded_script_replays_with_the_limit_that_it_was_recorded_with() {
+    let mut replies: Vec<ReplyScript> = (1..12).map(count).collect();
+    replies.push(says("Done."));
+    let world = World::new(&counting_with(""), serve(replies).await);
+    world.env.user_config("max_steps = 12\n");
+    let shown = world.run(&[]).await;
+    assert!(shown.stdout.contains("\t12\t"), "{shown:?}");
+    world.env.user_config("");
+    let listed = world.env.run(&["session", "list", "--json"]).await;
+    let sessions = listed.lines();
+    let script = sessions.iter().find(|it| it["title"] == "s.lua").unwrap();
+    let id = script["id"].as_str().unwrap();
+    let replayed = world.env.run(&["replay", "--strict", id]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    assert_eq!(world.requests().len(), 12);
+}
+
 #[tokio::test]
 async fn gs_5_gs_8_assistant_messages_remember_their_calls_and_the_next_request_is_the_state() {
     let replies = vec![count(1), says("One."), says("Still one.")];

@@ -3,9 +3,10 @@
 use super::events::{Reader, StreamEvent};
 use super::messages::{ChatMessage, MessageError, chat_messages, transcript};
 use crate::run::{AllowAll, Run};
+use rondo_core::ports::OutputSink;
 use rondo_core::{Gate, Model, Tool, Toolbox, profile as profiles};
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_types::{Message, Outcome, StopReason, ToolSpec, Transcript, Usage};
+use rondo_types::{EventBody, Message, Outcome, StopReason, ToolSpec, Transcript, Usage};
 use std::fmt;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ pub struct Agent {
     tools: Vec<Arc<dyn Tool>>,
     max_iterations: u32,
     gate: Arc<dyn Gate>,
+    output: OutputSink,
 }
 
 impl Agent {
@@ -35,17 +37,20 @@ impl Agent {
             tools: Vec::new(),
             max_iterations: Self::MAX_ITERATIONS,
             gate: Arc::new(AllowAll),
+            output: OutputSink::discard(),
         }
     }
 
-    /// Builds the agent `default`: the prompt of gsh, and `exec`.
+    /// Builds the agent `default`: the prompt of gsh, and `exec` with a command as its only argument.
+    ///
+    /// [`Self::with_output`] shows what commands write while they run.
     ///
     /// # Errors
     /// [`ShellError::Config`] when the built-in profile cannot be read.
     pub fn gsh(model: Arc<dyn Model>, options: ExecOptions) -> Result<Self, ShellError> {
         let profile = profiles::builtin("shell");
         let profile = profile.map_err(|error| ShellError::Config(error.to_string()))?;
-        let mut agent = Self::new("default", model).with_tool(ExecTool::exec(options));
+        let mut agent = Self::new("default", model).with_tool(ExecTool::exec_command_only(options));
         agent.system_prompt = profile.system_prompt;
         Ok(agent)
     }
@@ -75,6 +80,25 @@ impl Agent {
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
+        self
+    }
+
+    /// Hands over the output of commands as it comes, such as to the terminal; the model reads it with the result.
+    ///
+    /// ```
+    /// use rondo::OutputSink;
+    /// use std::io::Write as _;
+    ///
+    /// let terminal = OutputSink::new(|text| {
+    ///     let mut out = std::io::stdout();
+    ///     // A terminal that is gone is no reason to end the command.
+    ///     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    /// });
+    /// # let _ = terminal;
+    /// ```
+    #[must_use]
+    pub fn with_output(mut self, output: OutputSink) -> Self {
+        self.output = output;
         self
     }
 
@@ -195,7 +219,11 @@ impl State {
     ) -> Result<String, ShellError> {
         let run = self.agent.run(self.conversation.clone(), message)?;
         let mut reader = Reader::default();
+        let output = self.agent.output.clone();
         let show = |event| {
+            if let EventBody::ToolOutputDelta { text, .. } = &event {
+                output.push(text.clone());
+            }
             if let Some(event) = reader.read(event) {
                 on_event(event);
             }

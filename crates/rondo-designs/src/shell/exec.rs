@@ -32,8 +32,8 @@ struct Wire {
     exit_code: i32,
 }
 
-/// Returns what the model is told of `exec`: its name, description and the JSON Schema of its
-/// arguments. The tool itself has `working_directory` and `timeout` beside them, both optional.
+/// Returns the definition of `exec` that the model reads: its name, description and the JSON Schema of its
+/// arguments.
 #[must_use]
 pub fn exec_tool_definition() -> Value {
     json!({

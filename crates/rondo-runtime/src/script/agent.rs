@@ -11,6 +11,9 @@ use rondo_types::{Allowance, Effort};
 use serde_json::Value;
 use std::time::Duration;
 
+/// The bound on steps of an agent that names neither a profile nor a bound, unless the settings do.
+const STEPS_DEFAULT: u32 = 10;
+
 /// A model of a script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentModel {
@@ -98,7 +101,13 @@ impl ScriptAgent {
         sampling.temperature = self.model.temperature.or(sampling.temperature);
         sampling.max_output_tokens = self.model.max_output_tokens.or(sampling.max_output_tokens);
         sampling.effort = self.model.effort.or(sampling.effort);
-        let limits = self.limits.applied_to(profile.limits);
+        let mut limits = self.limits.applied_to(profile.limits);
+        if self.profile.is_none()
+            && self.limits.steps.is_none()
+            && settings.values.max_steps.is_none()
+        {
+            limits.max_steps = limits.max_steps.min(STEPS_DEFAULT);
+        }
         let limits = script.left().applied_to(limits);
         let time = Allowance {
             time,

@@ -315,15 +315,11 @@ async fn gs_14_gs_16_gs_17_the_default_agent_has_its_prompt_and_exec() {
     assert_eq!(tools.len(), 1);
     assert_eq!(definition["name"], tools[0].name);
     assert_eq!(definition["description"], tools[0].description);
-    // Without what ours has beside the design's, it is the design's.
-    let mut parameters = tools[0].parameters.clone();
-    let properties = parameters["properties"].as_object_mut().unwrap();
-    for further in ["working_directory", "timeout"] {
-        properties.remove(further).unwrap();
-    }
-    assert_eq!(parameters, definition["parameters"]);
+    assert_eq!(definition["parameters"], tools[0].parameters);
     send(&mut state, "hi").await.0.unwrap();
     let sent = bodies(&server).remove(0);
+    let offered = json!([{"type": "function", "function": definition}]);
+    assert_eq!(sent["tools"], offered);
     assert_eq!(
         sent["messages"][0],
         json!({"role": "system", "content": prompt})
