@@ -1,6 +1,7 @@
 //! Bodies that are too large for a row, kept once however many records hold the same.
 
 use crate::error::StoreError;
+use rusqlite::types::{FromSql as _, FromSqlResult};
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
 
@@ -13,7 +14,8 @@ pub(crate) struct Placed<'a> {
     pub(crate) blob: Option<[u8; 32]>,
 }
 
-/// Stores a large body and says where it is.
+/// Stores a large body and says where it is. Where it is stored already, it is compared: a copy that the disk has
+/// changed is replaced, for all records that hold it.
 pub(crate) fn place<'a>(connection: &Connection, json: &'a str) -> Result<Placed<'a>, StoreError> {
     if json.len() <= INLINE_BYTES_MAX {
         return Ok(Placed {
@@ -22,21 +24,53 @@ pub(crate) fn place<'a>(connection: &Connection, json: &'a str) -> Result<Placed
         });
     }
     let sha256: [u8; 32] = Sha256::digest(json).into();
-    connection
-        .prepare_cached("INSERT OR IGNORE INTO blobs (sha256, body) VALUES (?1, ?2)")?
-        .execute((sha256, json))?;
+    put(connection, sha256, json)?;
     Ok(Placed {
         body: None,
         blob: Some(sha256),
     })
 }
 
-/// Reads a large body; none when it is gone.
-pub(crate) fn read(connection: &Connection, sha256: &[u8]) -> Result<Option<String>, StoreError> {
+/// Stores a large body under its hash, in the place of any other; returns whether it was not there.
+pub(crate) fn put(
+    connection: &Connection,
+    sha256: [u8; 32],
+    json: &str,
+) -> Result<bool, StoreError> {
+    let written = connection
+        .prepare_cached(
+            "INSERT INTO blobs (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO UPDATE
+             SET body = excluded.body WHERE body IS NOT excluded.body",
+        )?
+        .execute((sha256, json))?;
+    Ok(written > 0)
+}
+
+/// Reads a large body, which may be no text any more; none when it is gone.
+pub(crate) fn read(
+    connection: &Connection,
+    sha256: &[u8],
+) -> Result<Option<FromSqlResult<String>>, StoreError> {
     Ok(connection
         .prepare_cached("SELECT body FROM blobs WHERE sha256 = ?1")?
+        .query_row([sha256], |row| Ok(String::column_result(row.get_ref(0)?)))
+        .optional()?)
+}
+
+/// Reads the bytes of a large body, whatever they are; none when it is gone.
+pub(crate) fn bytes(connection: &Connection, sha256: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT CAST(body AS BLOB) FROM blobs WHERE sha256 = ?1")?
         .query_row([sha256], |row| row.get(0))
         .optional()?)
+}
+
+/// Returns whether a body that the disk has changed may be written anew: several records hold it, so it was written
+/// more than once.
+pub(crate) fn recurs(connection: &Connection, sha256: &[u8]) -> Result<bool, StoreError> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM records WHERE blob = ?1 LIMIT 2)";
+    let count: u32 = connection.query_row(count, [sha256], |row| row.get(0))?;
+    Ok(count > 1)
 }
 
 /// Removes the bodies that no record holds any more.

@@ -1,15 +1,11 @@
-//! The check of a session's chain, and its repair.
+//! The check of a session's chain.
 
-use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
 use crate::error::StoreError;
-use crate::export;
 use crate::read;
 use crate::store::Store;
-use crate::turn_count::TurnCount;
 use crate::walk::Walk;
-use rondo_core::ports::{ChainHash, Record, Seq};
+use rondo_core::ports::{Record, Seq};
 use rondo_types::SessionId;
-use rusqlite::{Connection, TransactionBehavior};
 use std::path::PathBuf;
 
 /// Something that is wrong with a session.
@@ -30,7 +26,18 @@ pub struct Report {
     pub sound: u64,
     /// What is wrong, if anything; nothing behind it was looked at.
     pub defect: Option<Defect>,
-    /// Where the damaged records were put, after a repair that cut them off.
+    /// How many records a repair restored: those in which one bit was changed.
+    pub mended: u32,
+    /// What a repair cut off from the first damaged record on, in this session and in its forks.
+    pub cut: Vec<Cut>,
+}
+
+/// Records that a repair cut off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The session that lost them: the one that was repaired, or a fork of it.
+    pub session: SessionId,
+    /// Where they were put; `None` if there were none or the journal is in memory.
     pub saved: Option<PathBuf>,
 }
 
@@ -107,58 +114,8 @@ impl Store {
             session: session.clone(),
             sound: walk.at.0,
             defect,
-            saved: None,
+            mended: 0,
+            cut: Vec::new(),
         })
     }
-
-    /// Checks a session and cuts off everything from its first damaged record on.
-    ///
-    /// What is cut off is saved as text beside the journal first, as far as it can be read.
-    ///
-    /// # Errors
-    /// As [`Store::check`]; also when the session is in use, or the damage lies in records that it
-    /// shares with the session it is a fork of.
-    pub fn repair(&self, session: &SessionId) -> Result<Report, StoreError> {
-        let _lock = self.lock(session)?;
-        let mut report = self.check(session)?;
-        let Some(defect) = &report.defect else {
-            return Ok(report);
-        };
-        let fork = read::find(&self.reader(), session)?.fork;
-        if report.sound < fork.0 {
-            return Err(StoreError::Damaged {
-                session: session.clone(),
-                seq: defect.seq.0,
-                reason: "the record is its parent's: repair that session".to_owned(),
-            });
-        }
-        report.saved = export::save_damaged(self, session, Seq(report.sound + 1))?;
-        let (session, keep) = (session.clone(), Seq(report.sound));
-        self.writer()
-            .run(move |connection| cut(connection, &session, keep))?;
-        Ok(report)
-    }
-}
-
-/// Forks that read what is cut off keep their own records and are damaged as well, and say so.
-fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<(), StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let row = read::find(&transaction, session)?;
-    transaction.execute(
-        "DELETE FROM records WHERE session = ?1 AND seq > ?2",
-        (row.id, to_i64(keep.0)),
-    )?;
-    // At the fork itself the last sound record is the parent's, or one further up.
-    let segments = read::lineage(&transaction, &row)?;
-    let hash = match read::hash_at(&transaction, &segments, keep)? {
-        Some(hash) => hash,
-        None if keep == Seq(0) => ChainHash::GENESIS,
-        None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
-    };
-    advance(&transaction, row.id, (keep, hash), 0)?;
-    let tally = TurnCount::up_to(&transaction, &row, keep)?;
-    set_tally(&transaction, row.id, tally)?;
-    mark_lost(&transaction, row.id)?;
-    transaction.commit()?;
-    Ok(())
 }

@@ -46,6 +46,34 @@ pub struct Entry {
     pub hash: ChainHash,
 }
 
+/// The fields of a record that its hash covers.
+#[derive(Clone, Copy)]
+pub(crate) struct HashedFields<'a> {
+    pub(crate) seq: u64,
+    pub(crate) version: u32,
+    pub(crate) epoch: u64,
+    pub(crate) step: u32,
+    pub(crate) at_ms: u64,
+    pub(crate) turn: &'a [u8],
+    pub(crate) body: &'a [u8],
+}
+
+impl HashedFields<'_> {
+    /// Hands over the bytes that are hashed, in their order.
+    pub(crate) fn each_part(&self, before: ChainHash, mut take: impl FnMut(&[u8])) {
+        take(&before.0);
+        take(&self.seq.to_le_bytes());
+        take(&self.version.to_le_bytes());
+        take(&self.epoch.to_le_bytes());
+        take(&self.step.to_le_bytes());
+        take(&self.at_ms.to_le_bytes());
+        for text in [self.turn, self.body] {
+            take(&(text.len() as u64).to_le_bytes());
+            take(text);
+        }
+    }
+}
+
 impl Entry {
     /// Makes the entry that follows `before`.
     ///
@@ -78,16 +106,16 @@ impl Entry {
     #[must_use]
     pub fn chained(&self, before: ChainHash) -> ChainHash {
         let mut hash = Sha256::new();
-        hash.update(before.0);
-        hash.update(self.seq.0.to_le_bytes());
-        hash.update(self.version.to_le_bytes());
-        hash.update(self.epoch.to_le_bytes());
-        hash.update(self.step.to_le_bytes());
-        hash.update(self.at.0.to_le_bytes());
-        for text in [self.turn.as_str(), &self.json] {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
-        }
+        let fields = HashedFields {
+            seq: self.seq.0,
+            version: self.version,
+            epoch: self.epoch,
+            step: self.step,
+            at_ms: self.at.0,
+            turn: self.turn.as_str().as_bytes(),
+            body: self.json.as_bytes(),
+        };
+        fields.each_part(before, |part| hash.update(part));
         ChainHash(hash.finalize().into())
     }
 

@@ -8,7 +8,10 @@ use crate::store::Store;
 use data_encoding::HEXLOWER;
 use rondo_core::ports::{ChainHash, Seq};
 use rondo_types::SessionId;
-use std::fs::OpenOptions;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Value};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
@@ -75,34 +78,65 @@ pub(crate) fn save_damaged(
     let Some(mut row) = rows.next()? else {
         return Ok(None);
     };
-    let name = format!(
-        "damaged-{}-{}.jsonl",
-        HEXLOWER.encode(session.as_str().as_bytes()),
-        from.0
-    );
-    let path = store.path().with_file_name(name);
+    let path = unused_path(store, session, from);
+    // Half a file would look like all that could be read: until it is whole, it has another name, which the repair
+    // that is started again writes over.
+    let unfinished = path.with_extension("jsonl.new");
     let mut file = OpenOptions::new()
         .create(true)
-        .append(true)
+        .write(true)
+        .truncate(true)
         .mode(0o600)
-        .open(&path)
-        .map_err(StoreError::io(&path))?;
+        .open(&unfinished)
+        .map_err(StoreError::io(&unfinished))?;
     loop {
-        let text: String = row.get(0)?;
-        let value = serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-        write_line(&mut file, &value)?;
+        write_line(&mut file, &raw(row)?)?;
         match rows.next()? {
             Some(next) => row = next,
             None => break,
         }
     }
-    file.sync_all().map_err(StoreError::io(&path))?;
+    file.sync_all().map_err(StoreError::io(&unfinished))?;
+    fs::rename(&unfinished, &path).map_err(StoreError::io(&path))?;
     Ok(Some(path))
 }
 
-/// The rows as they are, whatever is in them.
+/// Returns a name that no earlier repair of the session took.
+fn unused_path(store: &Store, session: &SessionId, from: Seq) -> PathBuf {
+    let name = HEXLOWER.encode(session.as_str().as_bytes());
+    let named = |end: String| {
+        let name = format!("damaged-{name}-{}{end}.jsonl", from.0);
+        store.path().with_file_name(name)
+    };
+    let later = (2_u32..).map(|number| named(format!("-{number}")));
+    let mut names = std::iter::once(named(String::new())).chain(later);
+    names.find(|it| !it.exists()).unwrap_or_default()
+}
+
+/// Returns a row as JSON, whatever is in it.
+fn raw(row: &Row<'_>) -> Result<Value, StoreError> {
+    let mut object = Map::new();
+    for (index, name) in RAW_COLUMNS.iter().enumerate() {
+        let value = match row.get_ref(index)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => number.into(),
+            ValueRef::Real(number) => number.into(),
+            ValueRef::Text(text) if *name == "body" => serde_json::from_slice(text)
+                .unwrap_or_else(|_| String::from_utf8_lossy(text).into()),
+            ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
+            ValueRef::Blob(bytes) => HEXLOWER.encode(bytes).into(),
+        };
+        object.insert((*name).to_owned(), value);
+    }
+    Ok(Value::Object(object))
+}
+
+const RAW_COLUMNS: [&str; 8] = [
+    "seq", "version", "epoch", "turn", "step", "at_ms", "hash", "body",
+];
+
+/// The rows as they are, in the order of [`RAW_COLUMNS`].
 const RAW_ROWS: &str = "
-    SELECT json_object('seq', seq, 'version', version, 'epoch', epoch, 'turn', turn,
-        'step', step, 'at_ms', at_ms, 'hash', lower(hex(hash)),
-        'body', coalesce(body, (SELECT b.body FROM blobs b WHERE b.sha256 = blob)))
+    SELECT seq, version, epoch, turn, step, at_ms, hash,
+        coalesce(body, (SELECT b.body FROM blobs b WHERE b.sha256 = blob))
     FROM records WHERE session = ?1 AND seq >= ?2 ORDER BY seq";

@@ -8,6 +8,7 @@ use crate::store::Store;
 use crate::walk::missing;
 use rondo_core::ports::{ChainHash, Head, Seq};
 use rondo_types::{SessionId, TimeMs, TurnId};
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::ops::ControlFlow;
 
@@ -184,6 +185,25 @@ fn by(
         .optional()?)
 }
 
+/// Returns the name of a session; none where it has no row.
+pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<SessionId>, StoreError> {
+    Ok(by(connection, "id = ?1", id)?.map(|row| row.name))
+}
+
+/// Lists the forks of a session that share records of it behind one.
+pub(crate) fn forks_beyond(
+    connection: &Connection,
+    parent: i64,
+    keep: Seq,
+) -> Result<Vec<SessionId>, StoreError> {
+    let sql = "SELECT name FROM sessions WHERE parent = ?1 AND fork_seq > ?2 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let names = statement.query_map((parent, to_i64(keep.0)), |row| row.get::<_, String>(0))?;
+    Ok(names
+        .map(|name| name.map(SessionId::new))
+        .collect::<Result<_, _>>()?)
+}
+
 /// Finds where a session's records lie, the oldest first.
 pub(crate) fn lineage(
     connection: &Connection,
@@ -278,22 +298,30 @@ fn entry(connection: &Connection, session: &SessionId, row: &Row<'_>) -> Result<
         seq,
         reason: reason.to_owned(),
     };
-    let hash: Vec<u8> = row.get(6)?;
-    let json = match (row.get(7)?, row.get::<_, Option<Vec<u8>>>(8)?) {
+    let hash = field::<Vec<u8>>(row, 6).map_err(|_| damaged("its hash cannot be read"))?;
+    let body = field(row, 7).map_err(|_| damaged("its body is no text"))?;
+    let key = field::<Option<Vec<u8>>>(row, 8).map_err(|_| damaged("its body cannot be found"))?;
+    let json = match (body, key) {
         (Some(body), _) => body,
-        (None, Some(sha256)) => {
-            blob::read(connection, &sha256)?.ok_or_else(|| damaged("its body is gone"))?
-        }
+        (None, Some(sha256)) => blob::read(connection, &sha256)?
+            .ok_or_else(|| damaged("its body is gone"))?
+            .map_err(|_| damaged("its body is no text"))?,
         (None, None) => return Err(damaged("it has no body")),
     };
+    let unreadable = |_| damaged("one of its numbers or its turn cannot be read");
     Ok(Entry {
         seq: Seq(seq),
-        version: row.get(1)?,
-        epoch: to_u64(row.get(2)?),
-        turn: TurnId::new(row.get::<_, String>(3)?),
-        step: row.get(4)?,
-        at: TimeMs(to_u64(row.get(5)?)),
+        version: field(row, 1).map_err(unreadable)?,
+        epoch: to_u64(field(row, 2).map_err(unreadable)?),
+        turn: TurnId::new(field::<String>(row, 3).map_err(unreadable)?),
+        step: field(row, 4).map_err(unreadable)?,
+        at: TimeMs(to_u64(field(row, 5).map_err(unreadable)?)),
         json,
         hash: ChainHash::from_slice(&hash).ok_or_else(|| damaged("its hash is no hash"))?,
     })
+}
+
+/// Reads a column; what is in it may be of another type than was written.
+fn field<T: FromSql>(row: &Row<'_>, index: usize) -> FromSqlResult<T> {
+    T::column_result(row.get_ref(index).map_or(ValueRef::Null, |it| it))
 }

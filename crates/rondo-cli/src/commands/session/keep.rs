@@ -139,8 +139,20 @@ pub(super) fn verdict(report: &Report) -> String {
             defect.seq.0, defect.reason
         );
     }
-    if let Some(saved) = &report.saved {
-        let _ = write!(text, "; cut off, and saved in `{}`", saved.display());
+    if report.mended > 0 {
+        let plural = if report.mended == 1 { "" } else { "s" };
+        let _ = write!(text, "; {} record{plural} restored", report.mended);
+    }
+    for cut in &report.cut {
+        match cut.session == report.session {
+            true => text.push_str("; cut off"),
+            false => {
+                let _ = write!(text, "; its fork `{}` cut off there", cut.session);
+            }
+        }
+        if let Some(saved) = &cut.saved {
+            let _ = write!(text, ", and saved in `{}`", saved.display());
+        }
     }
     text.push('\n');
     text

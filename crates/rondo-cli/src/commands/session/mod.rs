@@ -87,7 +87,10 @@ fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> 
             false => store.check(&info.id),
         };
         let (line, is_sound) = match report {
-            Ok(report) => (keep::verdict(&report), report.defect.is_none() || repair),
+            Ok(report) => {
+                let is_sound = report.defect.is_none() || !report.cut.is_empty();
+                (keep::verdict(&report), is_sound)
+            }
             Err(error) => (format!("{}: {}\n", info.id, failed(error).line()), false),
         };
         output.stdout(&line).map_err(write_failed)?;
