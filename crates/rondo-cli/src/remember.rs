@@ -16,16 +16,17 @@ const NAME_CHARS_MAX: usize = 60;
 /// What an answer lets run beside the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Remember {
-    /// For the rest of the session.
+    /// Without a change of the user's rules: for the rest of the session, or as long as the user's settings keep it.
     InSession(Grant),
     /// For ever, once the change of the user's rules is written.
     ForEver(Grant),
 }
 
-/// Returns the letters of the answers that there are, such as `/a/f`, and a line that says what they mean, with its line
-/// break; both empty where nothing can be remembered. `offers` are the question's, the narrowest first.
-pub(crate) fn choice(offers: &[Grant]) -> (&'static str, String) {
-    match offers {
+/// Returns the letters of the answers that there are, such as `/a/f`, and lines that say what they mean, each with its
+/// line break; both empty where nothing can be remembered. `offers` are the question's, the narrowest first.
+pub(crate) fn choice(offers: &[Grant]) -> (String, String) {
+    let (sandbox, offers) = parted(offers);
+    let (letters, mut meaning) = match offers.as_slice() {
         [] => ("", String::new()),
         [only] => (
             "/a/f",
@@ -38,12 +39,22 @@ pub(crate) fn choice(offers: &[Grant]) -> (&'static str, String) {
                 name(widest)
             ),
         ),
+    };
+    if sandbox.is_none() {
+        return (letters.to_owned(), meaning);
     }
+    meaning.push_str("s: run commands in this folder in the sandbox from now on\n");
+    (format!("{letters}/s"), meaning)
 }
 
 /// Returns what an answer lets run beside the call; none where it is no such answer.
 pub(crate) fn chosen(answer: &str, offers: &[Grant]) -> Option<Remember> {
-    let (narrowest, widest) = (offers.first()?.clone(), offers.last()?.clone());
+    let (sandbox, offers) = parted(offers);
+    if matches!(answer, "s" | "sandbox") {
+        return sandbox.cloned().map(Remember::InSession);
+    }
+    let (narrowest, widest) = (offers.first()?, offers.last()?);
+    let (narrowest, widest) = ((*narrowest).clone(), (*widest).clone());
     let has_both = offers.len() > 1;
     match answer {
         "a" | "always" => Some(Remember::InSession(widest)),
@@ -52,6 +63,12 @@ pub(crate) fn chosen(answer: &str, offers: &[Grant]) -> Option<Remember> {
         "fx" | "forever-exactly" if has_both => Some(Remember::ForEver(narrowest)),
         _ => None,
     }
+}
+
+/// Parts the offer of the sandbox, which the user's settings keep, from what a session or the rules remember.
+fn parted(offers: &[Grant]) -> (Option<&Grant>, Vec<&Grant>) {
+    let (settings, others): (Vec<_>, Vec<_>) = offers.iter().partition(|it| it.scope.is_setting());
+    (settings.first().copied(), others)
 }
 
 /// Returns the change that lets something run for ever, and shows it.
@@ -140,7 +157,29 @@ mod tests {
         }
         assert_eq!(choice(&offers[..1]).0, "/a/f");
         assert_eq!(chosen("x", &offers[..1]), None);
-        assert_eq!((choice(&[]).0, chosen("a", &[])), ("", None));
+        assert_eq!((choice(&[]).0.as_str(), chosen("a", &[])), ("", None));
+    }
+
+    #[test]
+    fn the_sandbox_of_a_folder_is_offered_beside_what_a_session_remembers() {
+        let folder = "/home/me/app".to_owned();
+        let sandbox = grant(GrantScope::Sandbox { folder });
+        let all = [&offers()[..], &[sandbox.clone()]].concat();
+        let (letters, meaning) = choice(&all);
+        assert_eq!(letters, "/a/x/f/fx/s");
+        assert!(
+            meaning.ends_with("\ns: run commands in this folder in the sandbox from now on\n"),
+            "{meaning}"
+        );
+        let chosen_sandbox = Some(Remember::InSession(sandbox.clone()));
+        assert_eq!(chosen("s", &all), chosen_sandbox);
+        assert_eq!(
+            chosen("a", &all),
+            Some(Remember::InSession(offers()[1].clone()))
+        );
+        assert_eq!(choice(&[sandbox.clone()]).0, "/s");
+        assert_eq!(chosen("a", &[sandbox]), None);
+        assert_eq!(chosen("s", &offers()), None);
     }
 
     #[test]

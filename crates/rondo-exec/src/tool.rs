@@ -22,8 +22,8 @@ use rondo_types::{
 use serde_json::Value;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Runs shell commands on a terminal of their own.
@@ -87,6 +87,8 @@ pub struct ExecOptions {
     pub pty: PtySize,
     /// What they may reach; everything where there is nothing.
     pub sandbox: Option<SandboxSpec>,
+    /// What they may reach from when it is set on, in place of [`Self::sandbox`].
+    pub chosen_sandbox: Option<Arc<OnceLock<SandboxSpec>>>,
     /// Counts what commands reach of other machines, where that is known: what is printed meanwhile is from outside.
     pub reached: Option<Reached>,
     /// What those may reach that the gate allowed because they only look, where the system enforces it; the same as
@@ -143,6 +145,7 @@ impl ExecOptions {
             environment: Arc::default(),
             pty: PtySize::default(),
             sandbox: None,
+            chosen_sandbox: None,
             reached: None,
             looking: None,
             secrets: Secrets::default(),
@@ -154,6 +157,12 @@ impl ExecOptions {
     fn current_directory(&self) -> PathBuf {
         let workdir = self.workdir.as_ref().map(Workdir::directory);
         workdir.unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// Returns what commands may reach now; none where they reach everything.
+    fn sandbox_now(&self) -> Option<&SandboxSpec> {
+        let chosen = self.chosen_sandbox.as_ref().and_then(|it| it.get());
+        chosen.or(self.sandbox.as_ref())
     }
 }
 
@@ -300,7 +309,7 @@ impl ExecTool {
             };
         }
         Reach {
-            spec: self.options.sandbox.clone(),
+            spec: self.options.sandbox_now().cloned(),
             is_looking: false,
         }
     }
@@ -336,11 +345,8 @@ impl ExecTool {
 
     /// Says which hooks of `git` the sandbox hid from a command that may have been to run some.
     fn skipped_hooks(&self, invocation: &ToolInvocation, status: &CallStatus) -> Option<String> {
-        let spec = self
-            .options
-            .sandbox
-            .as_ref()
-            .filter(|_| status.sandbox.is_some())?;
+        let sandbox = self.options.sandbox_now();
+        let spec = sandbox.filter(|_| status.sandbox.is_some())?;
         let directory = self.directory(&invocation.arguments).ok()?;
         denial::of_hooks(spec, &directory, &status.command)
     }
@@ -441,7 +447,7 @@ impl Tool for ExecTool {
         ToolSpec {
             name: self.name.clone(),
             description: self.description.clone(),
-            parameters: self.form.parameters(self.options.sandbox.is_some()),
+            parameters: self.form.parameters(self.options.sandbox_now().is_some()),
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,

@@ -76,6 +76,8 @@ pub fn flags(flags: Layer, user: &Settings) -> Layer {
     if user.values.exec_shell.is_none() {
         flags.exec_shell = Some(false);
     }
+    // Nobody in a chat chooses for the folder, and what was chosen at a terminal does not count for chats.
+    flags.sandboxed_folders = Some(Vec::new());
     flags
 }
 

@@ -51,8 +51,12 @@ impl Grants {
         all
     }
 
-    /// Allows what a grant says. Beyond [`Grant::COUNT_MAX`] the oldest one gives way.
+    /// Allows what a grant says, unless the user's settings keep it: then these alone count. Beyond
+    /// [`Grant::COUNT_MAX`] the oldest one gives way.
     pub fn add(&self, grant: Grant) {
+        if grant.scope.is_setting() {
+            return;
+        }
         let mut grants = self.0.write().unwrap_or_else(PoisonError::into_inner);
         grants.retain(|it| *it != grant);
         if grants.len() >= Grant::COUNT_MAX {

@@ -509,6 +509,8 @@ impl GrantSpec {
         };
         match &grant.scope {
             GrantScope::Tool { tool } => bare(tool),
+            // No file of rules has it: without a tool it is refused there.
+            GrantScope::Sandbox { .. } => bare(&String::new()),
             GrantScope::Commands { tool, prefix } => Self {
                 command: prefix.clone(),
                 ..bare(tool)

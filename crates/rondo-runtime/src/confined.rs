@@ -8,8 +8,8 @@ use rondo_exec::ExecTool;
 use rondo_policy::rules::{Hosts, Rules};
 use rondo_policy::{Confined, ReadOnlySandbox};
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots_by,
-    support,
+    Enforcement, NetworkAccess, PROTECTED, Root, SandboxMode, SandboxSpec, Support,
+    readable_roots_by, support,
 };
 #[cfg(all(feature = "web", target_os = "linux"))]
 use rondo_web::proxy::HostProxy;
@@ -86,12 +86,8 @@ pub(crate) fn mode(settings: &Settings) -> Result<Option<SandboxMode>> {
 
 /// Refuses a directory that has the home directory in it: its keys could be read, and what runs at the next login
 /// written.
-fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
-    let Some(home) = home.and_then(|it| it.canonicalize().ok()) else {
-        return Ok(());
-    };
-    let holds = |it: &&PathBuf| it.canonicalize().is_ok_and(|it| home.starts_with(it));
-    match directories.iter().find(holds) {
+pub(crate) fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
+    match around_home(home, directories) {
         None => Ok(()),
         Some(directory) => Err(SetupError::new(
             SetupErrorKind::Usage,
@@ -102,6 +98,16 @@ fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
         )
         .hint("work in a directory of its own: `-C DIR`")),
     }
+}
+
+/// Returns the directory that has the home directory in it; none if none has.
+pub(crate) fn around_home<'a>(
+    home: Option<&Path>,
+    directories: &'a [PathBuf],
+) -> Option<&'a PathBuf> {
+    let home = home.and_then(|it| it.canonicalize().ok())?;
+    let holds = |it: &&PathBuf| it.canonicalize().is_ok_and(|it| home.starts_with(it));
+    directories.iter().find(holds)
 }
 
 /// Returns what the gate allows for the sandbox, where these rules are in force.
@@ -205,6 +211,24 @@ pub(crate) fn shortfall(spec: Option<&SandboxSpec>) -> Option<String> {
             };
             format!("the sandbox holds in part here: {PARTIAL}{hidden}")
         })
+}
+
+/// Returns the sandbox of commands that the user can choose for these directories, which were looked up before.
+///
+/// # Errors
+/// When the directory of its caches cannot be made.
+pub(crate) fn offered(
+    settings: &Settings,
+    roots: &[Root],
+    scratch: impl FnOnce() -> Result<Option<PathBuf>>,
+) -> Result<SandboxSpec> {
+    let directories: Vec<PathBuf> = roots.iter().map(|it| it.path().to_owned()).collect();
+    Ok(SandboxSpec {
+        writable: roots.to_vec(),
+        scratch: scratch()?,
+        ledger: Some(review::ledger(&settings.paths)),
+        ..reading(settings, SandboxMode::WorkspaceWrite, &directories)
+    })
 }
 
 fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {

@@ -10,7 +10,8 @@
 //!   directories; [`profiles`]: settings applied to a profile.
 //! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
 //!   configuration.
-//! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows for ever.
+//! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows for ever;
+//!   [`sandboxed`]: folders in which commands run in the sandbox without a question.
 //! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
 //!   the provider, model, address and key of a turn; [`transport`], [`embedded`], [`fallbacks`]: build the
 //!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
@@ -74,6 +75,7 @@ pub mod replay;
 mod request_limits;
 pub mod review;
 pub mod runtime;
+pub mod sandboxed;
 pub mod sanitize;
 mod scratch;
 pub mod script;

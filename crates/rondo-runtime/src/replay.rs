@@ -120,6 +120,7 @@ fn toolset(
         workdir: None,
         python: &LivePython::default(),
         values: &SharedValues::default(),
+        offering: None,
     })
 }
 

@@ -72,6 +72,11 @@ impl Runtime {
         }))
     }
 
+    /// Returns what shows notes, for a task that outlives this call.
+    pub(crate) fn shared_notices(&self) -> Arc<dyn Notices> {
+        Arc::clone(&self.0.notices)
+    }
+
     /// Reads all layers of settings, including those of the project that `directory` is in.
     ///
     /// # Errors

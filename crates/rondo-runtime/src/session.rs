@@ -7,9 +7,11 @@ use crate::mcp;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
+use crate::sandboxed::SandboxOffer;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
+use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
@@ -223,6 +225,8 @@ pub struct Session {
     id: Option<SessionId>,
     /// Whether the files of older sessions' commands are still to be removed.
     is_to_prune: bool,
+    /// The sandbox that questions of the latest turn offered.
+    offer: Option<SandboxOffer>,
 }
 
 impl Session {
@@ -236,6 +240,7 @@ impl Session {
             runtime,
             id: None,
             is_to_prune: false,
+            offer: None,
         }
     }
 
@@ -558,6 +563,7 @@ impl Session {
             is_kept: !self.is_ephemeral(),
         };
         let turn = context.turn(plan, connected, start, host)?;
+        self.offer = turn.offer().cloned();
         if let Some(store) = &self.store
             && std::mem::take(&mut self.is_to_prune)
         {
@@ -569,8 +575,11 @@ impl Session {
         Ok(turn)
     }
 
-    /// Takes what a turn left: the next one knows its messages.
+    /// Takes what a turn left: the next one knows its messages, and runs commands in the sandbox if the user chose that.
     pub fn finished(&mut self, outcome: &Outcome) {
+        if self.offer.take().is_some_and(|it| it.is_chosen()) {
+            self.settings.values.approval = Some(ApprovalMode::Auto);
+        }
         if let Some(conversation) = &mut self.conversation {
             conversation.took(outcome);
         }

@@ -8,6 +8,7 @@ use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::policy;
 use crate::review::Review;
+use crate::sandboxed;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use rondo_policy::rules::Rules;
@@ -120,7 +121,13 @@ impl Settings {
                 source.layer = Layer::default();
             }
         }
-        let values = merge(&sources);
+        let mut values = merge(&sources);
+        let flags = sources.last().map(|it| &it.layer);
+        let flags = flags.unwrap_or(&user);
+        if let Some(layer) = sandboxed::layer(&directory, (&user, flags), &values, &env) {
+            sources.insert(1, Source::new(sandboxed::SOURCE.to_owned(), layer));
+            values = merge(&sources);
+        }
         let mcp = sound(
             McpSetup::load(&Looking {
                 directory: &directory,
@@ -170,7 +177,13 @@ impl Settings {
         self.flags().is_some_and(|flags| flags.base_url.is_some())
     }
 
-    fn flags(&self) -> Option<&Layer> {
+    /// Returns whether the user's own file sets the effective value of a setting.
+    pub(crate) fn is_user_setting(&self, name: &str) -> bool {
+        let user_file = self.paths.user_config().display().to_string();
+        self.source_of(name) == Some(user_file.as_str())
+    }
+
+    pub(crate) fn flags(&self) -> Option<&Layer> {
         let flags = self.sources.iter().find(|source| source.name == FLAGS);
         flags.map(|source| &source.layer)
     }

@@ -297,6 +297,8 @@ settings! {
     ca_file: PathBuf, Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
     #[doc = "Folders whose configuration applies in full; can only be set in your own file"]
     trusted_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
+    #[doc = "Folders in which commands run in the sandbox without a question; can only be set in your own file"]
+    sandboxed_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
 }
 
 /// Returns a setting by name.
@@ -529,7 +531,7 @@ mod tests {
     fn every_setting_is_read_from_its_variable_and_shown_as_it_is_written() {
         for setting in SETTINGS {
             let Some(variable) = setting.variable else {
-                assert_eq!(setting.name, "trusted_folders");
+                assert!(setting.name.ends_with("ed_folders"), "{}", setting.name);
                 continue;
             };
             assert_eq!(variable, format!("RONDO_{}", setting.name.to_uppercase()));

@@ -8,6 +8,7 @@ use crate::hidden::{self, HiddenFromCommands};
 use crate::memory;
 use crate::policy;
 use crate::python::{self, LivePython};
+use crate::sandboxed::{self, SandboxOffer};
 use crate::scratch;
 use crate::secrets;
 use crate::settings::Settings;
@@ -24,7 +25,7 @@ use rondo_policy::rules::RuleDirs;
 use rondo_policy::{
     AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, ToolPatterns, Workdir,
 };
-use rondo_sandbox::SandboxSpec;
+use rondo_sandbox::{Root, SandboxSpec};
 use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
 use std::borrow::Cow;
@@ -51,6 +52,8 @@ pub struct Toolset {
     pub workspace: Arc<Workspace>,
     /// The changes that they make to files.
     pub log: ChangeLog,
+    /// The sandbox that questions about commands offer; none where they do not.
+    pub(crate) offer: Option<SandboxOffer>,
     /// What does not hold here that the sandbox of commands promises; none where it all does.
     pub(crate) shortfall: Option<String>,
     /// The directories in which read-only commands run without approval, the working directory first.
@@ -140,6 +143,17 @@ pub struct ToolsetOptions<'a> {
     pub python: &'a LivePython,
     /// Where turns share what they have alike.
     pub values: &'a SharedValues,
+    /// The runtime that the turn belongs to; none if its questions do not offer the sandbox.
+    pub(crate) offering: Option<Offering<'a>>,
+}
+
+/// Which sandbox the questions of a turn offer.
+#[derive(Clone, Copy)]
+pub(crate) enum Offering<'a> {
+    /// One that the settings allow.
+    BySettings,
+    /// That of the turn above, if it has one.
+    OfParent(Option<&'a SandboxOffer>),
 }
 
 /// Builds the tools of a turn.
@@ -165,6 +179,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
     let looking = confine_commands(&mut exec, &options, &workspace, (readable, &hidden))?;
+    let offer = offer(&exec, &options, &workspace, (readable, &hidden));
+    exec.chosen_sandbox = offer.as_ref().map(SandboxOffer::chosen);
     // Its processes live for a session, and the proxy for a turn.
     let sandbox = exec
         .sandbox
@@ -211,6 +227,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         missing,
         workspace,
         log,
+        offer,
         shortfall,
         directories,
         looking,
@@ -380,20 +397,55 @@ fn confine_commands(
         Arc::make_mut(&mut sandbox.readable).extend(skills);
     }
     let looking = LookingCalls::default();
-    let secrets = confined::secrets_of_system();
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
+    let hidden = hidden_from_commands(hidden);
     let specs = exec.sandbox.iter_mut();
     for spec in specs.chain(exec.looking.as_mut().map(|(_, spec)| spec)) {
         spec.readable = options.values.readable.share(Arc::clone(&spec.readable));
-        spec.hidden = hidden
-            .places
-            .iter()
-            .cloned()
-            .chain(secrets.clone())
-            .collect();
+        spec.hidden.clone_from(&hidden);
     }
     Ok(looking)
+}
+
+/// Returns the sandbox that questions about commands offer. It is built once a question is about to offer it.
+fn offer(
+    exec: &ExecOptions,
+    options: &ToolsetOptions<'_>,
+    workspace: &Workspace,
+    (skills, hidden): (&[SkillPlace], &HiddenFromCommands),
+) -> Option<SandboxOffer> {
+    let folder = match options.offering? {
+        Offering::OfParent(offer) => return offer.cloned(),
+        Offering::BySettings => sandboxed::may_be_offered(options.settings)?,
+    };
+    let (settings, session) = (options.settings.clone(), options.session.clone());
+    // They are looked up now: a command may put another directory in the place of one.
+    let roots = own_directories(workspace, &settings);
+    let roots: Vec<Root> = roots.into_iter().map(Root::new).collect();
+    let skills: Vec<PathBuf> = skills.iter().map(|it| it.path().to_owned()).collect();
+    let hidden = hidden_from_commands(hidden);
+    let (own, is_kept) = (exec.sandbox.clone(), exec.is_kept);
+    let paths = settings.paths.clone();
+    Some(SandboxOffer::new(folder, &paths, move || {
+        if let Some(own) = &own {
+            return Ok(own.clone());
+        }
+        let scratch = || {
+            let made = is_kept.then(|| scratch::dir(&settings.paths, &session));
+            made.transpose()
+        };
+        let mut spec = confined::offered(&settings, &roots, scratch)?;
+        Arc::make_mut(&mut spec.readable).extend(skills.iter().cloned());
+        spec.hidden.clone_from(&hidden);
+        Ok(spec)
+    }))
+}
+
+/// Returns the files that commands in the sandbox do not see.
+fn hidden_from_commands(hidden: &HiddenFromCommands) -> Vec<PathBuf> {
+    let places = hidden.places.iter().cloned();
+    places.chain(confined::secrets_of_system()).collect()
 }
 
 /// The directories that the user named, without those that Rondo adds.

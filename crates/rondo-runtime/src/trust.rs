@@ -75,6 +75,7 @@ pub(crate) fn read_project(
 fn trusted(file: PathBuf) -> Result<Project> {
     let mut layer = Layer::from_file(&file)?;
     layer.trusted_folders = None;
+    layer.sandboxed_folders = None;
     // Who may reach the gateway, and how, is the user's alone to say.
     layer.hub = toml::Table::new();
     Ok(Project::Trusted(file, layer))

@@ -14,12 +14,14 @@ use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
+use crate::sandboxed::{SandboxApprover, SandboxGate, SandboxOffer};
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
 use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
 use crate::todo::TodoTool;
-use crate::tools::{self, Toolset, ToolsetOptions};
+use crate::tools::{self, Offering, Toolset, ToolsetOptions};
+use crate::values::ApprovalMode;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rondo_agent::{NewTurn, TurnParts};
@@ -105,6 +107,9 @@ pub struct TurnHost<'a> {
     /// What the conversation above this one knows of text from outside; none unless a call of another turn started its
     /// session. Such text counts in both, wherever it was read.
     pub outside_text: Option<OutsideText>,
+    /// The sandbox that the questions of the turn above this one offer; none unless a call of another turn started its
+    /// session.
+    pub offer: Option<SandboxOffer>,
 }
 
 impl TurnHost<'_> {
@@ -125,6 +130,7 @@ impl TurnHost<'_> {
             workdir: None,
             depth: 0,
             outside_text: None,
+            offer: None,
         }
     }
 }
@@ -168,14 +174,18 @@ impl TurnContext<'_> {
         host: TurnHost<'_>,
     ) -> Result<Turn> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
-        let host = self.extended(host);
+        let mut host = self.extended(host);
         let secrets = host.secrets.with(connected.key.clone());
         let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
         let secrets = self.runtime.values().secrets.share(secrets);
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
-        let toolset = self.toolset(plan, &live, host.workdir, &secrets)?;
+        let offering = match host.depth {
+            0 => Offering::BySettings,
+            _ => Offering::OfParent(host.offer.as_ref()),
+        };
+        let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering)?;
         tracing::info!(
             session = conversation.session.as_str(),
             model = plan.target.full_name(),
@@ -184,25 +194,22 @@ impl TurnContext<'_> {
             tools = toolset.tools.specs().len(),
             "asking"
         );
-        let approver = self.approver(&start, host.approver);
+        let approver = self.approver(&start, Arc::clone(&host.approver), &toolset);
         let mut extensions = match host.has_servers {
-            true => self.with_servers(host.extensions)?,
-            false => host.extensions,
+            true => self.with_servers(std::mem::take(&mut host.extensions))?,
+            false => std::mem::take(&mut host.extensions),
         };
         let models: Vec<_> = plan.targets().collect();
         let own_budgets = budgets::of(settings, self.store, &models)?;
         extensions.budgets.extend(own_budgets);
-        let mut gate = tools::gate_options(&toolset, profile, settings)?;
-        self.runtime.values().share(&mut gate);
-        gate.grants = conversation.grants.clone();
-        let gate = (host.gate)(gate);
         let review = Review::of(settings);
+        let gate = self.gate(&toolset, profile, &host)?;
         let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
-            let gate = Arc::clone(&gate);
+            let (gate, offer) = (Arc::clone(&gate), toolset.offer.clone());
             // It was built above, and nothing else fills it in.
-            let _ = parent.built.set(Built { gate, specs });
+            let _ = parent.built.set(Built { gate, specs, offer });
         }
         let look_first = self.look_first(profile, &toolset, &gate, &secrets);
         extensions.interceptors.extend(look_first);
@@ -217,12 +224,13 @@ impl TurnContext<'_> {
             gate,
             system: self.system(plan, host.system, &secrets)?,
             tools: toolset.tools.clone().redacted(&secrets),
-            approver: Arc::new(approver),
+            approver,
             tool_sources: extensions.tool_sources,
             interceptors: extensions.interceptors,
             budgets: extensions.budgets,
             profile: self.runtime.values().profiles.share(Arc::clone(profile)),
         };
+        let has_offer = toolset.offer.is_some();
         let new = self.new_turn(&start, host.commits, host.schema, outside_text);
         Ok(Turn {
             setup: parts.turn(new),
@@ -230,7 +238,11 @@ impl TurnContext<'_> {
             history: conversation.history.clone(),
             toolset,
             review,
-            sandbox: confined::mode(settings)?,
+            sandbox: match confined::mode(settings)? {
+                // It can be chosen while the turn runs.
+                None if has_offer => Some(SandboxMode::WorkspaceWrite),
+                mode => mode,
+            },
         })
     }
 
@@ -280,17 +292,57 @@ impl TurnContext<'_> {
         }
     }
 
-    fn approver(&self, start: &TurnStart, host: Arc<dyn Approver>) -> SessionApprover {
+    /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
+    fn gate(
+        &self,
+        toolset: &Toolset,
+        profile: &Profile,
+        host: &TurnHost<'_>,
+    ) -> Result<Arc<dyn Gate>> {
+        let built = |settings: &Settings| -> Result<Arc<dyn Gate>> {
+            let mut gate = tools::gate_options(toolset, profile, settings)?;
+            self.runtime.values().share(&mut gate);
+            gate.grants = self.conversation.grants.clone();
+            Ok((host.gate)(gate))
+        };
+        let asks = built(self.settings)?;
+        // A turn below another one has the gate of that.
+        let Some(offer) = toolset.offer.clone().filter(|_| host.depth == 0) else {
+            return Ok(asks);
+        };
+        let mut sandboxed = self.settings.clone();
+        sandboxed.values.approval = Some(ApprovalMode::Auto);
+        Ok(Arc::new(SandboxGate {
+            asks,
+            sandboxed: built(&sandboxed)?,
+            offer,
+            notices: self.runtime.shared_notices(),
+        }))
+    }
+
+    fn approver(
+        &self,
+        start: &TurnStart,
+        host: Arc<dyn Approver>,
+        toolset: &Toolset,
+    ) -> Arc<dyn Approver> {
         let cut_off = match start {
             TurnStart::CutOff(cut_off) => Some(cut_off),
             TurnStart::Message(_) | TurnStart::Queued(..) => None,
         };
         let answers = cut_off.map(|_| self.conversation.answers.clone());
-        SessionApprover {
+        let approver = Arc::new(SessionApprover {
             host,
             questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
             answers: answers.unwrap_or_default(),
             is_kept: self.is_kept,
+        });
+        match toolset.offer.clone() {
+            Some(offer) => Arc::new(SandboxApprover {
+                inner: approver,
+                offer,
+            }),
+            None => approver,
         }
     }
 
@@ -424,6 +476,7 @@ impl TurnContext<'_> {
         live: &[Arc<dyn Tool>],
         workdir: Option<&Workdir>,
         secrets: &Secrets,
+        offering: Offering<'_>,
     ) -> Result<Toolset> {
         let keys = plan.key_variables();
         let toolset = tools::toolset(ToolsetOptions {
@@ -437,6 +490,7 @@ impl TurnContext<'_> {
             workdir,
             python: self.runtime.python(),
             values: self.runtime.values(),
+            offering: Some(offering),
         })?;
         if !toolset.missing.is_empty() {
             self.runtime.notices().note(&format!(
@@ -460,6 +514,11 @@ impl Turn {
             TurnStart::Message(_) | TurnStart::Queued(..) => self.setup.turn.clone(),
             TurnStart::CutOff(cut_off) => cut_off.turn(),
         }
+    }
+
+    /// Returns the sandbox that its questions about commands offer.
+    pub(crate) fn offer(&self) -> Option<&SandboxOffer> {
+        self.toolset.offer.as_ref()
     }
 
     /// Returns the session.

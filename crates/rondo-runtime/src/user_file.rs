@@ -13,6 +13,8 @@ const BYTES_MAX: u64 = 1 << 20;
 const SERVERS: [&str; 2] = ["mcp", "servers"];
 /// The key of the folders that are trusted.
 const TRUSTED: &str = "trusted_folders";
+/// The key of the folders whose commands run in the sandbox.
+const SANDBOXED: &str = "sandboxed_folders";
 
 /// The file as it was read, with changes that [`save`](Self::save) writes. Comments, order and other values are
 /// preserved.
@@ -84,13 +86,7 @@ impl UserFile {
     /// # Errors
     /// When its path is not UTF-8.
     pub fn trust(&mut self, folder: &Path) -> Result<bool> {
-        let folder = utf8(folder)?;
-        let trusted = self.trusted();
-        if trusted.iter().any(|it| it.as_str() == Some(folder)) {
-            return Ok(false);
-        }
-        trusted.push(folder);
-        Ok(true)
+        self.add_folder(TRUSTED, folder)
     }
 
     /// Removes a folder from the trusted ones, and returns whether it was one.
@@ -98,11 +94,41 @@ impl UserFile {
     /// # Errors
     /// When its path is not UTF-8.
     pub fn distrust(&mut self, folder: &Path) -> Result<bool> {
+        self.remove_folder(TRUSTED, folder)
+    }
+
+    /// Has commands in a folder run in the sandbox without a question, and returns whether that is new.
+    ///
+    /// # Errors
+    /// When its path is not UTF-8.
+    pub fn sandbox(&mut self, folder: &Path) -> Result<bool> {
+        self.add_folder(SANDBOXED, folder)
+    }
+
+    /// Has commands in a folder asked about again, and returns whether they were not.
+    ///
+    /// # Errors
+    /// When its path is not UTF-8.
+    pub fn unsandbox(&mut self, folder: &Path) -> Result<bool> {
+        self.remove_folder(SANDBOXED, folder)
+    }
+
+    fn add_folder(&mut self, key: &str, folder: &Path) -> Result<bool> {
         let folder = utf8(folder)?;
-        let trusted = self.trusted();
-        let before = trusted.len();
-        trusted.retain(|it| it.as_str() != Some(folder));
-        Ok(trusted.len() < before)
+        let folders = self.folders(key);
+        if folders.iter().any(|it| it.as_str() == Some(folder)) {
+            return Ok(false);
+        }
+        folders.push(folder);
+        Ok(true)
+    }
+
+    fn remove_folder(&mut self, key: &str, folder: &Path) -> Result<bool> {
+        let folder = utf8(folder)?;
+        let folders = self.folders(key);
+        let before = folders.len();
+        folders.retain(|it| it.as_str() != Some(folder));
+        Ok(folders.len() < before)
     }
 
     /// Adds a server, or replaces the one of that name, and returns whether it is new.
@@ -165,8 +191,8 @@ impl UserFile {
         })
     }
 
-    fn trusted(&mut self) -> &mut Array {
-        let item = self.document.entry(TRUSTED);
+    fn folders(&mut self, key: &str) -> &mut Array {
+        let item = self.document.entry(key);
         let item = item.or_insert_with(|| Item::Value(Array::new().into()));
         if !item.is_array() {
             *item = Item::Value(Array::new().into());
@@ -192,6 +218,12 @@ fn named(name: &str) -> Result<&'static Setting> {
             let message = format!("`{TRUSTED}` is not set as one value");
             Err(SetupError::new(SetupErrorKind::Usage, message)
                 .hint("`rondo trust DIR` adds a folder, `rondo trust --revoke DIR` takes it out"))
+        }
+        Some(_) if name == SANDBOXED => {
+            let message = format!("`{SANDBOXED}` is not set as one value");
+            Err(SetupError::new(SetupErrorKind::Usage, message).hint(
+                "`rondo policy sandbox DIR` adds a folder, `rondo policy sandbox --revoke DIR` takes it out",
+            ))
         }
         Some(known) => Ok(known),
         None => Err(unknown(name)),
@@ -297,6 +329,11 @@ mod tests {
             ("effort", "huge", "expected one of `low`, `medium`, `high`"),
             ("model", "", "nothing is typed"),
             (TRUSTED, "/x", "`trusted_folders` is not set as one value"),
+            (
+                SANDBOXED,
+                "/x",
+                "`sandboxed_folders` is not set as one value",
+            ),
         ] {
             let error = file.set(name, typed).unwrap_err();
             assert_eq!(error.kind, SetupErrorKind::Usage);

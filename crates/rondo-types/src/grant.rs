@@ -39,6 +39,19 @@ pub enum GrantScope {
         /// The tool.
         tool: String,
     },
+    /// All commands in a folder, within the sandbox. The user's settings keep it, so it also holds in later sessions.
+    Sandbox {
+        /// The folder, absolute.
+        folder: String,
+    },
+}
+
+impl GrantScope {
+    /// Returns whether the user's settings keep it, and not the session.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::Sandbox { .. })
+    }
 }
 
 impl Grant {
@@ -52,6 +65,9 @@ impl fmt::Display for GrantScope {
             Self::Call { tool, shown, .. } => write!(f, "{tool}, exactly: {shown}"),
             Self::Commands { tool, prefix } => write!(f, "{tool}({} *)", prefix.join(" ")),
             Self::Tool { tool } => f.write_str(tool),
+            Self::Sandbox { folder } => {
+                write!(f, "run commands in {folder} in the sandbox from now on")
+            }
         }
     }
 }

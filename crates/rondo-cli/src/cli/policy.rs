@@ -1,6 +1,7 @@
 //! Arguments of `rondo policy`.
 
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// Arguments of `rondo policy`.
 #[derive(Debug, Args)]
@@ -33,5 +34,17 @@ pub(crate) enum PolicyCommand {
         /// Print as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Have commands in a folder run in the sandbox without a question, or asked about again
+    Sandbox {
+        /// Folder [default: this directory]
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// Have commands in the folder asked about again
+        #[arg(long)]
+        revoke: bool,
+        /// List the folders
+        #[arg(long, conflicts_with_all = ["revoke", "directory"])]
+        list: bool,
     },
 }

@@ -1,5 +1,6 @@
 //! `rondo policy`: shows the rules of calls, and what they say about a command.
 
+use super::ask::working_directory;
 use super::report::{current_dir, write_failed};
 use crate::cli::{PolicyArgs, PolicyCommand};
 use crate::error::Result;
@@ -12,9 +13,12 @@ use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::policy;
 use rondo_runtime::profiles;
+use rondo_runtime::sandboxed::{self, UNDO};
 use rondo_runtime::settings::Settings;
+use rondo_runtime::user_file::UserFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Where the denials come from that are part of the program.
 const BUILT_IN: &str = "built in";
@@ -43,6 +47,21 @@ pub(super) fn run(args: &PolicyArgs, env: Env, output: &Output) -> Result<Exit> 
                 false => (listed(&rows), false),
             }
         }
+        PolicyCommand::Sandbox { list: true, .. } => {
+            let folders = settings.values.sandboxed_folders.iter().flatten();
+            let lines = folders.map(|it| format!("{}\n", it.display()));
+            (lines.collect(), false)
+        }
+        PolicyCommand::Sandbox {
+            directory, revoke, ..
+        } => {
+            let directory = working_directory(directory.as_deref())?;
+            let text = match revoke {
+                true => ask_again(&directory, &settings)?,
+                false => sandbox(&directory, &settings)?,
+            };
+            (text, false)
+        }
     };
     let written = match is_json {
         true => output.json(&text),
@@ -50,6 +69,49 @@ pub(super) fn run(args: &PolicyArgs, env: Env, output: &Output) -> Result<Exit> 
     };
     written.map_err(write_failed)?;
     Ok(Exit::Answer)
+}
+
+/// Has commands in a folder run in the sandbox without a question.
+fn sandbox(directory: &Path, settings: &Settings) -> Result<String> {
+    let folder = sandboxed::folder(directory, settings)?;
+    let mut file = UserFile::read(&settings.paths)?;
+    if !file.sandbox(&folder)? {
+        return Ok(format!(
+            "commands in `{}` run in the sandbox without a question already\n",
+            folder.display()
+        ));
+    }
+    file.save()?;
+    Ok(format!(
+        "commands in `{}` run in the sandbox without a question from now on; `{UNDO}` there undoes it\n",
+        folder.display()
+    ))
+}
+
+/// Has commands in a folder asked about again: it and those that hold it are taken out of the user's settings.
+fn ask_again(directory: &Path, settings: &Settings) -> Result<String> {
+    let folders = settings.values.sandboxed_folders.as_deref();
+    let covering = sandboxed::covering(folders.unwrap_or_default(), directory);
+    if covering.is_empty() {
+        let mode = settings.source_of("approval");
+        let by = mode.map_or(String::new(), |it| format!("; `approval` is set by {it}"));
+        return Ok(format!(
+            "nothing to undo: commands in `{}` are not in the sandbox by a choice of yours{by}\n",
+            directory.display()
+        ));
+    }
+    let mut file = UserFile::read(&settings.paths)?;
+    let mut text = String::new();
+    for folder in &covering {
+        file.unsandbox(folder)?;
+        let _ = writeln!(
+            text,
+            "commands in `{}` are asked about again",
+            folder.display()
+        );
+    }
+    file.save()?;
+    Ok(text)
 }
 
 /// A line for each simple command, and one for the whole where that says more.
@@ -141,6 +203,13 @@ fn in_force(settings: &Settings, profile: Option<&str>) -> Result<Vec<Row>> {
             ..Row::new(Decision::Deny, denial.id, BUILT_IN, data)
         }
     });
+    let folders = values.sandboxed_folders.iter().flatten();
+    let folders = folders.map(|folder| {
+        let subject = format!("commands in {}, in the sandbox", folder.display());
+        let data = json!({"sandboxed_folder": folder});
+        Row::new(Decision::Allow, &subject, "you, for ever", data)
+    });
+    let grants = grants.chain(folders);
     let rows = own.chain(grants).chain(allowed).chain(denied);
     Ok(rows.chain(built_in).collect())
 }

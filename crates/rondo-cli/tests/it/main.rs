@@ -56,6 +56,7 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod review;
 mod sandbox;
+mod sandboxed;
 mod screen;
 mod screen_cards;
 mod screen_desktop;

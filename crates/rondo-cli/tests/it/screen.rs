@@ -464,21 +464,21 @@ async fn the_session_goes_on_from_the_line_prompt_to_the_screen_and_back() {
     person.sees("One.").await;
     person.prompt("agent").await;
     person.press(crate::person::SHIFT_TAB).await;
-    person.types_behind(" · auto › ").await;
+    person.types_behind(" · auto, in the sandbox › ").await;
     person.press("/screen\r").await;
     person.is_alternate().await;
     person.shows("› first").await;
-    person.shows("agent · auto").await;
+    person.shows("agent · auto, in the sandbox").await;
     person.press("second\r").await;
     person.shows("Two.").await;
     person.shows_times("1 step ·", 2).await;
     person.press("/screen\r").await;
-    person.types_behind(" · auto › ").await;
+    person.types_behind(" · auto, in the sandbox › ").await;
     person.press("third\r").await;
     person.sees("Three.").await;
     let sent = server.requests()[2].json()["messages"].to_string();
     assert!(sent.contains("One.") && sent.contains("Two."), "{sent}");
-    person.types_behind(" · auto › ").await;
+    person.types_behind(" · auto, in the sandbox › ").await;
     // What the prompt had printed is not printed again.
     let all = person.all();
     for text in ["One.", "Two.", "Three."] {

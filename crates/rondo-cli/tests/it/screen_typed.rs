@@ -318,14 +318,14 @@ async fn two_keys_change_what_runs_unasked_and_what_is_typed_and_a_command_who_a
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press(SHIFT_TAB).await;
-    person.shows("─ agent · auto ").await;
+    person.shows("─ agent · auto, in the sandbox ").await;
     person.press(F2).await;
-    person.shows("─ shell · auto ").await;
+    person.shows("─ shell · auto, in the sandbox ").await;
     person.press("echo typed$((40+2))\r").await;
     person.shows("│ typed42").await;
     person.press(F2).await;
     person.press(F2).await;
-    person.shows("─ agent · auto ").await;
+    person.shows("─ agent · auto, in the sandbox ").await;
     person.press("/model openai/next\r").await;
     person.shows(" openai/next · default").await;
     person.press("who?\r").await;

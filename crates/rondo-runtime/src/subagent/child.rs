@@ -161,6 +161,7 @@ impl Child<'_> {
             workdir: parent.workdir.as_ref(),
             depth: parent.depth + 1,
             outside_text: parent.outside_text.clone(),
+            offer: built.and_then(|it| it.offer.clone()),
             ..TurnHost::new(self.approver(task), parent.secrets.clone())
         };
         let turn = session.turn(&plan, connected, start, host)?;

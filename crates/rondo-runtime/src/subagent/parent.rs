@@ -7,6 +7,7 @@ use crate::extensions::Extensions;
 use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
+use crate::sandboxed::SandboxOffer;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::todo;
@@ -56,6 +57,8 @@ pub(crate) struct Built {
     pub(crate) gate: Arc<dyn Gate>,
     /// Its own tools.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
+    /// The sandbox that its questions offer.
+    pub(crate) offer: Option<SandboxOffer>,
 }
 
 /// Where children work: some at once, and one of those that write.

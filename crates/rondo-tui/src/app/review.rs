@@ -10,6 +10,7 @@ use super::keys::spelled;
 use super::proposal::Proposal;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
+use crate::prompt::run_mode::RunMode;
 use crate::text::{Row, clean};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;
@@ -241,7 +242,11 @@ impl Review {
                 let offers = self.offers().iter().zip(1..);
                 let lines = offers
                     .map(|(it, number)| format!("{number}  {}", clean::exact(&it.to_string())));
-                lines.chain(["Esc back".to_owned()]).collect()
+                let back = match self.is_armed(now) {
+                    true => "Esc back",
+                    false => "…",
+                };
+                lines.chain([back.to_owned()]).collect()
             }
             Step::Choose => self
                 .hunk_hint()
@@ -381,7 +386,13 @@ impl App {
             (digit, Step::Offers) if is_armed => {
                 let number = digit.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
                 if let Some(grant) = number.and_then(|it| review.offers().get(it)).cloned() {
-                    return review.answer(AnswerValue::Approve, Some(grant), &actor);
+                    let is_setting = grant.scope.is_setting();
+                    let effects = review.answer(AnswerValue::Approve, Some(grant), &actor);
+                    if is_setting {
+                        // The turn keeps it in the user's settings, which the next one reads.
+                        self.run_mode = RunMode::Auto;
+                    }
+                    return effects;
                 }
             }
             _ => {}

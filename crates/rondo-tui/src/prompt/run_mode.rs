@@ -41,7 +41,7 @@ impl RunMode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
-            Self::Auto => "auto",
+            Self::Auto => "auto, in the sandbox",
             Self::Plan => "plan",
         }
     }
