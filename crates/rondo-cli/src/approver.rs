@@ -15,6 +15,7 @@ use rondo_runtime::parking;
 use rondo_runtime::review::MUST_BE_REVIEWED;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::unchecked::CANNOT_BE_CHECKED;
 use rondo_types::{AnswerValue, Grant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -99,6 +100,7 @@ impl TerminalApprover {
                 arguments: request.arguments.clone(),
                 is_for_outside_text: request.prompt.contains(MAY_LEAVE),
                 is_for_review: request.prompt.contains(MUST_BE_REVIEWED),
+                is_for_unchecked: request.prompt.contains(CANNOT_BE_CHECKED),
             });
         }
         denied("it needs approval, and there is no terminal to ask on")
@@ -387,6 +389,7 @@ mod tests {
             arguments: request.arguments,
             is_for_outside_text: false,
             is_for_review: false,
+            is_for_unchecked: false,
         };
         assert_eq!(approver.denied(), [call]);
     }

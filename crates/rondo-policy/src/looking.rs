@@ -29,6 +29,15 @@ impl LookingCalls {
         calls.push_back((call.clone(), arguments.clone()));
     }
 
+    /// Returns whether the latest verdict was to allow this call, with these arguments, because it only looks.
+    #[must_use]
+    pub fn holds(&self, call: &CallId, arguments: &Value) -> bool {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls
+            .iter()
+            .any(|(id, noted)| id == call && noted == arguments)
+    }
+
     /// Returns whether the latest verdict was to allow this call, with these arguments, because it only looks; forgets
     /// it.
     #[must_use]
@@ -52,6 +61,7 @@ mod tests {
         let ls = json!({"command": "ls"});
         calls.note(&id, &ls, true);
         assert!(!LookingCalls::default().take(&id, &ls));
+        assert!(calls.holds(&id, &ls) && !calls.holds(&id, &json!({"command": "rm a"})));
         assert!(calls.clone().take(&id, &ls) && !calls.take(&id, &ls));
         calls.note(&id, &ls, true);
         assert!(!calls.take(&id, &json!({"command": "rm a"})));

@@ -11,7 +11,8 @@
 //! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
 //!   configuration.
 //! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows for ever;
-//!   [`sandboxed`]: folders in which commands run in the sandbox without a question.
+//!   [`sandboxed`]: folders in which commands run in the sandbox without a question;
+//!   [`unchecked`]: folders of which not everything can be looked at.
 //! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
 //!   the provider, model, address and key of a turn; [`transport`], [`embedded`], [`fallbacks`]: build the
 //!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
@@ -96,6 +97,7 @@ pub mod tools;
 pub mod transport;
 mod trust;
 pub mod turn;
+pub mod unchecked;
 pub mod usage;
 pub mod user_file;
 pub mod values;

@@ -1,6 +1,7 @@
 //! What most turns of a host have alike, held once: a thousand that run at the same time have the same profile and rules.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::unchecked::CheckedFolders;
 use rondo_core::SharedSpecs;
 use rondo_core::redact::Secrets;
 use rondo_policy::rules::Rules;
@@ -28,6 +29,7 @@ pub struct SharedValues {
     /// With what finds them in a text.
     pub(crate) secrets: Interner<Secrets>,
     pub(crate) directories: Directories,
+    pub(crate) checked: Arc<CheckedFolders>,
 }
 
 impl SharedValues {

@@ -16,6 +16,7 @@ use crate::shared_values::{Directories, SharedValues};
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
 use crate::subagent::{self, SubagentTool};
 use crate::todo::{self, TodoList, TodoTool};
+use crate::unchecked::CommandFolders;
 use crate::web;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
@@ -56,6 +57,8 @@ pub struct Toolset {
     pub(crate) offer: Option<SandboxOffer>,
     /// What does not hold here that the sandbox of commands promises; none where it all does.
     pub(crate) shortfall: Option<String>,
+    /// The sandbox of its commands; none where they are in none.
+    sandbox: Option<SandboxSpec>,
     /// The directories in which read-only commands run without approval, the working directory first.
     directories: Vec<PathBuf>,
     /// The calls that run because they only look.
@@ -187,6 +190,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         .clone()
         .map(|it| SandboxSpec { proxy: None, ..it });
     let shortfall = confined::shortfall(sandbox.as_ref());
+    let of_commands = sandbox.clone();
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
     known.extend(commands(exec, options.profile, settings));
@@ -229,6 +233,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         log,
         offer,
         shortfall,
+        sandbox: of_commands,
         directories,
         looking,
         looking_tools: own_commands_among(&is_live),
@@ -237,6 +242,22 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         workdir: options.workdir.cloned(),
         skills,
     })
+}
+
+impl Toolset {
+    /// Returns the sandbox of its commands, and what the process knows of their folders.
+    pub(crate) fn command_folders(&self, values: &SharedValues) -> CommandFolders {
+        CommandFolders {
+            checked: Arc::clone(&values.checked),
+            sandbox: self.sandbox.clone(),
+            chosen: self.offer.as_ref().map(SandboxOffer::chosen),
+        }
+    }
+
+    /// Returns the calls that run because they only look.
+    pub(crate) fn looking(&self) -> LookingCalls {
+        self.looking.clone()
+    }
 }
 
 /// Returns the names of the tools that run commands, but for those that the host brings itself.

@@ -21,6 +21,7 @@ use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool}
 use crate::system_prompt;
 use crate::todo::TodoTool;
 use crate::tools::{self, Offering, Toolset, ToolsetOptions};
+use crate::unchecked::{UncheckedApprover, UncheckedGate};
 use crate::values::ApprovalMode;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -292,8 +293,27 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
+    /// Returns the gate, which asks before the first command in a folder that cannot be checked as a whole.
     fn gate(
+        &self,
+        toolset: &Toolset,
+        profile: &Profile,
+        host: &TurnHost<'_>,
+    ) -> Result<Arc<dyn Gate>> {
+        let inner = self.offering_gate(toolset, profile, host)?;
+        // `--yolo` asks about nothing at all, and a turn below another one has the gate of that.
+        if self.settings.values.yolo == Some(true) || host.depth > 0 {
+            return Ok(inner);
+        }
+        Ok(Arc::new(UncheckedGate {
+            inner,
+            folders: toolset.command_folders(self.runtime.values()),
+            looking: toolset.looking(),
+        }))
+    }
+
+    /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
+    fn offering_gate(
         &self,
         toolset: &Toolset,
         profile: &Profile,
@@ -337,13 +357,17 @@ impl TurnContext<'_> {
             answers: answers.unwrap_or_default(),
             is_kept: self.is_kept,
         });
-        match toolset.offer.clone() {
+        let approver: Arc<dyn Approver> = match toolset.offer.clone() {
             Some(offer) => Arc::new(SandboxApprover {
                 inner: approver,
                 offer,
             }),
             None => approver,
-        }
+        };
+        Arc::new(UncheckedApprover {
+            inner: approver,
+            folders: toolset.command_folders(self.runtime.values()),
+        })
     }
 
     /// Returns what shows the model the directory before the first step, where the profile wants that and not every

@@ -15,7 +15,7 @@ use crate::repository::{hooks_paths, linked_hooks, resolved};
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -207,6 +207,34 @@ impl Protected {
         }
     }
 
+    /// Returns the protected files that have another name, by which a command could change them.
+    fn linked(&self) -> Vec<Unchecked> {
+        let mut linked = Vec::new();
+        for place in &self.places {
+            for it in &place.names {
+                let found = place.directory.stat(&it.name).ok().flatten();
+                let is_linked = |it: &Stat| kind(it) == FileType::RegularFile && it.st_nlink > 1;
+                if found.as_ref().is_some_and(is_linked) {
+                    linked.push(Unchecked {
+                        path: place.directory.path().join(&it.name),
+                        reason: "it has a second hard link, by which it can be changed".to_owned(),
+                    });
+                }
+            }
+        }
+        linked
+    }
+
+    /// Returns what is said if the system watches no more directories.
+    fn watched_in_vain(&self) -> Option<Unchecked> {
+        let watched = self.places.iter();
+        let watched = watched.map(|it| (!it.is_nested).then_some(&it.directory));
+        let err = Watch::new(watched).err()?;
+        let path = self.places.first()?.directory.path().to_owned();
+        let reason = format!("it cannot be watched while a command runs: {err}");
+        Some(Unchecked { path, reason })
+    }
+
     /// Returns whether what is at a path can be covered by a mount: a link can, by what it leads to.
     pub(crate) fn can_be_mounted(&self, path: &Path) -> bool {
         let mut roots = self.written.iter();
@@ -376,7 +404,10 @@ pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
     let roots = spec.writable.iter().filter_map(verified);
     let protected = Protected::find(spec.mode, &roots.collect::<Vec<_>>(), &[]);
     let found = protected.repositories.unchecked();
-    protected.unchecked.iter().chain(found).cloned().collect()
+    let all = protected.unchecked.iter().chain(found).cloned();
+    all.chain(protected.linked())
+        .chain(protected.watched_in_vain())
+        .collect()
 }
 
 /// Returns what is to be remembered of a protected name.

@@ -23,6 +23,7 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::telemetry;
 use rondo_runtime::transport;
+use rondo_runtime::unchecked;
 use rondo_runtime::weights::{Store, Wanted};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -130,6 +131,9 @@ fn check_here(settings: &Settings, report: &mut Report) {
     }
     if let Some(warning) = Review::of(settings).warning() {
         report.bad("review", &warning);
+    }
+    if let Some(places) = unchecked::of(settings) {
+        report.info("unchecked", &places);
     }
     match confined::enforced() {
         Ok(said) if confined::is_full() => report.good("sandbox", &said),

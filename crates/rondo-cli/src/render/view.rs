@@ -61,4 +61,7 @@ pub(crate) struct DeniedCall {
     /// Whether a person must review the folder first, whatever allows it.
     #[serde(skip)]
     pub(crate) is_for_review: bool,
+    /// Whether the folder cannot be checked as a whole, whatever allows it.
+    #[serde(skip)]
+    pub(crate) is_for_unchecked: bool,
 }

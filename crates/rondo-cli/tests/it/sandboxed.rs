@@ -168,3 +168,41 @@ async fn what_has_to_be_reviewed_or_is_decided_elsewhere_is_not_offered() {
     );
     assert!(!fs::read_to_string(config).is_ok_and(|it| it.contains("sandboxed")));
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_folder_that_cannot_be_checked_is_asked_about_once_and_refused_with_nobody_to_ask() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    env.write("other.md", "a");
+    let linked = env.project().join("AGENTS.md");
+    fs::hard_link(env.project().join("other.md"), linked).unwrap();
+    let refused = ask(&env, &["--approval", "auto"], "mkdir one").await;
+    assert_eq!(refused.code, Some(44), "{refused:?}");
+    let why = "the sandbox cannot check everything below the working directories";
+    assert!(refused.stderr.contains(why), "{refused:?}");
+    let yolo = ["--yolo", "--sandbox", "workspace-write"];
+    assert_eq!(ask(&env, &yolo, "mkdir yolo").await.code, Some(0));
+    let doctor = env.run(&["doctor", "-m", "openai/m"]).await;
+    assert!(
+        doctor
+            .stdout
+            .contains("AGENTS.md: it has a second hard link"),
+        "{doctor:?}"
+    );
+
+    let server = serve(vec![runs("mkdir two"), runs("mkdir three"), says("Over.")]).await;
+    let mut person = begun(&env, &server, &["--approval", "auto"]).await;
+    person
+        .sees("AGENTS.md: it has a second hard link, by which it can be changed")
+        .await;
+    person.types_behind(": ").await;
+    person.press("y\r").await;
+    person.sees("Over.").await;
+    person.prompt("agent").await;
+    assert_eq!(person.all().matches(QUESTION).count(), 1);
+    leave(person).await;
+    assert!(has(&env, "two") && has(&env, "three") && !has(&env, "one"));
+}

@@ -193,6 +193,7 @@ fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
         // Only the live hint says why.
         is_for_outside_text: false,
         is_for_review: false,
+        is_for_unchecked: false,
     });
     denied.collect()
 }

@@ -1,0 +1,368 @@
+//! Folders of which not everything can be looked at after a command in the sandbox: a person is asked before the first
+//! command that would run unasked there.
+//!
+//! A folder is looked at once in a process, before that command. What becomes unreadable later is in the results of the
+//! commands themselves.
+
+use crate::settings::Settings;
+use async_trait::async_trait;
+use rondo_core::ports::{
+    Approval, ApprovalReply, BudgetQuestion, CallQuestionRequest, Gate, GateRequest, Terms, Verdict,
+};
+use rondo_core::{ApprovalRequest, Approver, shown};
+use rondo_policy::{LookingCalls, OUTSIDE_SANDBOX};
+use rondo_sandbox::{Root, SandboxMode, SandboxSpec, Unchecked, shown_path};
+use rondo_types::{AnswerValue, CallId, Grant, SessionId};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::task::spawn_blocking;
+
+/// What the question about a command says.
+pub const CANNOT_BE_CHECKED: &str = "The sandbox cannot check everything below the working directories, so what a command changes there may stay unnoticed";
+/// The bound on places that a question names.
+const NAMED_MAX: usize = 8;
+/// The bound on combinations of folders that a process remembers; beyond it the oldest one is looked at anew.
+const FOLDERS_MAX: usize = 256;
+
+/// The folders that a process has looked at.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedFolders(Mutex<Vec<(Vec<PathBuf>, Found)>>);
+
+/// What was found in a folder, and what the user said to it. Clones share both.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    /// Looked for by the first command; others wait for it.
+    question: Arc<OnceLock<Option<String>>>,
+    is_accepted: Arc<OnceLock<()>>,
+    /// The calls that are asked about for this reason.
+    asked: Arc<Mutex<HashSet<Call>>>,
+}
+
+/// A call, whatever its session.
+type Call = (SessionId, CallId);
+
+impl CheckedFolders {
+    fn of(&self, spec: &SandboxSpec) -> Found {
+        let roots = spec.writable.iter().map(Root::path);
+        let roots: Vec<PathBuf> = roots.map(ToOwned::to_owned).collect();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known.iter().find(|it| it.0 == roots) {
+            return found.clone();
+        }
+        if known.len() >= FOLDERS_MAX {
+            known.remove(0);
+        }
+        let found = Found::default();
+        known.push((roots, found.clone()));
+        found
+    }
+}
+
+impl Found {
+    /// Returns what a person is asked; none if everything can be looked at, or they agreed before. Lists all directories
+    /// the first time.
+    fn question(&self, spec: &SandboxSpec) -> Option<String> {
+        let look = || question(&rondo_sandbox::unchecked(spec));
+        let question = self.question.get_or_init(look).as_ref();
+        let is_open = self.is_accepted.get().is_none();
+        question.filter(|_| is_open).cloned()
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashSet<Call>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what cannot be checked in the working directory of these settings and those that were added to it; none if
+/// everything can. Lists all directories.
+#[must_use]
+pub fn of(settings: &Settings) -> Option<String> {
+    let added = settings.values.add_dirs.iter().flatten();
+    let added = added.map(|it| settings.directory.join(it));
+    let all = added.chain([settings.directory.clone()]);
+    listed(&rondo_sandbox::unchecked(&SandboxSpec::new(
+        SandboxMode::WorkspaceWrite,
+        all,
+    )))
+}
+
+/// Returns what a person is asked about these places; none if there are none.
+fn question(places: &[Unchecked]) -> Option<String> {
+    let listed = listed(places)?;
+    Some(format!(
+        "{listed}\nA yes also lets the next commands run unasked here, until this process ends."
+    ))
+}
+
+fn listed(places: &[Unchecked]) -> Option<String> {
+    if places.is_empty() {
+        return None;
+    }
+    let mut text = format!("{CANNOT_BE_CHECKED}:");
+    for it in places.iter().take(NAMED_MAX) {
+        let _ = write!(
+            text,
+            "\n  {}: {}",
+            shown_path(&it.path),
+            shown::line(&it.reason)
+        );
+    }
+    if let Some(more) = places.len().checked_sub(NAMED_MAX).filter(|it| *it > 0) {
+        let _ = write!(text, "\n  and {more} more");
+    }
+    Some(text)
+}
+
+/// The sandbox of a turn's commands, and what its process knows of their folders. Clones share it.
+#[derive(Clone)]
+pub(crate) struct CommandFolders {
+    pub(crate) checked: Arc<CheckedFolders>,
+    pub(crate) sandbox: Option<SandboxSpec>,
+    /// The sandbox that the user chose while the turn runs.
+    pub(crate) chosen: Option<Arc<OnceLock<SandboxSpec>>>,
+}
+
+impl CommandFolders {
+    fn sandbox_now(&self) -> Option<&SandboxSpec> {
+        let chosen = self.chosen.as_ref().and_then(|it| it.get());
+        let sandbox = chosen.or(self.sandbox.as_ref());
+        sandbox.filter(|it| it.mode == SandboxMode::WorkspaceWrite)
+    }
+
+    fn found(&self) -> Option<(Found, &SandboxSpec)> {
+        let spec = self.sandbox_now()?;
+        Some((self.checked.of(spec), spec))
+    }
+}
+
+/// A gate that asks before the first command that would run unasked in such a folder.
+pub(crate) struct UncheckedGate {
+    pub(crate) inner: Arc<dyn Gate>,
+    pub(crate) folders: CommandFolders,
+    /// The calls that the read-only sandbox holds, which change nothing.
+    pub(crate) looking: LookingCalls,
+}
+
+impl UncheckedGate {
+    /// Returns what is asked about a call that would run unasked.
+    async fn question(&self, request: &GateRequest) -> Option<String> {
+        let (spec, arguments) = (&request.spec, &request.arguments);
+        spec.kind.command_line(arguments)?;
+        let is_outside = arguments.get(OUTSIDE_SANDBOX) == Some(&true.into());
+        if is_outside || self.looking.holds(&request.call_id, arguments) {
+            return None;
+        }
+        let (found, sandbox) = self.folders.found()?;
+        let (looked, sandbox) = (found.clone(), sandbox.clone());
+        let looked = spawn_blocking(move || looked.question(&sandbox)).await;
+        let question = looked.unwrap_or_else(|_| Some(format!("{CANNOT_BE_CHECKED}.")))?;
+        let call = (request.session.clone(), request.call_id.clone());
+        found.asked().insert(call);
+        Some(question)
+    }
+}
+
+#[async_trait]
+impl Gate for UncheckedGate {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        let verdict = self.inner.check(request).await;
+        if verdict != Verdict::Allow {
+            return verdict;
+        }
+        match self.question(request).await {
+            Some(question) => Verdict::Ask {
+                prompt: format!(
+                    "`{}` wants to run with\n{}\n{question}",
+                    shown::line(&request.spec.name),
+                    shown::call(&request.arguments)
+                ),
+            },
+            None => verdict,
+        }
+    }
+
+    async fn terms(&self, request: &GateRequest) -> Terms {
+        self.inner.terms(request).await
+    }
+
+    fn remember(&self, grant: &Grant) {
+        self.inner.remember(grant);
+    }
+}
+
+/// Remembers that the user let a command run in such a folder.
+pub(crate) struct UncheckedApprover {
+    pub(crate) inner: Arc<dyn Approver>,
+    pub(crate) folders: CommandFolders,
+}
+
+#[async_trait]
+impl Approver for UncheckedApprover {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let call = (request.session.clone(), request.call_id.clone());
+        let found = self.folders.found();
+        // The words of the question are no proof: the command is among them.
+        let found = found.filter(|(found, _)| found.asked().remove(&call));
+        let Some((found, _)) = found else {
+            return self.inner.ask(request).await;
+        };
+        if found.is_accepted.get().is_some() {
+            return Approval::Approved.into();
+        }
+        let reply = self.inner.ask(request).await;
+        let is_yes = match &reply {
+            ApprovalReply::Now(Approval::Approved) => true,
+            ApprovalReply::Given { answer, .. } => answer.value == AnswerValue::Approve,
+            ApprovalReply::Now(_) | ApprovalReply::Later { .. } => false,
+        };
+        if is_yes {
+            let _ = found.is_accepted.set(());
+        }
+        reply
+    }
+
+    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
+        self.inner.ask_budget(question).await
+    }
+
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        self.inner.ask_within(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::standard_gate;
+    use rondo_policy::{AllowedDirs, GateOptions, ToolPatterns};
+    use rondo_types::{Effects, ToolKind, ToolSpec, TurnId};
+    use serde_json::json;
+    use std::path::Path;
+
+    fn request(call: &str, command: &str) -> GateRequest {
+        GateRequest {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            step: 1,
+            call_id: CallId::new(call),
+            spec: Arc::new(ToolSpec {
+                name: "exec".to_owned(),
+                kind: ToolKind::Execute,
+                effects: Effects::Writes,
+                ..ToolSpec::default()
+            }),
+            arguments: json!({ "command": command }),
+            has_outside_text: false,
+        }
+    }
+
+    /// Says yes or no to every question.
+    struct Says(bool);
+
+    #[async_trait]
+    impl Approver for Says {
+        async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+            let reason = String::new();
+            match self.0 {
+                true => Approval::Approved.into(),
+                false => Approval::Denied { reason }.into(),
+            }
+        }
+    }
+
+    fn folders(directory: &Path) -> CommandFolders {
+        CommandFolders {
+            checked: Arc::default(),
+            sandbox: Some(SandboxSpec::new(SandboxMode::WorkspaceWrite, [directory])),
+            chosen: None,
+        }
+    }
+
+    fn gate(directory: &Path, folders: &CommandFolders) -> UncheckedGate {
+        let mut options = GateOptions::new(AllowedDirs::new(directory, &[]).unwrap());
+        options.allowed_tools = ToolPatterns::parse(["exec"]).unwrap();
+        let looking = options.looking.clone();
+        UncheckedGate {
+            inner: standard_gate(options),
+            folders: folders.clone(),
+            looking,
+        }
+    }
+
+    async fn answered(folders: &CommandFolders, call: &str, prompt: &str, is_yes: bool) {
+        let approver = UncheckedApprover {
+            inner: Arc::new(Says(is_yes)),
+            folders: folders.clone(),
+        };
+        let request = ApprovalRequest {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            step: 1,
+            call_id: CallId::new(call),
+            tool: "exec".to_owned(),
+            kind: ToolKind::Execute,
+            arguments: json!({}),
+            prompt: prompt.to_owned(),
+            can_edit: true,
+            terms: Terms::default(),
+        };
+        approver.ask(&request).await;
+    }
+
+    /// A folder with a protected file that has a second name.
+    fn linked() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("other.md"), "a").unwrap();
+        std::fs::hard_link(
+            folder.path().join("other.md"),
+            folder.path().join("AGENTS.md"),
+        )
+        .unwrap();
+        folder
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_first_command_is_asked_about_and_the_question_says_what_cannot_be_checked() {
+        let folder = linked();
+        let folders = folders(folder.path());
+        let gate = gate(folder.path(), &folders);
+        let Verdict::Ask { prompt } = gate.check(&request("1", "make")).await else {
+            panic!("it runs unasked");
+        };
+        assert!(prompt.contains(CANNOT_BE_CHECKED), "{prompt}");
+        let place = "AGENTS.md: it has a second hard link, by which it can be changed";
+        assert!(prompt.contains(place), "{prompt}");
+        // What only looks changes nothing.
+        assert_eq!(gate.check(&request("2", "ls")).await, Verdict::Allow);
+
+        answered(&folders, "1", &prompt, false).await;
+        assert_ne!(gate.check(&request("3", "make")).await, Verdict::Allow);
+        // The words alone are no question of this kind.
+        answered(&folders, "4", &prompt, true).await;
+        assert_ne!(gate.check(&request("5", "make")).await, Verdict::Allow);
+        answered(&folders, "5", &prompt, true).await;
+        assert_eq!(gate.check(&request("6", "make")).await, Verdict::Allow);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_can_be_checked_is_not_asked_about_and_looked_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = folders(folder.path());
+        let gate = gate(folder.path(), &folders);
+        assert_eq!(gate.check(&request("1", "make")).await, Verdict::Allow);
+        std::fs::write(folder.path().join("other.md"), "a").unwrap();
+        let linked = folder.path().join("AGENTS.md");
+        std::fs::hard_link(folder.path().join("other.md"), linked).unwrap();
+        assert_eq!(gate.check(&request("2", "make")).await, Verdict::Allow);
+        let again = CommandFolders {
+            checked: Arc::default(),
+            ..folders
+        };
+        let again = self::gate(folder.path(), &again);
+        let is_asked = again.check(&request("3", "make")).await != Verdict::Allow;
+        assert_eq!(is_asked, cfg!(target_os = "linux"));
+    }
+}
