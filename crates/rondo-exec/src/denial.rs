@@ -20,7 +20,19 @@ const REFUSED: [&str; 7] = [
     "EACCES",
 ];
 /// What programs write if they reach no other machine.
-const UNREACHED: [&str; 14] = [
+const UNREACHED: [&str; 24] = [
+    // Cargo and pip are told to be offline, and then say that there is no such package.
+    "could not be found in registry index",
+    "in registry `crates-io` with version",
+    "in registry 'crates-io' with version",
+    "No matching distribution found",
+    "All attempts to connect to",
+    "ENOTCACHED",
+    "NO_OFFLINE_META",
+    "NO_OFFLINE_TARBALL",
+    "Is the docker daemon running",
+    // What an earlier command served ended with it.
+    "Couldn't connect to server",
     "Network is unreachable",
     "network is unreachable",
     "No route to host",
@@ -37,7 +49,29 @@ const UNREACHED: [&str; 14] = [
     "offline mode",
 ];
 /// What programs write if something is not there.
-const MISSING: [&str; 3] = ["No such file or directory", "ENOENT", "command not found"];
+const MISSING: [&str; 6] = [
+    "No such file or directory",
+    "ENOENT",
+    "command not found",
+    "does not appear to be a git repository",
+    "does not exist",
+    "is not write-able",
+];
+/// What `git` writes if it cannot change the settings of a repository; some of its commands go on and succeed.
+const SETTINGS_KEPT: [&str; 3] = [
+    "could not write config file",
+    "could not lock config file",
+    "update of config-file failed",
+];
+/// What is written in no ordinary output, so that it counts after a success too: a later command of the same line may have
+/// succeeded.
+const CERTAIN: [&str; 5] = [
+    "Read-only file system",
+    "Network is unreachable",
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "dns error",
+];
 /// What `git` writes if a commit cannot be signed.
 const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to write commit object"];
 /// Commands of `git` that run hooks.
@@ -64,8 +98,12 @@ const NAMED_MAX: usize = 8;
 pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let mode = status.sandbox?;
     let undone = of_undone(&status.undone);
+    let printed = &status.stdout;
     let has_failed = status.exit_code.is_some_and(|code| code != 0);
-    let guess = has_failed.then(|| guess(mode, &status.stdout)).flatten();
+    let is_certain = || has_error(printed, &CERTAIN) || has_error(printed, &SETTINGS_KEPT);
+    let guess = (has_failed || is_certain())
+        .then(|| guess(mode, printed))
+        .flatten();
     let said: Vec<String> = undone.into_iter().chain(guess).collect();
     (!said.is_empty()).then(|| {
         format!(
@@ -75,22 +113,38 @@ pub(crate) fn said(status: &CallStatus) -> Option<String> {
     })
 }
 
+/// Returns whether a line that reads like an error of a program has one of these texts in it.
+fn has_error(printed: &str, texts: &[&str]) -> bool {
+    let reads_like_one = |line: &&str| {
+        let line = line.trim_start().to_ascii_lowercase();
+        ["error", "fatal", "warning"]
+            .iter()
+            .any(|it| line.starts_with(it))
+            || line.contains(": ")
+    };
+    let mut lines = printed.lines().filter(reads_like_one);
+    lines.any(|line| texts.iter().any(|it| line.contains(it)))
+}
+
 /// Returns why a command may have failed in the sandbox, by what it printed.
 fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     let has = |texts: &[&str]| texts.iter().any(|it| printed.contains(it));
     let reason = if has(&UNSIGNED) {
         "the keys that commits are signed with are hidden from it"
+    } else if has(&SETTINGS_KEPT) {
+        "`.git/config` is protected: branches to follow, remotes and other settings of the repository stay as they are, \
+         whatever `git` says afterwards"
     } else if has(&UNREACHED) {
-        "it has no network: it reaches no other machine but the hosts that a rule allows, so nothing can be downloaded"
+        "it has no network, and reaches nothing that an earlier command started; nothing can be downloaded"
     } else if has(&REFUSED) {
         rules(mode)
     } else if has(&MISSING) && names_home(printed) {
-        "of the home directory it sees only toolchains, their caches and the settings of `git`"
+        "of the home directory it sees only toolchains, their caches and the settings of `git`, and changes none of them"
     } else {
         return None;
     };
     Some(format!(
-        "it ran in a sandbox ({reason}), which may be why it failed"
+        "it ran in a sandbox ({reason}), which may be why something failed"
     ))
 }
 
@@ -107,7 +161,7 @@ fn rules(mode: SandboxMode) -> &'static str {
     match mode {
         SandboxMode::ReadOnly => "it may change no file, and has no network",
         SandboxMode::WorkspaceWrite => {
-            "it may change files in the working directories alone, and has no network"
+            "it may change ordinary files of the working directory and its repository alone, and has no network"
         }
     }
 }
@@ -232,8 +286,13 @@ mod tests {
     fn a_failure_that_looks_like_the_sandbox_offers_to_ask() {
         let refused = status("touch: cannot touch '/a': Read-only file system\n", 1);
         let text = said(&refused).unwrap();
-        assert!(text.contains("may be why it failed") && text.contains("`outside_sandbox`: true"));
+        assert!(
+            text.contains("may be why something failed")
+                && text.contains("`outside_sandbox`: true")
+        );
         assert_eq!(said(&status("Read-only file system", 0)), None);
+        let compound = status("touch: cannot touch '/a': Read-only file system\nb\n", 0);
+        assert!(said(&compound).is_some());
         assert_eq!(said(&status("1 test failed", 1)), None);
         let outside = CallStatus {
             sandbox: None,
@@ -247,12 +306,24 @@ mod tests {
         for printed in [
             "npm error code EAI_AGAIN",
             "error: failed to get `a` as a dependency: you are in the offline mode (--offline)",
-            "curl: (6) Could not resolve host: example.org",
+            "error: the crate `a` could not be found in registry index.",
+            "ERROR: No matching distribution found for a",
+            "npm error code ENOTCACHED",
         ] {
             let text = said(&status(printed, 1)).unwrap();
             assert!(text.contains("it has no network"), "{printed}: {text}");
             assert_eq!(said(&status(printed, 0)), None);
         }
+        let unresolved = status("curl: (6) Could not resolve host: example.org", 0);
+        assert!(said(&unresolved).unwrap().contains("it has no network"));
+    }
+
+    #[test]
+    fn settings_of_git_that_stay_as_they_are_are_said_although_git_succeeded() {
+        let printed = "error: could not write config file .git/config: Device or resource busy\n\
+                       branch 'track' set up to track 'origin/main'.\n";
+        let text = said(&status(printed, 0)).unwrap();
+        assert!(text.contains("`.git/config` is protected"), "{text}");
     }
 
     #[test]

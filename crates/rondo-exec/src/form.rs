@@ -124,8 +124,10 @@ fn object(properties: Vec<(&str, Value)>, required: &str) -> Value {
 fn outside_parameters() -> [(&'static str, Value); 2] {
     let outside = json!({
         "type": "boolean",
-        "description": "Commands run in a sandbox. True asks a person to let this one run outside of it, once the sandbox \
-                        has refused what it needs, such as the network"
+        "description": "Commands run in a sandbox: they change only ordinary files of the working directory and its \
+                        repository, have no network, and when a call ends, what it wrote elsewhere (`/tmp`, the home \
+                        directory) and the processes that it left running are gone. `.git/config` and hooks stay as they \
+                        are. True asks a person to let this one run outside of it, once the sandbox has refused what it needs"
     });
     let why = json!({
         "type": "string",

@@ -473,9 +473,17 @@ fn hidden_from_commands(hidden: &HiddenFromCommands) -> Vec<PathBuf> {
 fn own_directories(workspace: &Workspace, settings: &Settings) -> Vec<PathBuf> {
     let added = settings.values.add_dirs.iter().flatten();
     let added = added.map(|it| settings.directory.join(it));
-    std::iter::once(workspace.working_dir().to_owned())
+    let mut directories: Vec<PathBuf> = std::iter::once(workspace.working_dir().to_owned())
         .chain(added)
-        .collect()
+        .collect();
+    let home = settings.env.get("HOME").map(Path::new);
+    let around = |it: &PathBuf| rondo_sandbox::repository_around(it, home);
+    let mut tops: Vec<PathBuf> = directories.iter().filter_map(around).collect();
+    tops.sort();
+    tops.dedup();
+    tops.retain(|top| !directories.contains(top));
+    directories.extend(tops);
+    directories
 }
 
 /// Withholds from commands every variable from which a provider takes a key or a header, and every other

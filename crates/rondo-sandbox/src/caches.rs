@@ -38,7 +38,8 @@ struct Shared {
 
 const SHARED: [Shared; 2] = [
     Shared {
-        variables: &["npm_config_store_dir", "pnpm_config_store_dir"],
+        // Not `npm_config_store_dir`, of which each call of npm warns.
+        variables: &["pnpm_config_store_dir"],
         of_user: ".local/share/pnpm/store",
         of_session: Some("pnpm"),
     },

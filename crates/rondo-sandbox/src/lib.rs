@@ -80,7 +80,7 @@ pub use environment::passes_variable;
 pub use hooks::{HiddenHooks, hidden_hooks};
 pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;
-pub use roots::{PROTECTED, readable_roots, readable_roots_by};
+pub use roots::{PROTECTED, readable_roots, readable_roots_by, repository_around};
 pub use shown_path::shown_path;
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;

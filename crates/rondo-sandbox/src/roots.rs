@@ -89,6 +89,17 @@ pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<P
     readable_roots_by(home, &[], &variable)
 }
 
+/// Returns the top of the repository that a directory is a subdirectory of: none if it has a repository itself, or if that
+/// around it may not be opened to commands, such as one that holds the home directory.
+///
+/// A command of `git` changes the working tree as a whole. If it could write the repository and only a part of the tree, it
+/// would leave the rest behind, and the next commit would undo the work of others.
+#[must_use]
+pub fn repository_around(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let real = directory.canonicalize().ok()?;
+    around(&real, home).filter(|top| real.starts_with(top) && real != *top)
+}
+
 /// Returns the directories that commands write, those of the repositories around the workspace too.
 fn written(home: Option<&Path>, workspace: &[PathBuf]) -> Vec<PathBuf> {
     let around = workspace.iter().filter_map(|it| around(it, home));

@@ -64,18 +64,18 @@ fn stores_of_the_user_are_read_and_other_caches_are_ones_of_the_session() {
     if !is_enforced() {
         return;
     }
-    let variables = "echo $npm_config_store_dir $POETRY_VIRTUALENVS_PATH";
+    let variables = "echo $pnpm_config_store_dir $POETRY_VIRTUALENVS_PATH";
     let place = Place::new(SandboxMode::WorkspaceWrite).with_home(":");
     let scratch = place.scratch.display();
     assert_eq!(place.works(variables), format!("{scratch}/pnpm\n"));
-    place.works("touch $npm_config_store_dir/a $PRE_COMMIT_HOME/a $POETRY_CACHE_DIR/a");
+    place.works("touch $pnpm_config_store_dir/a $PRE_COMMIT_HOME/a $POETRY_CACHE_DIR/a");
     let place = Place::new(SandboxMode::WorkspaceWrite)
         .with_home("mkdir -p .local/share/pnpm/store/v10 .cache/pypoetry/virtualenvs/a");
     let home = place.home.as_ref().unwrap().display();
     let store = format!("{home}/.local/share/pnpm/store");
     let environments = format!("{home}/.cache/pypoetry/virtualenvs");
     assert_eq!(place.works(variables), format!("{store} {environments}\n"));
-    place.works("ls -d $npm_config_store_dir/v10 $POETRY_VIRTUALENVS_PATH/a");
+    place.works("ls -d $pnpm_config_store_dir/v10 $POETRY_VIRTUALENVS_PATH/a");
 }
 
 #[test]
