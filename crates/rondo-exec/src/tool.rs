@@ -296,7 +296,7 @@ impl ExecTool {
             return Reach::default();
         }
         if let Some((calls, spec)) = &self.options.looking
-            && calls.take(&invocation.call_id, arguments)
+            && calls.take(&invocation.session, &invocation.call_id, arguments)
             && let Some(enforcement) = support().await.and_then(Support::enforcement)
         {
             let spec = SandboxSpec {

@@ -251,7 +251,8 @@ impl Judge {
         if let Some(command) = request.spec.kind.command_line(&request.arguments) {
             let (verdict, only_looks) = self.judge_command(request, &command);
             let (call, arguments) = (&request.call_id, &request.arguments);
-            self.looking.note(call, arguments, only_looks);
+            let session = &request.session;
+            self.looking.note(session, call, arguments, only_looks);
             return verdict;
         }
         if self

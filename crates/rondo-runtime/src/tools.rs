@@ -155,8 +155,8 @@ pub struct ToolsetOptions<'a> {
 pub(crate) enum Offering<'a> {
     /// One that the settings allow.
     BySettings,
-    /// That of the turn above, if it has one.
-    OfParent(Option<&'a SandboxOffer>),
+    /// That of the turn above, if it has one; its gate notes the calls that only look.
+    OfParent(Option<&'a SandboxOffer>, &'a LookingCalls),
 }
 
 /// Builds the tools of a turn.
@@ -417,7 +417,10 @@ fn confine_commands(
         let skills = skills.iter().map(SkillPlace::path);
         Arc::make_mut(&mut sandbox.readable).extend(skills);
     }
-    let looking = LookingCalls::default();
+    let looking = match options.offering {
+        Some(Offering::OfParent(_, looking)) => looking.clone(),
+        Some(Offering::BySettings) | None => LookingCalls::default(),
+    };
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
     let hidden = hidden_from_commands(hidden);
@@ -437,7 +440,7 @@ fn offer(
     (skills, hidden): (&[SkillPlace], &HiddenFromCommands),
 ) -> Option<SandboxOffer> {
     let folder = match options.offering? {
-        Offering::OfParent(offer) => return offer.cloned(),
+        Offering::OfParent(offer, _) => return offer.cloned(),
         Offering::BySettings => sandboxed::may_be_offered(options.settings)?,
     };
     let (settings, session) = (options.settings.clone(), options.session.clone());

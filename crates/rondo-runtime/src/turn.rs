@@ -35,7 +35,7 @@ use rondo_core::{
 };
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
-use rondo_policy::{GateOptions, Workdir};
+use rondo_policy::{GateOptions, LookingCalls, Workdir};
 use rondo_sandbox::SandboxMode;
 use rondo_types::{Message, Profile, SessionId, Transcript, TurnEvent, TurnId};
 use serde_json::Value;
@@ -111,6 +111,9 @@ pub struct TurnHost<'a> {
     /// The sandbox that the questions of the turn above this one offer; none unless a call of another turn started its
     /// session.
     pub offer: Option<SandboxOffer>,
+    /// Where the gate of the turn above this one notes the calls that only look; none unless a call of another turn started
+    /// its session.
+    pub looking: Option<LookingCalls>,
 }
 
 impl TurnHost<'_> {
@@ -132,6 +135,7 @@ impl TurnHost<'_> {
             depth: 0,
             outside_text: None,
             offer: None,
+            looking: None,
         }
     }
 }
@@ -182,9 +186,9 @@ impl TurnContext<'_> {
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
-        let offering = match host.depth {
-            0 => Offering::BySettings,
-            _ => Offering::OfParent(host.offer.as_ref()),
+        let offering = match &host.looking {
+            None => Offering::BySettings,
+            Some(looking) => Offering::OfParent(host.offer.as_ref(), looking),
         };
         let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering)?;
         tracing::info!(
@@ -208,9 +212,13 @@ impl TurnContext<'_> {
         let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
-            let (gate, offer) = (Arc::clone(&gate), toolset.offer.clone());
             // It was built above, and nothing else fills it in.
-            let _ = parent.built.set(Built { gate, specs, offer });
+            let _ = parent.built.set(Built {
+                gate: Arc::clone(&gate),
+                specs,
+                offer: toolset.offer.clone(),
+                looking: toolset.looking(),
+            });
         }
         let look_first = self.look_first(profile, &toolset, &gate, &secrets);
         extensions.interceptors.extend(look_first);

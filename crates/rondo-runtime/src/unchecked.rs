@@ -151,7 +151,11 @@ impl UncheckedGate {
         let (spec, arguments) = (&request.spec, &request.arguments);
         spec.kind.command_line(arguments)?;
         let is_outside = arguments.get(OUTSIDE_SANDBOX) == Some(&true.into());
-        if is_outside || self.looking.holds(&request.call_id, arguments) {
+        if is_outside
+            || self
+                .looking
+                .holds(&request.session, &request.call_id, arguments)
+        {
             return None;
         }
         let (found, sandbox) = self.folders.found()?;

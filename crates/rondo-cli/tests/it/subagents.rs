@@ -320,3 +320,27 @@ async fn a_spent_budget_parks_the_turn_and_says_which() {
         "{shown:?}"
     );
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_subagent_runs_unasked_since_it_only_looks_is_in_the_read_only_sandbox() {
+    if !rondo_runtime::confined::is_full() {
+        return;
+    }
+    let script = Script::answering(|request| match asked(request) {
+        (task, 0) if task == "go" => {
+            calling(&[("subagent", json!({"task": "one", "tools": ["exec"]}))])
+        }
+        (task, 0) if task == "one" => {
+            let command = "sed -n 'w made.txt' text.txt";
+            calling(&[("exec", json!({ "command": command }))])
+        }
+        (task, _) => openai::streamed(&says(&format!("Did {task}."))),
+    });
+    let server = Server::start(script).await;
+    let env = TestEnv::new();
+    env.write("text.txt", "a");
+    let shown = env.ask(&server, &["go"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(!env.project().join("made.txt").exists(), "{shown:?}");
+}

@@ -212,7 +212,7 @@ async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_sai
     ] {
         let arguments = json!({ "command": greedy });
         let id = fixture.invocation(arguments.clone()).call_id;
-        calls.note(&id, &arguments, true);
+        calls.note(&rondo_types::SessionId::new("s"), &id, &arguments, true);
         let error = failure(fixture.call(arguments).await);
         assert!(
             error.message.contains("more than 1024 MiB of memory"),
@@ -222,7 +222,7 @@ async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_sai
     // Files in directories of its own are memory too.
     let arguments = json!({ "command": "seq 1 99999999999 > /tmp/a" });
     let id = fixture.invocation(arguments.clone()).call_id;
-    calls.note(&id, &arguments, true);
+    calls.note(&rondo_types::SessionId::new("s"), &id, &arguments, true);
     let full = crate::fixture::result(fixture.call(arguments).await);
     let said = full["stdout"].as_str().unwrap_or_default();
     assert!(said.contains("No space left on device"), "{full}");

@@ -58,7 +58,7 @@ async fn a_hole_in_the_gate_has_no_effect() {
     {
         let arguments = json!({ "command": hole });
         let id = fixture.invocation(Value::Null).call_id;
-        calls.note(&id, &arguments, true);
+        calls.note(&rondo_types::SessionId::new("s"), &id, &arguments, true);
         let held = run(options.clone(), &fixture, arguments).await;
         assert_eq!(held["exitCode"] == 0, number == 1, "{hole}: {held}");
     }

@@ -237,8 +237,9 @@ async fn a_call_that_is_held_is_noted_for_the_tool_that_runs_it() {
     let noted = async |command: &str| {
         let _ = fixture.exec(command).await;
         let id = rondo_types::CallId::new("c");
+        let session = rondo_types::SessionId::new("s");
         let calls = fixture.options.looking.clone();
-        calls.take(&id, &json!({ "command": command }))
+        calls.take(&session, &id, &json!({ "command": command }))
     };
     assert!(noted("for f in *; do wc -l $f; done").await);
     assert!(!noted("for f in *; do rm $f; done").await);

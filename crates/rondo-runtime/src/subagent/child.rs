@@ -162,6 +162,7 @@ impl Child<'_> {
             depth: parent.depth + 1,
             outside_text: parent.outside_text.clone(),
             offer: built.and_then(|it| it.offer.clone()),
+            looking: built.map(|it| it.looking.clone()),
             ..TurnHost::new(self.approver(task), parent.secrets.clone())
         };
         let turn = session.turn(&plan, connected, start, host)?;

@@ -15,7 +15,7 @@ use rondo_core::ports::ToolScope;
 use rondo_core::redact::Secrets;
 use rondo_core::{Approver, Gate, OutsideText, Tool};
 use rondo_journal::Store;
-use rondo_policy::Workdir;
+use rondo_policy::{LookingCalls, Workdir};
 use rondo_types::{Effects, Profile, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -59,6 +59,8 @@ pub(crate) struct Built {
     pub(crate) specs: Arc<Vec<ToolSpec>>,
     /// The sandbox that its questions offer.
     pub(crate) offer: Option<SandboxOffer>,
+    /// Where its gate, which judges their calls too, notes those that only look.
+    pub(crate) looking: LookingCalls,
 }
 
 /// Where children work: some at once, and one of those that write.
