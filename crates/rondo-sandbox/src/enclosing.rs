@@ -126,9 +126,9 @@ impl EnclosingRepository {
     }
 }
 
-/// Returns the files `.git` of the linked worktrees of a repository, each of which names the repository. If `git` does not
+/// Returns the directories of the linked worktrees of a repository, each with the file `.git` of the worktree, which names it. If `git` does not
 /// see one, it takes the worktree for removed, and forgets what was staged in it.
-pub(crate) fn linked_worktrees(common: &Path) -> Vec<PathBuf> {
+pub(crate) fn linked_worktrees(common: &Path) -> Vec<(PathBuf, PathBuf)> {
     let entries = std::fs::read_dir(common.join("worktrees"));
     let entries = entries.into_iter().flatten().flatten().take(WORKTREES_MAX);
     let file_of = |own: PathBuf| {
@@ -138,7 +138,7 @@ pub(crate) fn linked_worktrees(common: &Path) -> Vec<PathBuf> {
         let back = Path::new(back.strip_prefix(POINTER)?.trim())
             .canonicalize()
             .ok()?;
-        (back == own.canonicalize().ok()?).then_some(file)
+        (back == own.canonicalize().ok()?).then_some((own, file))
     };
     entries.filter_map(|it| file_of(it.path())).collect()
 }

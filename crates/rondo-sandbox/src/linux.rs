@@ -103,7 +103,7 @@ impl Preparation {
         let tops = repositories.iter().map(|it| it.top.clone());
         let own = roots.iter().map(|it| it.join(GIT));
         let commons = own.chain(repositories.iter().map(|it| it.common.clone()));
-        let linked = commons.flat_map(|it| linked_worktrees(&it));
+        let linked = commons.flat_map(|it| linked_worktrees(&it)).map(|it| it.1);
         Arc::make_mut(&mut spec.readable).extend(tops.chain(linked));
         let mut held = Protection::default();
         let mut namespaces = match spec.enforcement {

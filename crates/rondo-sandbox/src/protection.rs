@@ -8,11 +8,13 @@
 
 use crate::content::{Budget, Content, kind};
 use crate::directory::{Directory, identity};
-use crate::enclosing::EnclosingRepository;
+use crate::enclosing::{EnclosingRepository, linked_worktrees};
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
 use crate::repository::{hooks_paths, linked_hooks, resolved};
-use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
+use crate::roots::{
+    PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
+};
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
 use rustix::fs::{FileType, Stat};
@@ -108,6 +110,9 @@ impl Protected {
             if is_repository(&directory) {
                 self.protect_repository(directory.open_below("")?, root, false);
             }
+            if git.is_some_and(|it| kind(&it) == FileType::Directory) {
+                self.protect_other_worktrees(&directory.open_below(GIT)?);
+            }
             opened.push(directory);
         }
         let mut commons = Vec::new();
@@ -120,6 +125,7 @@ impl Protected {
                 self.paths.push(repository.own.clone());
                 self.protect(own, &PROTECTED_OF_WORKTREE, false);
             }
+            self.protect_other_worktrees(&common);
             commons.push(common);
         }
         self.repositories = Repositories::find(opened, commons);
@@ -179,6 +185,21 @@ impl Protected {
         hooks.extend(named.iter().filter_map(|it| resolved(around, it)));
         self.protect(git, &PROTECTED_OF_GIT, is_nested);
         hooks.iter().for_each(|it| self.protect_hooks(it));
+    }
+
+    /// Protects the directories of the worktrees of a repository that lie where the command may not write. By mounts alone:
+    /// a person who works in one of them meanwhile changes them.
+    fn protect_other_worktrees(&mut self, common: &Directory) {
+        for (own, file) in linked_worktrees(common.path()) {
+            let is_written = self.written.iter().any(|it| file.starts_with(it));
+            if !is_written && !self.own.contains(&own) {
+                let names = PROTECTED_OF_OTHER_WORKTREE.iter().map(|it| own.join(it));
+                self.paths.push(own.clone());
+                self.paths.extend(names);
+                // It may be written but for these, so that `git` collects garbage, and is not moved.
+                self.own.push(own);
+            }
+        }
     }
 
     /// Protects a directory of hooks that lies where the command may write; if it is not there, what would lead to it.

@@ -39,6 +39,9 @@ pub const PROTECTED: [&str; 24] = [
 pub(crate) const PROTECTED_OF_GIT: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 /// What is protected of the directory that a repository has for one of its worktrees.
 pub(crate) const PROTECTED_OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+/// Of the directory of a worktree that lies outside of the workspace: without these it is no worktree any more, and has lost
+/// what was staged in it. `git worktree remove` removes them although it cannot remove the files.
+pub(crate) const PROTECTED_OF_OTHER_WORKTREE: [&str; 4] = ["HEAD", "commondir", "gitdir", "index"];
 
 /// Of the system.
 const SYSTEM: [&str; 14] = [

@@ -141,6 +141,42 @@ async fn what_the_sandbox_does_not_hold_is_asked_about() {
     assert!(env.project().join("a/made.txt").exists());
 }
 
+/// With only a part of the tree to write, `git` would leave the rest behind and say that it succeeded.
+#[tokio::test]
+async fn in_a_subdirectory_git_changes_the_whole_tree_and_what_is_protected_stays() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let made = std::process::Command::new("bash")
+        .args(["-c", "git init -q -b main . && git config user.name A && git config user.email a@b && mkdir -p crates/app \
+               && echo one > notes.md && touch crates/app/a && git add -A && git commit -qm one && git switch -qc both \
+               && echo two > notes.md && echo n > crates/app/new && git commit -qam two && git add -A && git commit -qm three \
+               && git switch -q main"])
+        .current_dir(env.project())
+        .status();
+    assert!(made.unwrap().success());
+    let command = "git switch both && git status --porcelain && cat ../../notes.md; touch ../../../out; \
+                   echo x > ../../.envrc; git config core.fsmonitor x";
+    let flags = ["--approval", "auto", "-C", "crates/app"];
+    let (code, result) = result_of(&env, &flags, command).await;
+    assert_eq!(code, Some(0), "{result}");
+    assert!(result.contains("two"), "{result}");
+    let notes = std::fs::read_to_string(env.project().join("notes.md")).unwrap();
+    assert_eq!(notes, "two\n", "{result}");
+    assert!(env.project().join("crates/app/new").exists(), "{result}");
+    assert!(!env.project().join("../out").exists(), "{result}");
+    assert!(!env.project().join(".envrc").exists(), "{result}");
+    let config = std::fs::read_to_string(env.project().join(".git/config")).unwrap();
+    assert!(!config.contains("fsmonitor"), "{config}");
+    let status = std::process::Command::new("git")
+        .args(["status", "--porcelain"])
+        .current_dir(env.project())
+        .output();
+    let status = String::from_utf8(status.unwrap().stdout).unwrap();
+    assert!(!status.contains("notes.md"), "{status}");
+}
+
 #[tokio::test]
 async fn an_agents_own_python_runs_in_the_sandbox_and_changes_nothing_outside() {
     if !is_enforced() {

@@ -156,10 +156,16 @@ fn worktrees_are_added_and_collected_in_the_main_repository() {
     ));
     let leading = place.workspace.join(".git/worktrees/linked/commondir");
     let before = std::fs::read(&leading).unwrap();
-    place.works("echo ../../../evil > .git/worktrees/linked/commondir");
-    assert!(!leading.exists(), "{:?}", place.undone);
-    std::fs::write(&leading, before).unwrap();
     let linked = place.outside.join("linked");
+    set_up(&place, "cd linked && echo staged > b && git add b");
+    place.fails("echo ../../../evil > .git/worktrees/linked/commondir");
+    place.fails("git worktree remove --force ../outside/linked");
+    place.fails("mv .git/worktrees/linked .git/worktrees/moved");
+    assert_eq!(std::fs::read(&leading).unwrap(), before);
+    set_up(
+        &place,
+        "cd linked && git diff --cached --quiet && exit 1; true",
+    );
     let status = Command::new("git")
         .arg("status")
         .current_dir(linked)
