@@ -97,13 +97,15 @@ impl Ledger {
         let mut content = Vec::new();
         let began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let snapshot = Snapshot::take(roots, protected, &mut content);
-        let entry = Entry {
+        let mut entry = Entry {
             file: self.0.join(format!("{pid}-{start_time}-{key}{ENDING}")),
             record: Record::new(Process { pid, start_time }, began, protected, snapshot),
             content,
             // After the snapshot: what changes from now on differs from it.
             changed_by_others: self.changed_by_running(roots),
         };
+        let changed = entry.changed_by_others.as_deref().unwrap_or_default();
+        entry.record.doubt(changed);
         entry.write()?;
         Ok(entry)
     }

@@ -22,7 +22,8 @@ pub(super) struct Record {
     has_ended: bool,
     /// What the command changed and could not be put back.
     not_restored: Vec<Stored>,
-    /// Of that, what was perhaps not what it should be when the command began.
+    /// What was perhaps not what it should be when the command began: until its end, what others had changed, and then, of
+    /// what could not be put back, that.
     #[serde(default)]
     doubtful: Vec<Stored>,
 }
@@ -45,6 +46,11 @@ impl Record {
             not_restored: Vec::new(),
             doubtful: Vec::new(),
         }
+    }
+
+    /// Notes what others had changed when the command began.
+    pub(super) fn doubt(&mut self, changed: &[PathBuf]) {
+        self.doubtful = changed.iter().map(|it| Stored::of(it)).collect();
     }
 
     pub(super) fn end(&mut self, not_restored: &[PathBuf], doubtful: &[&Path]) {
@@ -102,7 +108,11 @@ impl Record {
         let since = SystemTime::UNIX_EPOCH + Duration::from_micros(self.began_us);
         let changed = match self.has_ended {
             true => Vec::new(),
-            false => repositories::changed_since(&self.roots(), since),
+            false => {
+                let mut changed = repositories::changed_since(&self.roots(), since);
+                changed.extend(self.doubtful.iter().map(Stored::path));
+                changed
+            }
         };
         let mut found: Vec<PathBuf> = left.chain(changed).collect();
         // A comparison with what the command found says nothing of what was doubtful then.

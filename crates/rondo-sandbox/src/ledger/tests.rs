@@ -246,6 +246,23 @@ fn what_another_running_command_may_have_changed_before_is_doubtful_and_nothing_
 }
 
 #[test]
+fn what_another_command_had_changed_is_doubtful_too_if_the_supervisor_was_killed() {
+    let folder = Folder::without_repository_below();
+    let first = folder.begin(Supervisor::Runs);
+    folder.write(".profile", "evil");
+    fs::remove_dir_all(folder.root.join(".vscode")).unwrap();
+    drop(folder.begin_as("second", Supervisor::WasKilled));
+    fs::remove_file(folder.root.join(".profile")).unwrap();
+    fs::create_dir(folder.root.join(".vscode")).unwrap();
+    folder.write(".vscode/tasks.json", "mine");
+    assert!(first.end(&[]).unwrap());
+    folder.write(".profile", "evil");
+    let found = folder.differences();
+    let profile = named(".profile", DifferenceKind::Unchecked);
+    assert!(found.contains(&profile), "{found:?}");
+}
+
+#[test]
 fn what_another_command_had_moved_away_is_doubtful_where_it_is_away_again() {
     let folder = Folder::without_repository_below();
     let git = folder.root.join(".git");
