@@ -13,6 +13,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How long it may take for processes that have let go of their memory already and run nothing any more: a storm has
 /// thousands, and a loaded machine collects them slowly.
 const GRACE_OF_DYING: Duration = Duration::from_secs(60);
+/// How long what stands between a killed supervisor and its command may take to end both.
+const GRACE_OF_ORPHANS: Duration = Duration::from_secs(10);
 /// The first process: it collects those that lose their parent.
 const FIRST: u32 = 1;
 /// What is compared of `/proc/PID/status`.
@@ -68,7 +70,9 @@ impl Processes {
         let mut found = Vec::new();
         let begun = Instant::now();
         let mut left = self.left();
-        while !left.is_empty() && begun.elapsed() < grace_of(&left) {
+        while !left.is_empty() && begun.elapsed() < grace_of(&left)
+            || self.is_any_orphaned() && begun.elapsed() < GRACE_OF_ORPHANS
+        {
             yield_now();
             left = self.left();
         }
@@ -105,6 +109,18 @@ impl Processes {
             }
         }
         Ok(found)
+    }
+
+    /// Returns whether a process of this program has lost its parent: its supervisor was killed, and its command can go on
+    /// until it ends.
+    fn is_any_orphaned(&self) -> bool {
+        let is_orphaned = |pid: &u32| {
+            *pid != std::process::id()
+                && parent(*pid) == Some(FIRST)
+                && self.is_program(*pid)
+                && is_alive(*pid)
+        };
+        all().iter().any(is_orphaned)
     }
 
     /// Returns processes that are neither the fuzzer's nor a supervisor's.
