@@ -75,7 +75,11 @@ pub(crate) fn hashed_tools(tools: &[ToolSpec]) -> impl Serialize + '_ {
             description: &tool.description,
             parameters: &tool.parameters,
             effects: tool.effects,
-            concurrency: tool.concurrency,
+            // Earlier records call what is not declared exclusive.
+            concurrency: match tool.concurrency {
+                Concurrency::Undeclared => Concurrency::Exclusive,
+                declared => declared,
+            },
             recovery: tool.recovery,
             polls: tool.polls,
         }

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use rondo_core::ports::CallEnd;
 use rondo_core::{Tool, ToolInvocation};
-use rondo_types::{ToolErrorCode, ToolOutcome, ToolSpec};
+use rondo_types::{Concurrency, ToolErrorCode, ToolOutcome, ToolSpec};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,24 @@ const END_GRACE: Duration = Duration::from_millis(50);
 const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// A tool whose calls end at their limit and when they are cancelled. A result that comes later is dropped.
-pub(crate) struct BoundedTool(pub(crate) Arc<dyn Tool>);
+pub(crate) struct BoundedTool {
+    pub(crate) tool: Arc<dyn Tool>,
+    /// Whether calls of a tool that does not declare it may run beside others.
+    pub(crate) shares_undeclared: bool,
+}
 
 #[async_trait]
 impl Tool for BoundedTool {
     fn spec(&self) -> ToolSpec {
-        self.0.spec()
+        let mut spec = self.tool.spec();
+        if self.shares_undeclared && spec.concurrency == Concurrency::Undeclared {
+            spec.concurrency = Concurrency::Shared;
+        }
+        spec
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        let (tool, bounds) = (Arc::clone(&self.0), Bounds::of(&invocation));
+        let (tool, bounds) = (Arc::clone(&self.tool), Bounds::of(&invocation));
         let ended = bounds
             .hold(async move { tool.call(invocation).await })
             .await;
@@ -38,7 +46,7 @@ impl Tool for BoundedTool {
     }
 
     async fn run(&self, invocation: ToolInvocation) -> CallEnd {
-        let (tool, bounds) = (Arc::clone(&self.0), Bounds::of(&invocation));
+        let (tool, bounds) = (Arc::clone(&self.tool), Bounds::of(&invocation));
         let work = async move {
             match tool.run(invocation).await {
                 CallEnd::Done(outcome) => outcome,

@@ -58,7 +58,7 @@ impl Default for ToolSpec {
             description: String::new(),
             parameters: serde_json::json!({"type": "object"}),
             effects: Effects::Writes,
-            concurrency: Concurrency::Exclusive,
+            concurrency: Concurrency::Undeclared,
             recovery: Recovery::AtMostOnce,
             polls: false,
             kind: ToolKind::Other,
@@ -126,6 +126,9 @@ pub enum Concurrency {
     Shared,
     /// A barrier: runs alone, after all calls before it and before all calls after it.
     Exclusive,
+    /// The tool does not say. A turn treats it like [`Self::Exclusive`], except where its design runs such calls
+    /// side by side.
+    Undeclared,
 }
 
 /// What a resumed turn does with a call whose start was recorded and whose end was not.

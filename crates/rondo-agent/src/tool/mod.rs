@@ -91,7 +91,7 @@ where
         description: description.into(),
         parameters: schema::parameters::<A>(),
         effects: Effects::Writes,
-        concurrency: Concurrency::Exclusive,
+        concurrency: Concurrency::Undeclared,
         recovery: Recovery::AtMostOnce,
         ..ToolSpec::default()
     };

@@ -1,7 +1,8 @@
 //! The loop of the design: context, model, tools, reply.
 
+use super::blacklist::Blacklist;
 use super::chat_hub::ChatHub;
-use super::context::{Context, ContextBuilder};
+use super::context::{Context, ContextBuilder, SevenLayers};
 use super::error::AgentError;
 use super::provider::{LlmProvider, ProviderModel};
 use super::session::{Session, SessionManager};
@@ -20,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 /// The most requests to the model for one message.
 pub const MAX_ITERATIONS: u32 = 200;
 
+/// The most calls of one reply that run at the same time: as many as a reply may have.
+const CALLS_AT_ONCE_MAX: u32 = 256;
+
 /// Builds the tools that belong to the chat of a message.
 type ChatTools = Arc<dyn Fn(&InboundMessage) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
@@ -32,10 +36,11 @@ pub struct AgentLoop {
     max_iterations: u32,
     model: String,
     tool_timeout: Option<Duration>,
-    context_builder: ContextBuilder,
+    context_builder: Arc<dyn ContextBuilder>,
     session_manager: SessionManager,
     chat_tools: ChatTools,
     gate: Arc<dyn Gate>,
+    has_blacklist: bool,
     turns: Turns,
 }
 
@@ -81,10 +86,11 @@ impl AgentLoop {
             max_iterations: MAX_ITERATIONS,
             model: model.into(),
             tool_timeout: None,
-            context_builder: ContextBuilder::new(),
+            context_builder: Arc::new(SevenLayers::new()),
             session_manager: SessionManager::new(),
             chat_tools: Arc::new(|_| Vec::new()),
             gate: Arc::new(AllowAll),
+            has_blacklist: true,
             turns: Turns::default(),
         }
     }
@@ -106,10 +112,10 @@ impl AgentLoop {
         self
     }
 
-    /// Sets how contexts are built; of history and message alone, otherwise.
+    /// Sets what builds contexts; of history and message alone, otherwise.
     #[must_use]
-    pub fn with_context_builder(mut self, builder: ContextBuilder) -> Self {
-        self.context_builder = builder;
+    pub fn with_context_builder(mut self, builder: impl ContextBuilder + 'static) -> Self {
+        self.context_builder = Arc::new(builder);
         self
     }
 
@@ -134,7 +140,15 @@ impl AgentLoop {
         self
     }
 
-    /// Has each call judged before it runs; every call does, otherwise.
+    /// Lets tools run the programs of the blacklist: `rm`, `sudo` and others, which are refused otherwise, whichever
+    /// tool runs them.
+    #[must_use]
+    pub fn without_blacklist(mut self) -> Self {
+        self.has_blacklist = false;
+        self
+    }
+
+    /// Has each call judged before it runs that the blacklist does not refuse; each runs, otherwise.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
@@ -323,7 +337,7 @@ impl AgentLoop {
         Ok(Run {
             model: Arc::new(Recital { calls }),
             tools: self.toolbox(None)?,
-            gate: Arc::clone(&self.gate),
+            gate: self.judges(&profile)?,
             profile,
             system: Vec::new(),
             history: Transcript::new(),
@@ -344,12 +358,22 @@ impl AgentLoop {
         Ok(Run {
             model: self.asked(),
             tools,
-            gate: Arc::clone(&self.gate),
+            gate: self.judges(&profile)?,
             profile,
             system: context.system,
             history: context.history,
             input: context.message,
         })
+    }
+
+    /// Returns what judges calls: the blacklist, then the program's gate.
+    fn judges(&self, profile: &Profile) -> Result<Arc<dyn Gate>, AgentError> {
+        let gate = Arc::clone(&self.gate);
+        if !self.has_blacklist {
+            return Ok(gate);
+        }
+        let gate = Blacklist::before(gate, &profile.rule_sets, &profile.name);
+        Ok(Arc::new(gate.map_err(AgentError::Config)?))
     }
 
     fn asked(&self) -> Arc<dyn Model> {
@@ -367,7 +391,7 @@ impl AgentLoop {
         for tool in message.map(|it| (self.chat_tools)(it)).unwrap_or_default() {
             registry.register(tool);
         }
-        let toolbox = registry.toolbox();
+        let toolbox = registry.toolbox(true);
         toolbox.map_err(|error| AgentError::Config(error.to_string()))
     }
 
@@ -375,6 +399,7 @@ impl AgentLoop {
         let profile = profiles::builtin("hub");
         let mut profile = profile.map_err(|error| AgentError::Config(error.to_string()))?;
         profile.limits.max_steps = self.max_iterations;
+        profile.limits.max_parallel = CALLS_AT_ONCE_MAX;
         if let Some(timeout) = self.tool_timeout {
             profile.limits.tool_timeout = Some(timeout);
         }

@@ -2,6 +2,7 @@
 
 use super::types::{InboundMessage, OutboundMessage};
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, mpsc};
 
 /// How many messages may wait, in each direction.
@@ -14,7 +15,11 @@ pub const QUEUE_MESSAGES_MAX: usize = 100;
 pub struct ChatHub {
     inbound: Queue<InboundMessage>,
     outbound: Queue<OutboundMessage>,
+    failures: RwLock<Vec<Arc<FailureCallback>>>,
 }
+
+/// Takes a message that could not be delivered, and why.
+type FailureCallback = dyn Fn(&OutboundMessage, &str) + Send + Sync;
 
 struct Queue<T> {
     sender: mpsc::Sender<T>,
@@ -49,6 +54,7 @@ impl ChatHub {
         Self {
             inbound: Queue::default(),
             outbound: Queue::default(),
+            failures: RwLock::default(),
         }
     }
 
@@ -82,6 +88,66 @@ impl ChatHub {
     /// Cancel safe: no message is lost.
     pub async fn next_outbound(&self) -> Option<OutboundMessage> {
         self.outbound.next().await
+    }
+
+    /// Hands each message that goes out to its channel, one at a time, until the future is dropped. One that cannot be
+    /// delivered goes to the callbacks of [`Self::on_delivery_failure`].
+    ///
+    /// ```
+    /// use rondo::design::hub::ChatHub;
+    /// # fn main() {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let hub = ChatHub::new();
+    /// hub.on_delivery_failure(|message, reason| eprintln!("{}: {reason}", message.chat_id));
+    /// # let shutdown = rondo::CancellationToken::new();
+    /// # shutdown.cancel();
+    /// tokio::select! {
+    ///     biased;
+    ///     () = shutdown.cancelled() => {}
+    ///     () = hub.deliver(|message| async move { Err(format!("there is no {}", message.channel)) }) => {}
+    /// }
+    /// # })
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropped while a message is delivered, it may or may not have been, and no callback is called.
+    pub async fn deliver<S, D, E>(&self, send: S)
+    where
+        S: Fn(OutboundMessage) -> D,
+        D: Future<Output = Result<(), E>>,
+        E: fmt::Display,
+    {
+        while let Some(message) = self.next_outbound().await {
+            if let Err(error) = send(message.clone()).await {
+                self.delivery_failed(&message, &error.to_string());
+            }
+        }
+    }
+
+    /// Adds a callback that is called with each message that could not be delivered, and why. It must not block.
+    pub fn on_delivery_failure(
+        &self,
+        callback: impl Fn(&OutboundMessage, &str) + Send + Sync + 'static,
+    ) {
+        let failures = self.failures.write();
+        let mut failures = failures.unwrap_or_else(PoisonError::into_inner);
+        failures.push(Arc::new(callback));
+    }
+
+    /// Calls the callbacks, in the order in which they were added: for programs that deliver messages themselves.
+    pub fn delivery_failed(&self, message: &OutboundMessage, reason: &str) {
+        tracing::warn!(
+            channel = message.channel,
+            chat_id = message.chat_id,
+            reason,
+            "a message could not be delivered"
+        );
+        // The lock is not held while they run, since a callback may add another one.
+        let failures = self.failures.read().map(|it| it.clone());
+        for callback in failures.unwrap_or_else(|poisoned| poisoned.into_inner().clone()) {
+            callback(message, reason);
+        }
     }
 }
 

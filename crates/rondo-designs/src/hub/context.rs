@@ -4,6 +4,7 @@ use super::error::AgentError;
 use super::session::Session;
 use super::translate;
 use super::types::{InboundMessage, LlmMessage, LlmRole};
+use async_trait::async_trait;
 use rondo_context::{Audience, ContextLayers, LayerKind, ListedSkill, TokenBudget, TokenEstimate};
 use rondo_core::compaction::group_bytes;
 use rondo_tools::context_files::ContextFiles;
@@ -21,6 +22,40 @@ pub struct Context {
 }
 
 impl Context {
+    /// Builds the context of a message that continues a session, without a system prompt.
+    #[must_use]
+    pub fn new(session: &Session, message: &InboundMessage) -> Self {
+        Self {
+            system: Vec::new(),
+            history: session.transcript(),
+            message: Message::user(message.content.clone()),
+            cut: Vec::new(),
+        }
+    }
+
+    /// Adds a layer to the system prompt, after those that are there.
+    #[must_use]
+    pub fn with_layer(mut self, text: impl Into<String>) -> Self {
+        self.system.push(text.into());
+        self
+    }
+
+    /// Sets the history, which is the session's otherwise. Results that answer no call are left out, and so are system
+    /// messages, which are layers.
+    #[must_use]
+    pub fn with_history(mut self, messages: &[LlmMessage]) -> Self {
+        let (_, history) = translate::messages(messages, &translate::origin("context"));
+        self.history = history;
+        self
+    }
+
+    /// Sets the text of the message that is answered.
+    #[must_use]
+    pub fn with_message(mut self, text: impl Into<String>) -> Self {
+        self.message = Message::user(text.into());
+        self
+    }
+
     /// Returns it as messages: the layers that precede the history in one system message, the history, and the
     /// message that is answered, once.
     #[must_use]
@@ -38,19 +73,52 @@ impl Context {
     }
 }
 
+/// Builds the context of each message. [`SevenLayers`] is the design's own.
+///
+/// ```
+/// use rondo::async_trait;
+/// use rondo::design::hub::{AgentError, Context, ContextBuilder, InboundMessage, Session};
+///
+/// /// Names the channel.
+/// struct Channel;
+///
+/// #[async_trait]
+/// impl ContextBuilder for Channel {
+///     async fn build(&self, session: &Session, message: &InboundMessage) -> Result<Context, AgentError> {
+///         let layer = format!("You are asked on {}.", message.channel);
+///         Ok(Context::new(session, message).with_layer(layer))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait ContextBuilder: Send + Sync {
+    /// Builds the context of a message that continues a session.
+    ///
+    /// # Errors
+    /// When the message is not to be answered, such as [`AgentError::EmptyMessage`] for one without text.
+    ///
+    /// # Cancel safety
+    /// Dropped when the message's turn is.
+    async fn build(
+        &self,
+        session: &Session,
+        message: &InboundMessage,
+    ) -> Result<Context, AgentError>;
+}
+
 /// Builds contexts from a workspace.
 ///
 /// The layers: the system prompt (`SOUL.md`, `AGENTS.md`), the bootstrap (`BOOTSTRAP.md`, and `USER.md` for the owner),
-/// long-term memory (`MEMORY.md`, for the owner), skills (`skills/NAME/SKILL.md`), tool documentation (`TOOLS.md`), the
+/// long-term memory (`MEMORY.md`, in every session unless the owner's are named), skills (`skills/NAME/SKILL.md`), tool documentation (`TOOLS.md`), the
 /// history, and the message. A file that is missing has no layer. Files are read anew for each message.
 #[derive(Debug, Clone)]
-pub struct ContextBuilder {
+pub struct SevenLayers {
     workspace: Option<PathBuf>,
     tokens: u64,
     owner_sessions: BTreeSet<String>,
 }
 
-impl ContextBuilder {
+impl SevenLayers {
     /// The default of [`Self::with_token_limit`].
     pub const TOKENS: u64 = 32_000;
 
@@ -81,52 +149,22 @@ impl ContextBuilder {
         self
     }
 
-    /// Names a session that is a private chat of the owner's: `MEMORY.md` and `USER.md` are shown there and nowhere
-    /// else.
+    /// Names a session that is a private chat of the owner's: `USER.md` is shown there and nowhere else. Once one is
+    /// named, the same is true of `MEMORY.md`.
     #[must_use]
     pub fn with_owner_session(mut self, session_id: impl Into<String>) -> Self {
         self.owner_sessions.insert(session_id.into());
         self
     }
 
-    /// Builds the context of a message that continues a session.
-    ///
-    /// # Errors
-    /// [`AgentError::EmptyMessage`] for a message without text.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: nothing is kept.
-    pub async fn build(
-        &self,
-        session: &Session,
-        message: &InboundMessage,
-    ) -> Result<Context, AgentError> {
-        if message.content.trim().is_empty() {
-            return Err(AgentError::EmptyMessage);
-        }
-        let layers = self.layers(message).await?;
-        let audience = match self.owner_sessions.contains(&session.session_id) {
+    /// Returns who reads the answers of a session, as far as the program says.
+    fn audience(&self, session: &Session) -> Audience {
+        match self.owner_sessions.contains(&session.session_id) {
             true => Audience::Owner,
+            // Memories are shown, and what is the owner's alone is not.
+            false if self.owner_sessions.is_empty() => Audience::Member,
             false => Audience::Others,
-        };
-        let budget = TokenBudget {
-            tokens: self.tokens,
-            estimate: TokenEstimate::default(),
-        };
-        let mut history = session.transcript();
-        let groups = group_bytes(&history).into_iter();
-        let groups: Vec<usize> = groups
-            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-            .collect();
-        let layers = layers.layers(audience);
-        let fitted = budget.fit(layers, &groups, message.content.len());
-        leave_out(&mut history, fitted.groups_left_out);
-        Ok(Context {
-            system: fitted.layers.into_iter().map(|layer| layer.text).collect(),
-            history,
-            message: Message::user(message.content.clone()),
-            cut: fitted.cut,
-        })
+        }
     }
 
     async fn layers(&self, message: &InboundMessage) -> Result<ContextLayers, AgentError> {
@@ -160,7 +198,36 @@ impl ContextBuilder {
     }
 }
 
-impl Default for ContextBuilder {
+#[async_trait]
+impl ContextBuilder for SevenLayers {
+    async fn build(
+        &self,
+        session: &Session,
+        message: &InboundMessage,
+    ) -> Result<Context, AgentError> {
+        if message.content.trim().is_empty() {
+            return Err(AgentError::EmptyMessage);
+        }
+        let layers = self.layers(message).await?;
+        let budget = TokenBudget {
+            tokens: self.tokens,
+            estimate: TokenEstimate::default(),
+        };
+        let mut context = Context::new(session, message);
+        let groups = group_bytes(&context.history).into_iter();
+        let groups: Vec<usize> = groups
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+            .collect();
+        let layers = layers.layers(self.audience(session));
+        let fitted = budget.fit(layers, &groups, message.content.len());
+        leave_out(&mut context.history, fitted.groups_left_out);
+        context.system = fitted.layers.into_iter().map(|layer| layer.text).collect();
+        context.cut = fitted.cut;
+        Ok(context)
+    }
+}
+
+impl Default for SevenLayers {
     fn default() -> Self {
         Self::new()
     }

@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`ChatHub`]: the queues between channels and the loop, of [`InboundMessage`]s and [`OutboundMessage`]s.
 //! - [`AgentLoop`]: the loop. [`AgentLoop::run`] serves all chats, [`AgentLoop::process_message`] answers one message.
-//! - [`ContextBuilder`]: the seven layers of a context, from the files of a workspace.
+//! - [`ContextBuilder`] builds the context of a message: [`SevenLayers`] from the files of a workspace, or one of the
+//!   program's own.
 //! - [`SessionManager`], [`Session`]: fifty messages of each chat, in memory or in files.
 //! - [`LlmProvider`] and its `Llm…` types: the model. [`ModelProvider`] makes any model of this crate one.
 //! - [`AgentError`]: why a message has no answer.
@@ -13,10 +14,14 @@
 //!   an [`AgentError`], and [`AgentLoop::run`] tells the chat.
 //! - Fifty messages bound what is kept between turns, not a turn: they go in whole groups, so that no call is parted from
 //!   its result. Of one turn that is longer, the question and its latest steps stay.
-//! - Calls of one reply run at the same time where their tools allow it, and results keep the order of the calls.
+//! - Calls of one reply run at the same time, and results keep the order of the calls. A tool that declares itself
+//!   [`Exclusive`](rondo_types::Concurrency::Exclusive) runs alone, as those that run commands or write files do.
 //! - A call ends at its limit, within 100 ms, also if its tool ignores its token; a later result is dropped.
 //! - A full queue makes the channel wait; no message is dropped for another.
-//! - `MEMORY.md` and `USER.md` are shown in the owner's private chats alone ([`ContextBuilder::with_owner_session`]).
+//! - `MEMORY.md` is a layer of every session. Once a program names the owner's sessions
+//!   ([`SevenLayers::with_owner_session`]) it is shown there alone, as `USER.md` always is.
+//! - The blacklist of the design (`rm`, `sudo` and others) holds for every tool that runs commands, beside any gate
+//!   ([`AgentLoop::without_blacklist`]).
 //! - A gateway that survives crashes is `rondo serve`; here what is in the queues is lost with the process.
 //!
 //! # A gateway
@@ -66,6 +71,7 @@
 //! ```
 
 mod agent_loop;
+mod blacklist;
 mod chat_hub;
 mod context;
 mod error;
@@ -79,7 +85,7 @@ mod types;
 pub use crate::stream::{ToolDefinition, ToolRegistry};
 pub use agent_loop::{AgentLoop, AgentLoopEnd, MAX_ITERATIONS};
 pub use chat_hub::{ChatHub, QUEUE_MESSAGES_MAX};
-pub use context::{Context, ContextBuilder};
+pub use context::{Context, ContextBuilder, SevenLayers};
 pub use error::AgentError;
 pub use gateway::CHAT_MESSAGES_MAX;
 pub use provider::{LlmProvider, ModelProvider};

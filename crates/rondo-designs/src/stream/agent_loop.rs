@@ -114,7 +114,7 @@ impl AgentLoop {
         let cancel = self.running();
         let run = Run {
             model: Arc::clone(&self.provider),
-            tools: self.tool_registry.toolbox()?,
+            tools: self.tool_registry.toolbox(false)?,
             gate: Arc::clone(&self.gate),
             profile: self.profile()?,
             system: self.config.system_prompt.clone().into_iter().collect(),

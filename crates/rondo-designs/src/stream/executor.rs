@@ -152,7 +152,7 @@ impl ToolExecutor {
             model: Arc::new(Recital {
                 calls: calls.into_iter().map(recited).collect(),
             }),
-            tools: self.registry.toolbox()?,
+            tools: self.registry.toolbox(false)?,
             gate: Arc::clone(&self.gate),
             profile: self.profile()?,
             system: Vec::new(),

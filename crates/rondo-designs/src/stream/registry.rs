@@ -61,10 +61,16 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
-    /// Returns the tools for one run, in which each call ends at its limit.
-    pub(crate) fn toolbox(&self) -> Result<Toolbox, FaeLlmError> {
-        let tools = self.tools.iter().cloned();
-        let tools = tools.map(|tool| Arc::new(BoundedTool(tool)) as Arc<dyn Tool>);
+    /// Returns the tools for one run, in which each call ends at its limit. Tools that do not declare whether their
+    /// calls may run beside others may with `shares_undeclared`.
+    pub(crate) fn toolbox(&self, shares_undeclared: bool) -> Result<Toolbox, FaeLlmError> {
+        let tools = self.tools.iter().cloned().map(|tool| {
+            let bounded = BoundedTool {
+                tool,
+                shares_undeclared,
+            };
+            Arc::new(bounded) as Arc<dyn Tool>
+        });
         Toolbox::new(tools).map_err(|error| FaeLlmError::ConfigError(error.to_string()))
     }
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use rondo::design::hub::{
     AgentError, AgentLoop, CHAT_MESSAGES_MAX, ChatHub, ContextBuilder, InboundMessage, LlmMessage,
     LlmProvider, LlmResponse, LlmRole, LlmToolCall, MAX_ITERATIONS, ModelProvider, OutboundMessage,
-    ProviderError, SessionManager, ToolDefinition, ToolRegistry,
+    ProviderError, SessionManager, SevenLayers, ToolDefinition, ToolRegistry,
 };
 use rondo::types::ErrorClass;
 use rondo::{CancellationToken, Endpoint, HttpModel, ModelCard, Tool, ToolErrorCode, ToolOutcome};
@@ -172,7 +172,7 @@ async fn hub_24_each_named_function_works_by_itself() {
     agent.process_message(&message(" ")).await.unwrap_err();
     let context = async || {
         let session = sessions.get("telegram_7").unwrap();
-        let builder = ContextBuilder::new();
+        let builder = SevenLayers::new();
         match session {
             Some(session) => builder.build(&session, &inbound).await.unwrap(),
             None => panic!("there is no session"),
@@ -250,7 +250,7 @@ fn workspace() -> tempfile::TempDir {
 async fn hub_2_hub_25_the_model_reads_seven_layers_in_order_and_the_message_once() {
     let dir = workspace();
     let server = Server::start([answer("6 answer"), answer("again")]).await;
-    let builder = ContextBuilder::in_workspace(dir.path()).with_owner_session("telegram_7");
+    let builder = SevenLayers::in_workspace(dir.path()).with_owner_session("telegram_7");
     let agent = agent(&server).with_context_builder(builder);
     agent.process_message(&message("6 question")).await.unwrap();
     agent.process_message(&message("7 current")).await.unwrap();
@@ -294,7 +294,7 @@ async fn hub_2_hub_25_the_model_reads_seven_layers_in_order_and_the_message_once
 async fn memory_and_user_files_are_shown_in_the_owners_chat_alone() {
     let dir = workspace();
     let server = Server::start(Script::repeat(answer("hello"))).await;
-    let builder = ContextBuilder::in_workspace(dir.path()).with_owner_session("telegram_7");
+    let builder = SevenLayers::in_workspace(dir.path()).with_owner_session("telegram_7");
     let agent = agent(&server).with_context_builder(builder);
     for chat in ["7", "-100"] {
         let inbound = InboundMessage::new("telegram", chat, "hi");
@@ -314,7 +314,7 @@ async fn memory_and_user_files_are_shown_in_the_owners_chat_alone() {
 async fn hub_26_near_the_limit_the_oldest_history_goes_and_the_message_stays() {
     let dir = workspace();
     let server = Server::start(Script::repeat(answer("short"))).await;
-    let builder = ContextBuilder::in_workspace(dir.path()).with_token_limit(1_000);
+    let builder = SevenLayers::in_workspace(dir.path()).with_token_limit(1_000);
     let agent = agent(&server).with_context_builder(builder);
     let long = |name: &str| format!("{name} {}", "x".repeat(1_600));
     for name in ["one", "two", "three"] {

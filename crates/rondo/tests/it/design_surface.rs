@@ -14,7 +14,7 @@ macro_rules! surface {
 }
 
 surface!(hub:
-    AgentError, AgentLoop, AgentLoopEnd, CHAT_MESSAGES_MAX, ChatHub, Context, ContextBuilder, InboundMessage, LlmMessage, LlmProvider, LlmResponse, LlmRole, LlmToolCall, MAX_ITERATIONS, ModelProvider, OUTBOUND_CHARS_MAX, OutboundMessage, ProviderError, QUEUE_MESSAGES_MAX, SESSION_MESSAGES_MAX, Session, SessionManager, ToolDefinition, ToolRegistry,
+    AgentError, AgentLoop, AgentLoopEnd, CHAT_MESSAGES_MAX, ChatHub, Context, ContextBuilder, InboundMessage, LlmMessage, LlmProvider, LlmResponse, LlmRole, LlmToolCall, MAX_ITERATIONS, ModelProvider, OUTBOUND_CHARS_MAX, OutboundMessage, ProviderError, QUEUE_MESSAGES_MAX, SESSION_MESSAGES_MAX, Session, SessionManager, SevenLayers, ToolDefinition, ToolRegistry,
 );
 surface!(python:
     AgentAnswer, AgentConfig, AssistantCandidate, AssistantInput, AssistantMessage,

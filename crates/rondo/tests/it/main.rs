@@ -14,6 +14,7 @@ mod chaos;
 mod design_call_limits;
 mod design_executor;
 mod design_hub;
+mod design_hub_parts;
 mod design_python;
 mod design_react;
 mod design_shell;

@@ -291,6 +291,12 @@ impl FnTool {
         self
     }
 
+    /// Does not say whether calls of it may overlap.
+    pub(crate) fn undeclared(mut self) -> Self {
+        self.spec.concurrency = Concurrency::Undeclared;
+        self
+    }
+
     pub(crate) fn described(mut self, description: &str) -> Self {
         self.spec.description = description.to_owned();
         self
