@@ -86,11 +86,17 @@ impl StreamAccumulator {
     /// [`FaeLlmError::StreamError`] at a [`LlmEvent::StreamError`], and where the reply is larger
     /// than any provider's. What came before stays.
     pub fn push(&mut self, event: LlmEvent) -> Result<(), FaeLlmError> {
+        self.fold(event).map(drop)
+    }
+
+    /// Takes the next event, and returns it in the loop's words if it is one of the reply.
+    pub(super) fn fold(&mut self, event: LlmEvent) -> Result<Option<ModelEvent>, FaeLlmError> {
         let Some(event) = self.translate(event)? else {
-            return Ok(());
+            return Ok(None);
         };
-        let pushed = self.reply.push(event);
-        pushed.map_err(|error| FaeLlmError::StreamError(error.to_string()))
+        let pushed = self.reply.push(event.clone());
+        pushed.map_err(|error| FaeLlmError::StreamError(error.to_string()))?;
+        Ok(Some(event))
     }
 
     /// Ends the reply.

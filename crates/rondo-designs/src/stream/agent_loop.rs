@@ -1,7 +1,8 @@
 //! The loop of the design: asks, runs calls, and goes on within its limits.
 
 use super::executor::profile;
-use super::turns::Turns;
+use super::provider::{ProviderAdapter, ProviderModel};
+use super::turns::{Turns, messages_of_turns};
 use super::types::{AgentConfig, AgentLoopResult};
 use super::{FaeLlmError, Message, ToolRegistry};
 use crate::run::{AllowAll, Run, transcript};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// may overlap.
 pub struct AgentLoop {
     config: AgentConfig,
-    provider: Arc<dyn Model>,
+    provider: Arc<dyn ProviderAdapter>,
     tool_registry: ToolRegistry,
     gate: Arc<dyn Gate>,
     /// What ends the runs under way; replaced when it has fired.
@@ -26,10 +27,14 @@ pub struct AgentLoop {
 }
 
 impl AgentLoop {
-    /// Takes limits, a model and tools. Every call runs that fits its tool's schema; see
+    /// Takes limits, a provider and tools. Every call runs that fits its tool's schema; see
     /// [`Self::with_gate`].
     #[must_use]
-    pub fn new(config: AgentConfig, provider: Arc<dyn Model>, tool_registry: ToolRegistry) -> Self {
+    pub fn new(
+        config: AgentConfig,
+        provider: Arc<dyn ProviderAdapter>,
+        tool_registry: ToolRegistry,
+    ) -> Self {
         Self {
             config,
             provider,
@@ -82,7 +87,8 @@ impl AgentLoop {
     }
 
     /// Continues after a finished run, with all its messages and tool results. The result holds
-    /// the turns of this run alone, and the messages of both.
+    /// the turns of this run alone, and the messages of both. A result without messages, as one that
+    /// a program built, is continued from its turns.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -94,8 +100,9 @@ impl AgentLoop {
         previous: &AgentLoopResult,
         user_message: &str,
     ) -> Result<AgentLoopResult, FaeLlmError> {
-        let history = previous.transcript().clone();
-        self.run_from(history, Message::user(user_message)).await
+        let history = build_messages_from_result(previous);
+        self.run_from(transcript(history), Message::user(user_message))
+            .await
     }
 
     /// Stops the runs under way: each ends its request or its calls, gives every call a result,
@@ -113,7 +120,7 @@ impl AgentLoop {
     ) -> Result<AgentLoopResult, FaeLlmError> {
         let cancel = self.running();
         let run = Run {
-            model: Arc::clone(&self.provider),
+            model: self.model(),
             tools: self.tool_registry.toolbox(false)?,
             gate: Arc::clone(&self.gate),
             profile: self.profile()?,
@@ -125,6 +132,11 @@ impl AgentLoop {
         let outcome = run.finish(&cancel, |event| turns.take(event)).await;
         let turns = turns.finish(&outcome.transcript);
         Ok(AgentLoopResult::new(outcome, turns))
+    }
+
+    fn model(&self) -> Arc<dyn Model> {
+        let model = Arc::clone(&self.provider).into_model();
+        model.unwrap_or_else(|| Arc::new(ProviderModel(Arc::clone(&self.provider))))
     }
 
     fn running(&self) -> CancellationToken {
@@ -153,7 +165,7 @@ impl fmt::Debug for AgentLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentLoop")
             .field("config", &self.config)
-            .field("model", &self.provider.info().origin)
+            .field("model", &self.model().info().origin)
             .field("tool_registry", &self.tool_registry)
             .finish_non_exhaustive()
     }
@@ -161,7 +173,13 @@ impl fmt::Debug for AgentLoop {
 
 /// Returns the messages of a run, tool results and what a provider wants back included: what
 /// [`AgentLoop::run_with_messages`] takes, once a message of the user is added.
+///
+/// Of a result without messages they are built from its turns: what the model said, its calls, and
+/// their results. What the user said is not part of turns, so the first message is the model's.
 #[must_use]
 pub fn build_messages_from_result(result: &AgentLoopResult) -> Vec<Message> {
-    result.messages()
+    match result.messages.is_empty() {
+        true => messages_of_turns(result),
+        false => result.messages.clone(),
+    }
 }

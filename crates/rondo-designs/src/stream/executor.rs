@@ -1,15 +1,16 @@
 //! Checks the arguments of calls, and runs calls outside of a loop.
 
 use super::turns::Turns;
-use super::types::{AccumulatedToolCall, ExecutedToolCall};
+use super::types::{AccumulatedToolCall, ExecutedToolCall, ToolTiming};
 use super::{FaeLlmError, ToolRegistry};
 use crate::recital::{Recital, RecitedCall};
 use crate::run::{AllowAll, Run};
 use rondo_core::{Gate, profile as profiles};
 use rondo_types::{Message, Outcome, Profile, ToolErrorCode, Transcript};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +51,7 @@ pub struct ToolExecutor {
     registry: ToolRegistry,
     timeout: Duration,
     gate: Arc<dyn Gate>,
+    timings: Mutex<BTreeMap<String, ToolTiming>>,
 }
 
 impl ToolExecutor {
@@ -60,6 +62,7 @@ impl ToolExecutor {
             registry,
             timeout: Duration::from_secs(tool_timeout_secs),
             gate: Arc::new(AllowAll),
+            timings: Mutex::default(),
         }
     }
 
@@ -68,6 +71,13 @@ impl ToolExecutor {
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
         self
+    }
+
+    /// Returns how long the calls of each tool took so far, by its name.
+    #[must_use]
+    pub fn timings(&self) -> BTreeMap<String, ToolTiming> {
+        let timings = self.timings.lock();
+        timings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs one call. A tool that ran and failed is a result without success.
@@ -134,11 +144,22 @@ impl ToolExecutor {
                 let turns = turns.finish(&outcome.transcript).into_iter();
                 let executed: Vec<_> = turns.flat_map(|turn| turn.tool_calls).collect();
                 if executed.len() == count {
+                    self.note_timings(&executed);
                     return executed.into_iter().map(judged).collect();
                 }
                 vec![Err(not_run(&outcome)); count]
             }
             Err(error) => vec![Err(error); count],
+        }
+    }
+
+    /// Notes how long calls took that ran.
+    fn note_timings(&self, executed: &[ExecutedToolCall]) {
+        let timings = self.timings.lock();
+        let mut timings = timings.unwrap_or_else(PoisonError::into_inner);
+        for call in executed.iter().filter(|call| has_run(call)) {
+            let timing = timings.entry(call.function_name.clone()).or_default();
+            timing.note(call.duration_ms);
         }
     }
 
@@ -196,6 +217,13 @@ fn recited(call: AccumulatedToolCall) -> RecitedCall {
 
 fn is_named(call: &AccumulatedToolCall) -> bool {
     !call.function_name.trim().is_empty()
+}
+
+/// Returns whether a call began.
+fn has_run(call: &ExecutedToolCall) -> bool {
+    use ToolErrorCode::{Denied, InvalidArgs, NotRun, UnknownTool};
+    let code = call.result.error;
+    !matches!(code, Some(UnknownTool | InvalidArgs | Denied | NotRun))
 }
 
 /// Tells a call's own failure, which is a result, from one that the design has an error for.

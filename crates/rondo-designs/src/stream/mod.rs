@@ -2,7 +2,7 @@
 //! continues.
 //!
 //! # Layout
-//! - [`AgentLoop`] with [`AgentConfig`] and [`ToolRegistry`] gives an [`AgentLoopResult`].
+//! - [`AgentLoop`] with [`AgentConfig`], a [`ProviderAdapter`] and [`ToolRegistry`] gives an [`AgentLoopResult`].
 //! - [`StreamAccumulator`] folds [`LlmEvent`]s into an [`AccumulatedTurn`].
 //! - [`ToolExecutor`] runs calls without a model, [`validate_tool_args`] checks their arguments.
 //! - [`FaeLlmError`]: what is reported instead of a result.
@@ -45,7 +45,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let provider = Arc::new(Counts);
-//! // `provider` is any `rondo::Model`: an `HttpModel`, in a program.
+//! // `provider` is any `ProviderAdapter`, as each `rondo::Model` is: an `HttpModel`, in a program.
 //! let config = AgentConfig::default().with_max_turns(5);
 //! let agent = AgentLoop::new(config, provider, ToolRegistry::new());
 //!
@@ -64,6 +64,7 @@ mod accumulator;
 mod agent_loop;
 mod error;
 mod executor;
+mod provider;
 mod registry;
 mod turns;
 mod types;
@@ -72,9 +73,10 @@ pub use accumulator::{LlmEvent, StreamAccumulator};
 pub use agent_loop::{AgentLoop, build_messages_from_result};
 pub use error::FaeLlmError;
 pub use executor::{ToolExecutor, validate_tool_args};
+pub use provider::{LlmEventStream, ProviderAdapter};
 pub use registry::ToolRegistry;
 pub use rondo_types::{FinishReason, Message, ToolSpec as ToolDefinition, Usage as TokenUsage};
 pub use types::{
     AccumulatedToolCall, AccumulatedTurn, AgentConfig, AgentLoopResult, ExecutedToolCall,
-    StopReason, ToolResult, TurnResult,
+    StopReason, ToolResult, ToolTiming, TurnResult,
 };

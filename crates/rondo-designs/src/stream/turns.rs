@@ -1,10 +1,13 @@
 //! The turns of a run, read from its events.
 
-use super::types::{ExecutedToolCall, ToolResult, TurnResult};
+use super::types::{AgentLoopResult, ExecutedToolCall, ToolResult, TurnResult};
 use crate::run::text_of;
-use rondo_types::{CallId, EventBody, FinishReason, ToolErrorCode, Transcript};
+use rondo_types::{
+    CallId, EventBody, FinishReason, Message, Part, ToolCall, ToolContent, ToolErrorCode,
+    ToolResult as Returned, Transcript,
+};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Gathers what each step brought.
 #[derive(Debug, Default)]
@@ -40,6 +43,66 @@ impl Turns {
         }
         self.turns
     }
+}
+
+/// Returns the messages that the turns of a result tell of, as a provider reads them.
+pub(super) fn messages_of_turns(result: &AgentLoopResult) -> Vec<Message> {
+    let mut used = HashSet::new();
+    let turns = (1..).zip(&result.turns);
+    let messages = turns.flat_map(|(step, turn)| messages_of_turn(step, turn, &mut used));
+    let mut messages: Vec<Message> = messages.collect();
+    if messages.is_empty() && !result.final_text.is_empty() {
+        messages.push(Message::assistant(result.final_text.clone()));
+    }
+    messages
+}
+
+/// Returns what a turn tells of. A call keeps its id unless it has none or an earlier call `used` it.
+fn messages_of_turn<'r>(
+    step: u32,
+    turn: &'r TurnResult,
+    used: &mut HashSet<&'r str>,
+) -> Vec<Message> {
+    let mut said = Message::assistant("");
+    said.parts = Some(&turn.text)
+        .filter(|text| !text.is_empty())
+        .map(Part::text)
+        .into_iter()
+        .collect();
+    let mut results = Vec::new();
+    for (index, call) in (0..).zip(&turn.tool_calls) {
+        let is_own = !call.call_id.is_empty() && used.insert(&call.call_id);
+        let id = match is_own {
+            true => CallId::new(call.call_id.clone()),
+            false => CallId::generated(1, step, index),
+        };
+        let wire_id = is_own.then(|| call.call_id.clone());
+        said.parts.push(Part::ToolCall(ToolCall {
+            id: id.clone(),
+            wire_id: wire_id.clone(),
+            name: call.function_name.clone(),
+            arguments: text_of(call.arguments.clone()),
+            complete: true,
+            opaque: None,
+        }));
+        results.push(Returned {
+            call_id: id,
+            wire_id,
+            name: call.function_name.clone(),
+            error: call.result.error.filter(|_| !call.result.success),
+            content: ToolContent::Text(call.result.content.clone()),
+            blocks: Vec::new(),
+            synthetic: false,
+        });
+    }
+    let mut messages = Vec::new();
+    if !said.parts.is_empty() {
+        messages.push(said);
+    }
+    if !results.is_empty() {
+        messages.push(Message::tool_results(results));
+    }
+    messages
 }
 
 fn add(turn: &mut TurnResult, event: EventBody) {

@@ -1,9 +1,10 @@
 //! The configuration and results of a run.
 
 use super::{FinishReason, Message, TokenUsage};
-use rondo_types::{Outcome, StopReason as Stopped, ToolErrorCode, Transcript};
+use rondo_types::{Outcome, StopReason as Stopped, ToolErrorCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What bounds a run, and what the model is told of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,8 +122,19 @@ pub struct ToolResult {
 /// How a run ended.
 ///
 /// Beside what the design names it keeps the messages of the run, which serialise with it: a
-/// continuation works on them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// continuation works on them. A program can build one without messages:
+///
+/// ```
+/// use rondo::design::stream::{AgentLoopResult, StopReason, build_messages_from_result};
+///
+/// let result = AgentLoopResult {
+///     final_text: "It is 4.".to_owned(),
+///     stop_reason: StopReason::Complete,
+///     ..AgentLoopResult::default()
+/// };
+/// assert_eq!(build_messages_from_result(&result)[0].text(), "It is 4.");
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AgentLoopResult {
     /// Every model request of the run, in order.
     pub turns: Vec<TurnResult>,
@@ -132,7 +144,10 @@ pub struct AgentLoopResult {
     pub total_usage: TokenUsage,
     /// Why the run ended.
     pub stop_reason: StopReason,
-    transcript: Transcript,
+    /// The messages of the run and of those that it continues, the user's included. If there are none, a continuation
+    /// works on the turns.
+    #[serde(default, alias = "transcript")]
+    pub messages: Vec<Message>,
 }
 
 impl AgentLoopResult {
@@ -142,25 +157,21 @@ impl AgentLoopResult {
             stop_reason: StopReason::of(&outcome),
             final_text: outcome.text,
             total_usage: outcome.usage,
-            transcript: outcome.transcript,
+            messages: outcome
+                .transcript
+                .into_iter()
+                .map(Arc::unwrap_or_clone)
+                .collect(),
         }
-    }
-
-    pub(super) fn messages(&self) -> Vec<Message> {
-        let copy = |message: &std::sync::Arc<Message>| Message::clone(message);
-        self.transcript.iter().map(copy).collect()
-    }
-
-    pub(super) fn transcript(&self) -> &Transcript {
-        &self.transcript
     }
 }
 
 /// Why a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model answered.
+    #[default]
     Complete,
     /// All turns were used.
     MaxTurns,
@@ -209,4 +220,24 @@ pub struct AccumulatedToolCall {
     pub function_name: String,
     /// The arguments as text, which may not be JSON.
     pub arguments_json: String,
+}
+
+/// How long the calls of one tool took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ToolTiming {
+    /// How many of its calls ran, those that failed or timed out included.
+    pub calls: u64,
+    /// How long they ran together, in milliseconds.
+    pub total_ms: u64,
+    /// How long the longest ran, in milliseconds.
+    pub max_ms: u64,
+}
+
+impl ToolTiming {
+    /// Adds a call.
+    pub(super) fn note(&mut self, duration_ms: u64) {
+        self.calls = self.calls.saturating_add(1);
+        self.total_ms = self.total_ms.saturating_add(duration_ms);
+        self.max_ms = self.max_ms.max(duration_ms);
+    }
 }

@@ -25,8 +25,9 @@ surface!(python:
 );
 surface!(stream:
     AccumulatedToolCall, AccumulatedTurn, AgentConfig, AgentLoop, AgentLoopResult,
-    ExecutedToolCall, FaeLlmError, FinishReason, LlmEvent, Message, StopReason, StreamAccumulator,
-    TokenUsage, ToolDefinition, ToolExecutor, ToolRegistry, ToolResult, TurnResult,
+    ExecutedToolCall, FaeLlmError, FinishReason, LlmEvent, LlmEventStream, Message, ProviderAdapter,
+    StopReason, StreamAccumulator, TokenUsage, ToolDefinition, ToolExecutor, ToolRegistry, ToolResult, ToolTiming,
+    TurnResult,
     build_messages_from_result, validate_tool_args,
 );
 surface!(react: Agent, AgentEvent, EVENTS_WAITING_MAX, EventReader, LlmClient, TerminalContext, Tool);

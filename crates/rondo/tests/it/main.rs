@@ -15,6 +15,7 @@ mod design_call_limits;
 mod design_executor;
 mod design_hub;
 mod design_hub_parts;
+mod design_provider;
 mod design_python;
 mod design_react;
 mod design_shell;
