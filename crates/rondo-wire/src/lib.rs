@@ -48,5 +48,5 @@ pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
 pub use encoded_prefix::EncodedPrefix;
 pub use lowering::{Lowering, LoweringCause, LoweringNote};
-pub use react::react_over;
+pub use react::{output_text, react_over};
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

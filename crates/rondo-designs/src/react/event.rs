@@ -2,6 +2,7 @@
 
 use crate::run::text_of;
 use rondo_types::{EventBody, StopReason};
+use rondo_wire::output_text;
 use serde::{Deserialize, Serialize};
 
 /// What an agent reports of its run.
@@ -54,7 +55,7 @@ impl EventReader {
                     .collect();
             }
             EventBody::ToolCallFinished { result, .. } => {
-                return vec![AgentEvent::ToolOutput(text_of(result))];
+                return vec![AgentEvent::ToolOutput(output_text(&result))];
             }
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! Rewrites a conversation so that a dialect without tools carries calls and results as text.
 
+use super::output;
 use super::prompt::with_tools;
 use super::quoting::{escape, nonce};
 use super::written::{Written, is_react};
@@ -179,11 +180,11 @@ impl Rewriter<'_> {
     }
 
     fn observation(&self, result: &ToolResult) -> String {
-        let content = result.to_text();
+        let content = output::of_result(result);
         let content = escape(&content);
         let (nonce, name) = (&self.nonce, escape(&result.name));
         let mut text = format!(
-            "<observation>\n[output of {name}, {nonce}]\n{content}\n[end of output, {nonce}]\n</observation>"
+            "[output of {name}, {nonce}]\n<observation>\n{content}\n</observation>\n[end of output, {nonce}]"
         );
         let ignored = self.ignored.iter().find(|(id, _)| *id == result.call_id);
         if let Some((_, count)) = ignored.filter(|(_, count)| *count > 0) {

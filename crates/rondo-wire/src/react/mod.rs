@@ -14,11 +14,14 @@ mod arguments;
 mod call;
 pub(crate) mod decode;
 mod encode;
+mod output;
 mod prompt;
 mod quoting;
 mod tags;
 mod text;
 mod written;
+
+pub use output::output_text;
 
 use crate::openai_chat::OpenAiChat;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};

@@ -224,13 +224,13 @@ fn my_8_an_observation_goes_back_in_the_user_role() {
 /// The observation of one result, word for word.
 fn observation(mark: &str, output: &str) -> String {
     format!(
-        "<observation>\n[output of execute_command, {mark}]\n{output}\n[end of output, {mark}]\n</observation>"
+        "[output of execute_command, {mark}]\n<observation>\n{output}\n</observation>\n[end of output, {mark}]"
     )
 }
 
 /// The mark that no output can know.
 fn mark(observed: &str) -> String {
-    let line = observed.lines().nth(1).unwrap();
+    let line = observed.lines().next().unwrap();
     let mark = line
         .strip_prefix("[output of execute_command, ")
         .and_then(|rest| rest.strip_suffix(']'))
@@ -250,7 +250,7 @@ fn my_8_results_of_any_kind_and_number_go_back_whole_in_one_message() {
     ]);
     let observed = observed(&with_tools(messages));
     let mark = mark(&observed);
-    let results = ["one", r#"{"stdout":"a\n","exitCode":0}"#];
+    let results = ["one", "a\n"];
     let expected = results.map(|output| observation(&mark, output)).join("\n");
     assert_eq!(observed, expected);
 }

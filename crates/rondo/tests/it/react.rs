@@ -117,8 +117,8 @@ async fn my_15_a_call_is_announced_run_reported_and_appended() {
         json!({"role": "assistant", "content": written})
     );
     let observation = last_content(&bodies[1]);
-    assert!(observation.starts_with("<observation>\n") && observation.ends_with("</observation>"));
-    assert!(observation.contains("\nran ls -la\n"));
+    let element = "\n<observation>\nran ls -la\n</observation>\n";
+    assert!(observation.contains(element), "{observation}");
     assert_eq!(ran.shown(), format!("{THOUGHT}Files."));
 }
 

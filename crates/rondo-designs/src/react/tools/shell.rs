@@ -1,12 +1,13 @@
 //! Commands: the tool `execute_command`.
 
 use super::super::tool::Tool;
-use crate::run::{invocation, text_of};
+use crate::run::invocation;
 use anyhow::bail;
 use async_trait::async_trait;
 use rondo_core::Tool as _;
 use rondo_exec::{ExecOptions, ExecTool};
 use rondo_types::{ToolOutcome, ToolSpec};
+use rondo_wire::output_text;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -72,7 +73,7 @@ impl Tool for ShellTool {
             .call(invocation(&self.spec.name, args, cancel))
             .await;
         match outcome {
-            ToolOutcome::Ok(output) => Ok(text_of(output.value)),
+            ToolOutcome::Ok(output) => Ok(output_text(&output.value)),
             ToolOutcome::Error(error) => bail!(error.message),
         }
     }
