@@ -10,7 +10,7 @@ use crate::sessions::soon;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{AppendError, ChainHash, Commit, Fence, Head, Record, Seq};
 use rondo_core::session_store::NewSession;
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior, ffi};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -369,9 +369,13 @@ impl Thread {
         if self.is_broken {
             return Err(Failure::Closed);
         }
-        if let Err(reason) = self.file.check() {
-            self.is_broken = true;
-            return Err(Failure::Failed(reason));
+        if let Err(lost) = self.file.check() {
+            self.is_broken |= lost.is_gone;
+            return Err(Failure::Failed(lost.reason));
+        }
+        // A statement that failed may have left its transaction open.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
         }
         self.write(group)
             .inspect_err(|failed| {
@@ -623,15 +627,53 @@ pub(crate) fn is_full(error: &StoreError) -> bool {
     code(error) == Some(ErrorCode::DiskFull)
 }
 
-/// Whether the state of the file is unknown after this.
+/// Whether nothing that follows may count as durable: what the kernel could not write to the disk it drops, and does not
+/// say so again. After any other error the next write tries anew.
 fn is_fatal(error: &StoreError) -> bool {
+    let StoreError::Database(rusqlite::Error::SqliteFailure(error, _)) = error else {
+        return false;
+    };
     matches!(
-        code(error),
-        Some(
-            ErrorCode::SystemIoFailure
-                | ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
-                | ErrorCode::OutOfMemory
-        )
+        error.extended_code,
+        ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Options, Store};
+    use rondo_types::{SessionId, TimeMs};
+
+    async fn fail(store: &Store, code: i32) {
+        let failed = store.writer().write(1, None, move |_| {
+            let error = ffi::Error::new(code);
+            Err::<(), _>(rusqlite::Error::SqliteFailure(error, None).into())
+        });
+        assert!(failed.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn after_an_error_of_the_disk_the_next_write_tries_again_but_not_after_a_failed_sync() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let store = Store::open(dir.path(), Options::default()).unwrap();
+        let create = |name: &str| store.create(&SessionId::new(name), TimeMs(1)).map(drop);
+        for (number, code) in [
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_SHMMAP,
+            ffi::SQLITE_IOERR_LOCK,
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_NOMEM,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            fail(&store, code).await;
+            create(&format!("s{number}")).unwrap();
+        }
+        fail(&store, ffi::SQLITE_IOERR_FSYNC).await;
+        assert!(matches!(create("t"), Err(StoreError::Closed)));
+    }
 }

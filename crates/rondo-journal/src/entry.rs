@@ -90,7 +90,8 @@ impl Entry {
             epoch,
             turn: record.turn.clone(),
             step: record.step,
-            at: record.at_ms,
+            // A later time could not be kept, and would be another one than is hashed.
+            at: TimeMs(record.at_ms.0.min(i64::MAX.unsigned_abs())),
             json: serde_json::to_string(&record.body)?,
             hash: ChainHash::GENESIS,
         };

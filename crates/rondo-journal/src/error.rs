@@ -131,7 +131,7 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
-    /// The writer ended, after a failed write or with the program.
+    /// The writer ended, after the disk failed to keep what was written or with the program.
     #[error("the journal no longer takes records since a write failed")]
     Closed,
 }
@@ -155,6 +155,19 @@ impl StoreError {
             ),
             _ => false,
         }
+    }
+
+    /// Returns whether SQLite calls the file malformed, or none of its own: [`Store::salvage`](crate::Store::salvage)
+    /// saves what can be read.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        let Self::Database(error) = self else {
+            return false;
+        };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        )
     }
 
     /// Whether the journal is there and this process may not write it.

@@ -239,6 +239,11 @@ impl Entries {
 
 fn parse(line: &str) -> Result<Entry, String> {
     let line: LineIn = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    for (name, number) in [("epoch", line.epoch), ("time", line.at_ms)] {
+        if i64::try_from(number).is_err() {
+            return Err(format!("its {name} is larger than {}", i64::MAX));
+        }
+    }
     Ok(Entry {
         seq: Seq(line.seq),
         version: line.version,

@@ -17,6 +17,14 @@ pub(crate) struct JournalFile {
     file: Option<(u64, u64)>,
 }
 
+/// Why nothing can be written to the file.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) reason: String,
+    /// Whether it stays so.
+    pub(crate) is_gone: bool,
+}
+
 impl JournalFile {
     /// Notes which file is there now.
     pub(crate) fn of(path: &Path) -> Result<Self, StoreError> {
@@ -35,19 +43,26 @@ impl JournalFile {
         }
     }
 
-    /// Says what happened where that file is not there any more.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Says what happened where that file is not there any more, or cannot be looked at.
+    pub(crate) fn check(&self) -> Result<(), Lost> {
         let Some(file) = self.file else {
             return Ok(());
         };
         let path = self.path.display();
         match fs::metadata(&self.path) {
             Ok(metadata) if id(&metadata) == file => Ok(()),
-            Ok(_) => Err(format!("another file took the place of `{path}` meanwhile")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(format!("`{path}` was removed or renamed meanwhile"))
-            }
-            Err(error) => Err(format!("`{path}` cannot be looked at any more: {error}")),
+            Ok(_) => Err(Lost {
+                reason: format!("another file took the place of `{path}` meanwhile"),
+                is_gone: true,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Lost {
+                reason: format!("`{path}` was removed or renamed meanwhile"),
+                is_gone: true,
+            }),
+            Err(error) => Err(Lost {
+                reason: format!("`{path}` cannot be looked at: {error}"),
+                is_gone: false,
+            }),
         }
     }
 }

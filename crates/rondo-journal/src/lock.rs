@@ -1,7 +1,7 @@
 //! The lock of a session: one process owns it, and another gets an error at once.
 //!
 //! Nothing here waits. A process that finds a session locked gets the owner's process id
-//! ([`StoreError::InUse`]) and may try again. Also checks whether the file system of the journal has working locks.
+//! ([`StoreError::InUse`]) and may try again.
 
 use crate::error::StoreError;
 use rondo_types::SessionId;
@@ -103,6 +103,22 @@ pub(crate) fn is_held(dir: &Path, session: &SessionId) -> bool {
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
+/// Returns the error that names a session which some process owns right now; none where no session is owned.
+pub(crate) fn held_by_any(dir: &Path) -> Option<StoreError> {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| owner_of(&file.path())).next()
+}
+
+fn owner_of(path: &Path) -> Option<StoreError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
+    (locked == Err(Errno::WOULDBLOCK)).then(|| StoreError::InUse {
+        session: SessionId::new(path.file_stem().unwrap_or_default().to_string_lossy()),
+        pid: read_holder(&file),
+    })
+}
+
 /// Removes the lock of a session that is gone; its owner calls this.
 pub(crate) fn forget(dir: &Path, session: &SessionId) {
     // A file that stays costs nothing but its name.
@@ -142,35 +158,4 @@ fn file_name(id: &str) -> String {
         }
     }
     name
-}
-
-/// Refuses network file systems: their locks come and go, and SQLite's WAL needs shared memory.
-#[cfg(target_os = "linux")]
-pub(crate) fn refuse_network(dir: &Path) -> Result<(), StoreError> {
-    /// From linux/magic.h and the file systems' own headers.
-    const NETWORK: [(u32, &str); 7] = [
-        (0x6969, "nfs"),
-        (0x517b, "smb"),
-        (0xff53_4d42, "cifs"),
-        (0xfe53_4d42, "smb2"),
-        (0x5346_414f, "afs"),
-        (0x0bd0_0bd0, "lustre"),
-        (0x00c3_6400, "ceph"),
-    ];
-    let found = rustix::fs::statfs(dir).map_err(|error| StoreError::io(dir)(error.into()))?;
-    // The kernel's type of this field differs by platform; the magic numbers are 32 bits wide.
-    let magic = (found.f_type as u64 & u64::from(u32::MAX)) as u32;
-    match NETWORK.iter().find(|(known, _)| *known == magic) {
-        Some((_, kind)) => Err(StoreError::NetworkFileSystem {
-            path: dir.to_owned(),
-            kind: (*kind).to_owned(),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Accepts every file system: network file systems are recognised on Linux alone.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn refuse_network(_dir: &Path) -> Result<(), StoreError> {
-    Ok(())
 }

@@ -70,8 +70,21 @@ CREATE TABLE snapshots (
 CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
 ";
 
+/// How a commit survives its process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Log {
+    /// What is written goes to a log first, whose index is memory that processes share.
+    Ahead,
+    /// What is overwritten is kept in a file until the commit.
+    Rollback,
+}
+
 /// Opens the writer's connection and makes the tables where there are none.
-pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+pub(crate) fn open_writer(
+    path: &Path,
+    options: &Options,
+    log: Log,
+) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(options.busy_timeout)?;
     bound_cache(&connection)?;
@@ -79,7 +92,11 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     connection.pragma_update(None, "page_size", 4096)?;
     // Holds where the file is made, or rewritten as a whole.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let mode = match log {
+        Log::Ahead => "WAL",
+        Log::Rollback => "TRUNCATE",
+    };
+    connection.pragma_update(None, "journal_mode", mode)?;
     let synchronous = match options.durability {
         Durability::Full => "FULL",
         Durability::Normal => "NORMAL",
@@ -203,7 +220,8 @@ pub(crate) fn open_read_only(
     Ok(connection)
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// Returns the name of a file that SQLite keeps beside another.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -3,13 +3,15 @@
 use crate::commit_thread::{self, CommitThread};
 use crate::directory::sync_above;
 use crate::error::StoreError;
+use crate::file_system::FileSystem;
 use crate::journal_file::{self, JournalFile};
 use crate::lock::{self, MemoryLocks, SessionLock};
 use crate::reserve;
-use crate::schema;
+use crate::schema::{self, Log};
 use rondo_types::SessionId;
 use rusqlite::Connection;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +20,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The journal's file in its directory.
-const FILE_NAME: &str = "journal.db";
+pub(crate) const FILE_NAME: &str = "journal.db";
 /// The directory of the sessions' locks.
-const LOCKS_DIR: &str = "locks";
+pub(crate) const LOCKS_DIR: &str = "locks";
 
 /// What a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,7 +98,7 @@ impl Store {
             durability: Durability::Normal,
             ..Options::default()
         };
-        let connection = schema::open_writer(&path, &options)?;
+        let connection = schema::open_writer(&path, &options, Log::Ahead)?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
         let writer = commit_thread::start(connection, JournalFile::in_memory());
         let writer = writer.map_err(StoreError::io(path))?;
@@ -190,7 +192,11 @@ impl Store {
                 .map_err(StoreError::io(dir))?;
         }
         keep_private(dir)?;
-        lock::refuse_network(dir)?;
+        let file_system = FileSystem::of(dir)?;
+        if let FileSystem::Network(kind) = file_system {
+            let path = dir.to_owned();
+            return Err(StoreError::NetworkFileSystem { path, kind });
+        }
         let path = dir.join(FILE_NAME);
         if !path.exists() {
             // Before the file is there: a process that ends in between leaves this to the next.
@@ -198,12 +204,27 @@ impl Store {
         }
         journal_file::refuse_others(&path, &locks)?;
         private_file(&path)?;
-        let connection = schema::open_writer(&path, &options)?;
+        let connection = schema::open_writer(&path, &options, log_of(&file_system))?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
         let file = JournalFile::of(&path)?;
         let writer = commit_thread::start(connection, file).map_err(StoreError::io(path))?;
         reserve::make(dir);
         Ok(Self::of(dir, writer, reader))
+    }
+
+    /// Returns the type of the file system that the journal lies on, where it is not known whether locks hold there: such a
+    /// journal has a rollback journal and no log, which would need memory that processes share.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub fn unknown_file_system(&self) -> Result<Option<String>, StoreError> {
+        let Place::Dir(dir) = &self.shared.place else {
+            return Ok(None);
+        };
+        Ok(match FileSystem::of(dir)? {
+            FileSystem::Unknown(kind) => Some(kind),
+            FileSystem::Local | FileSystem::Network(_) => None,
+        })
     }
 
     /// Returns the SQLite file; the name alone where the journal is in memory.
@@ -319,14 +340,25 @@ fn keep_private(path: &Path) -> Result<(), StoreError> {
     fs::set_permissions(path, private).map_err(StoreError::io(path))
 }
 
-/// SQLite gives its log and its index the mode of the database, so only this file is made here.
+/// SQLite gives its log and its index the mode of the database, so only this file is made here. One that is there is not
+/// opened: closing any descriptor of it would give up the locks that SQLite holds for other connections of this process.
 fn private_file(path: &Path) -> Result<(), StoreError> {
-    OpenOptions::new()
-        .create(true)
+    let made = OpenOptions::new()
+        .create_new(true)
         .append(true)
         .mode(0o600)
-        .open(path)
-        .map(drop)
-        .map_err(StoreError::io(path))?;
-    keep_private(path)
+        .open(path);
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StoreError::io(path)(error))
+        }
+        _ => keep_private(path),
+    }
+}
+
+fn log_of(file_system: &FileSystem) -> Log {
+    match file_system {
+        FileSystem::Local => Log::Ahead,
+        FileSystem::Unknown(_) | FileSystem::Network(_) => Log::Rollback,
+    }
 }

@@ -187,6 +187,48 @@ async fn a_damaged_session_is_set_aside_repaired_and_stops_no_other() {
     assert_eq!(resumed.stdout, "Fourth.\n", "{resumed:?}");
 }
 
+/// Overwrites the page that holds a table's first rows, as a disk does that loses one.
+fn overwrite_page_of(env: &TestEnv, table: &str) {
+    let connection = rusqlite::Connection::open(journal(env)).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let page: u64 = connection
+        .query_row(root, [table], |row| row.get(0))
+        .unwrap();
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(connection);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(journal(env))
+        .unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x55; 64], (page - 1) * 4096).unwrap();
+}
+
+#[tokio::test]
+async fn a_malformed_journal_is_replaced_by_what_can_be_read_of_it() {
+    let env = two_sessions().await;
+    let ids = ids(&env).await;
+    overwrite_page_of(&env, "sessions_updated");
+    let listed = env.run(&["session", "list"]).await;
+    assert_eq!(listed.code, Some(54), "{listed:?}");
+    let hint = "hint: `rondo session fsck --repair` saves what can be read";
+    assert!(listed.stderr.contains(hint), "{listed:?}");
+    let repaired = env.run(&["session", "fsck", "--repair"]).await;
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    assert!(
+        repaired.stderr.contains("journal.db.malformed-1"),
+        "{repaired:?}"
+    );
+    assert_eq!(self::ids(&env).await, ids);
+    let checked = env.run(&["session", "fsck"]).await;
+    assert_eq!((checked.code, checked.stdout.lines().count()), (Some(0), 2));
+    let server = serve(vec![says("Third.")]).await;
+    env.ask(&server, &["--session", &ids[0], "x"])
+        .await
+        .check("Third.\n", "", 0);
+}
+
 #[tokio::test]
 async fn an_id_that_commands_could_not_be_given_is_refused() {
     let env = two_sessions().await;
@@ -306,4 +348,29 @@ async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
     person.sees("mine").await;
     assert_eq!(person.code().await, Some(0));
     assert_eq!((trap.requests().len(), own.requests().len()), (before, 1));
+}
+
+#[tokio::test]
+async fn what_a_file_says_of_its_session_does_not_disturb_the_terminal() {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(0);
+    let exported = env.run(&["session", "export", &id]).await.stdout;
+    let (head, records) = exported.split_once('\n').unwrap();
+    let mut head: serde_json::Value = serde_json::from_str(head).unwrap();
+    head["directory"] = "/x\nnote: all is well\u{202e}".into();
+    head["title"] = "safe\u{202e}evil\nmore".into();
+    let other = TestEnv::new().stdin(&format!("{head}\n{records}"));
+    let imported = other.run(&["session", "import"]).await;
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert!(
+        imported.stderr.contains("in `/x note: all is well` where"),
+        "{imported:?}"
+    );
+    for format in ["markdown", "html"] {
+        let shown = other
+            .run(&["session", "show", &id, "--format", format])
+            .await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(!shown.stdout.contains('\u{202e}'), "{shown:?}");
+    }
 }

@@ -307,3 +307,31 @@ async fn a_damaged_session_is_not_exported() {
     assert!(matches!(refused, Err(StoreError::Damaged { seq: 2, .. })));
     assert_eq!(file, b"");
 }
+
+#[tokio::test]
+async fn a_time_that_cannot_be_kept_is_refused_at_an_import_and_bounded_at_an_append() {
+    let journal = journal();
+    let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
+    let mut late = said("late");
+    late.at_ms = TimeMs(u64::MAX);
+    append(&session, Seq(0), vec![late]).await.unwrap();
+    assert_eq!(journal.store.check(&id("a")).unwrap().defect, None);
+    let mut exported = Vec::new();
+    journal.store.export(&id("a"), &mut exported).unwrap();
+    let exported = String::from_utf8(exported).unwrap();
+    let kept = exported.replace("9223372036854775807", "9223372036854775808");
+    assert_ne!(kept, exported);
+    let refused = journal
+        .store
+        .import(&mut kept.as_bytes(), Some(&id("b")))
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("its time is larger"),
+        "{refused}"
+    );
+    let imported = journal
+        .store
+        .import(&mut exported.as_bytes(), Some(&id("b")));
+    assert_eq!(imported.unwrap().records, 1);
+    assert_eq!(journal.store.check(&id("b")).unwrap().defect, None);
+}

@@ -15,6 +15,7 @@ mod owner;
 mod place;
 mod recorded_kinds;
 mod recorded_turns;
+mod salvage;
 mod sessions;
 /// What plays the turns of the fixtures.
 #[expect(dead_code, reason = "only what carries a turn on is needed here")]

@@ -70,3 +70,28 @@ async fn a_session_from_the_future_is_not_the_latest_for_ever() {
     append(&ahead, Seq(4), vec![record]).await.unwrap();
     assert_eq!(journal.store.resolve("latest").unwrap(), id("ahead"));
 }
+
+/// Lines of the kernel's locks that this process holds on a file.
+#[cfg(target_os = "linux")]
+fn locks_of(path: &std::path::Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = format!(":{} ", fs::metadata(path).unwrap().ino());
+    let process = format!(" {} ", std::process::id());
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let is_held = |line: &&str| line.contains(&file) && line.contains(&process);
+    locks.lines().filter(is_held).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_second_open_keeps_the_locks_of_the_first() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let first = Store::open(dir.path(), Options::default()).unwrap();
+    let path = first.path();
+    assert!(locks_of(&path) > 0);
+    let second = Store::open(dir.path(), Options::default()).unwrap();
+    assert!(locks_of(&path) > 0);
+    drop(second);
+    assert!(locks_of(&path) > 0);
+    assert_eq!(first.unknown_file_system().unwrap(), None);
+}

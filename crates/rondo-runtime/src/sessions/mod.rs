@@ -16,7 +16,7 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
 use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Durability, Entry, Options, SessionInfo, Store, StoreError};
+use rondo_journal::{Durability, Entry, Options, Salvaged, SessionInfo, Store, StoreError};
 use rondo_types::SessionId;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,29 @@ pub fn open_to_read(settings: &Settings) -> Result<Store> {
 /// When its directory or its file cannot be used.
 pub fn open_to_remove(settings: &Settings) -> Result<Store> {
     open_by(settings, Store::open_to_remove)
+}
+
+/// Opens the journal of all sessions to repair it. One that SQLite calls malformed is replaced with what can be read of it.
+///
+/// # Errors
+/// When its directory or its file cannot be used, or nothing of it can be read.
+pub fn open_to_repair(settings: &Settings) -> Result<(Store, Option<Salvaged>)> {
+    let dir = settings.paths.sessions();
+    let is_malformed = match Store::open(&dir, Options::default()) {
+        Ok(store) => store.malformed().map_err(failed)?.is_some(),
+        Err(error) => error.is_malformed(),
+    };
+    if !is_malformed {
+        return Ok((open(settings)?, None));
+    }
+    let salvaged = Store::salvage(&dir, Options::default()).map_err(|error| {
+        let what = format!(
+            "failed to save what is in the journal in `{}`",
+            dir.display()
+        );
+        failed(error).context(what)
+    })?;
+    Ok((open(settings)?, Some(salvaged)))
 }
 
 fn open_by(
@@ -126,6 +149,13 @@ pub fn failed(error: StoreError) -> SetupError {
         ),
         StoreError::NotAJournal { .. } => (SetupErrorKind::Journal, None),
         StoreError::NetworkFileSystem { .. } => (SetupErrorKind::Journal, Some(ELSEWHERE.to_owned())),
+        error if error.is_malformed() => (
+            SetupErrorKind::Journal,
+            Some(
+                "`rondo session fsck --repair` saves what can be read in a new file, and keeps the old one"
+                    .to_owned(),
+            ),
+        ),
         StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {
             (SetupErrorKind::Journal, None)
         }

@@ -12,11 +12,11 @@ use crate::cli::{SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_journal::Store;
-use rondo_runtime::Layer;
+use rondo_journal::{Salvaged, Store};
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed};
 use rondo_runtime::settings::Settings;
+use rondo_runtime::{Layer, SetupError};
 
 /// Runs the command.
 ///
@@ -36,9 +36,8 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
     let store = match &args.command {
         SessionCommand::Rm { .. } => sessions::open_to_remove(&settings),
         SessionCommand::Prune(args) if !args.dry_run => sessions::open_to_remove(&settings),
-        SessionCommand::Import { .. } | SessionCommand::Fsck { repair: true, .. } => {
-            sessions::open(&settings)
-        }
+        SessionCommand::Import { .. } => sessions::open(&settings),
+        SessionCommand::Fsck { repair: true, .. } => open_to_repair(&settings, output),
         _ => sessions::open_to_read(&settings),
     }?;
     let text = match &args.command {
@@ -74,6 +73,23 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
     Ok(Exit::Answer)
 }
 
+fn open_to_repair(settings: &Settings, output: &Output) -> Result<Store, SetupError> {
+    let (store, salvaged) = sessions::open_to_repair(settings)?;
+    let Some(Salvaged { kept, renamed }) = salvaged else {
+        return Ok(store);
+    };
+    output.note(&format!(
+        "the journal was malformed: what can be read of it is in a new file, and the old one is `{}`",
+        kept.display()
+    ));
+    for session in renamed {
+        output.note(&format!(
+            "the name of a session could not be read: it is `{session}` now"
+        ));
+    }
+    Ok(store)
+}
+
 /// Checks sessions one by one: what is wrong with one says nothing of the next.
 fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> Result<Exit> {
     let infos = match session {
@@ -81,6 +97,11 @@ fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> 
         None => sessions::with_children(store, store.sessions(usize::MAX)?)?,
     };
     let mut exit = Exit::Answer;
+    if let Some(what) = store.malformed()? {
+        let line = format!("`{}` is malformed: {what}\n", store.path().display());
+        output.stdout(&line).map_err(write_failed)?;
+        exit = Exit::Journal;
+    }
     for info in infos {
         let report = match repair {
             true => store.repair(&info.id),

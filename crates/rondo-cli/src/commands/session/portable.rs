@@ -80,7 +80,7 @@ pub(super) fn import(
     } else if !imported.directory.is_empty() {
         output.note(&format!(
             "it worked in `{}` where it was recorded; here it works where it is gone on with",
-            sanitize::plain(&imported.directory)
+            sanitize::cell(&imported.directory)
         ));
     }
     Ok(format!("{}\n", imported.session))
