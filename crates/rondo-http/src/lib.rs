@@ -15,6 +15,7 @@
 //! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
 //!   `raw`: requests of protocols that are not a model's.
 //! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
+//! - `reach`: which IP addresses are public.
 //! - `embeddings`: the port to models that make vectors of texts.
 //! - [`probe`], `listing`: finds out what a provider supports, and its models.
 #![warn(missing_docs)]
@@ -42,6 +43,7 @@ mod pieces;
 mod pool;
 pub mod probe;
 mod raw;
+mod reach;
 mod secret;
 mod socket;
 mod transport;
@@ -58,5 +60,6 @@ pub use listing::list_models;
 pub use model::{HttpModel, without_credentials};
 pub use network::{CONNECT_TIMEOUT, Network, Proxies};
 pub use raw::{RawRequest, RawResponse};
+pub use reach::not_public;
 pub use secret::Secret;
 pub use transport::{ByProxy, Transport};

@@ -6,7 +6,7 @@
 //! themselves do not promise.
 //!
 //! # Layout
-//! - `target`, `reach`: which addresses may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
+//! - `target`: which addresses may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
 //!   its redirects; `body`, `charset`, `content`: what came back; `calls`: one call of a tool.
 //! - [`reader`]: pages and PDFs as text, in a process of their own.
 //! - [`proxy`]: what commands in a sandbox reach by name; `unix`: a listener that another process passes on.
@@ -24,7 +24,6 @@ mod fetch;
 mod net;
 #[cfg(target_os = "linux")]
 pub mod proxy;
-mod reach;
 pub mod reader;
 pub mod search;
 mod target;

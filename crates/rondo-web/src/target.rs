@@ -1,7 +1,7 @@
 //! URLs of pages: how they are read, and which hosts they may name.
 
 use crate::WebError;
-use crate::reach::not_public;
+use rondo_http::not_public;
 use std::net::IpAddr;
 use url::{Host, Url};
 

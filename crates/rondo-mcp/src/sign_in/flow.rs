@@ -1,6 +1,6 @@
 //! From a server's challenge to a token, and from a token to requests with it.
 
-use super::exchange::{Exchange, is_safe};
+use super::exchange::Exchange;
 use super::redirect::{Redirect, came_back};
 use super::tokens::{Kept, Registered, TokenStore, Tokens};
 use crate::config::{Connection, OAuthClient, Server};
@@ -82,8 +82,7 @@ impl SignIn {
         manager.configure_client(config).map_err(|err| why(&err))?;
         let address = manager.get_authorization_url(&names).await;
         let address = address.map_err(|err| why(&err))?;
-        let uri = address.parse().ok().filter(is_safe);
-        uri.ok_or("its authorisation server is not reached over https")?;
+        Exchange::new(transport.clone(), url.expose()).check(&address)?;
         let state = came_back(&address).and_then(|it| it.state);
         Ok(Self {
             manager,
@@ -176,7 +175,7 @@ async fn manager(
     transport: &Transport,
     tokens: &Tokens,
 ) -> Result<AuthorizationManager, String> {
-    let exchange = Arc::new(Exchange(transport.clone()));
+    let exchange = Arc::new(Exchange::new(transport.clone(), url));
     let manager = AuthorizationManager::new_with_oauth_http_client(url, exchange).await;
     let mut manager = manager.map_err(|err| why(&err))?;
     manager.set_credential_store(tokens.clone());

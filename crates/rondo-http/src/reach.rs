@@ -1,4 +1,4 @@
-//! Which IP addresses are public, so that a page that a model names may come from there.
+//! Which IP addresses are public, so that what a model or a server names may be reached there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -45,7 +45,8 @@ const V6_BLOCKS: [V6Block; 6] = [
 ];
 
 /// Returns what an address is for, if it is not public. IPv6 addresses that stand for one of IPv4 are as public as that.
-pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
+#[must_use]
+pub fn not_public(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => of_v4(address),
         IpAddr::V6(address) => of_v6(address),
