@@ -187,12 +187,12 @@ async fn a_damaged_session_is_set_aside_repaired_and_stops_no_other() {
     assert_eq!(resumed.stdout, "Fourth.\n", "{resumed:?}");
 }
 
-/// Overwrites the page that holds a table's first rows, as a disk does that loses one.
-fn overwrite_page_of(env: &TestEnv, table: &str) {
+/// Overwrites the first page of an index, as a disk does that loses one.
+fn overwrite_page_of(env: &TestEnv, index: &str) {
     let connection = rusqlite::Connection::open(journal(env)).unwrap();
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
-    let page: u64 = connection
-        .query_row(root, [table], |row| row.get(0))
+    let page: u32 = connection
+        .query_row(root, [index], |row| row.get(0))
         .unwrap();
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -202,15 +202,16 @@ fn overwrite_page_of(env: &TestEnv, table: &str) {
         .write(true)
         .open(journal(env))
         .unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0x55; 64], (page - 1) * 4096).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x55; 64], u64::from(page - 1) * 4096)
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_malformed_journal_is_replaced_by_what_can_be_read_of_it() {
     let env = two_sessions().await;
     let ids = ids(&env).await;
-    overwrite_page_of(&env, "sessions_updated");
-    let listed = env.run(&["session", "list"]).await;
+    overwrite_page_of(&env, "sqlite_autoindex_sessions_1");
+    let listed = env.run(&["session", "show", &ids[0]]).await;
     assert_eq!(listed.code, Some(54), "{listed:?}");
     let hint = "hint: `rondo session fsck --repair` saves what can be read";
     assert!(listed.stderr.contains(hint), "{listed:?}");
@@ -354,7 +355,9 @@ async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
 async fn what_a_file_says_of_its_session_does_not_disturb_the_terminal() {
     let env = two_sessions().await;
     let id = ids(&env).await.remove(0);
-    let exported = env.run(&["session", "export", &id]).await.stdout;
+    let exported = ["session", "export", &id, "-o", "one.jsonl"];
+    env.run(&exported).await.check("", "", 0);
+    let exported = std::fs::read_to_string(env.project().join("one.jsonl")).unwrap();
     let (head, records) = exported.split_once('\n').unwrap();
     let mut head: serde_json::Value = serde_json::from_str(head).unwrap();
     head["directory"] = "/x\nnote: all is well\u{202e}".into();
@@ -373,4 +376,31 @@ async fn what_a_file_says_of_its_session_does_not_disturb_the_terminal() {
         assert_eq!(shown.code, Some(0), "{shown:?}");
         assert!(!shown.stdout.contains('\u{202e}'), "{shown:?}");
     }
+}
+
+#[tokio::test]
+async fn what_an_imported_session_used_is_not_of_todays_budget() {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(0);
+    let exported = ["session", "export", &id, "-o", "one.jsonl"];
+    env.run(&exported).await.check("", "", 0);
+    let exported = std::fs::read_to_string(env.project().join("one.jsonl")).unwrap();
+    let mut used = Vec::new();
+    for is_imported in [false, true] {
+        let env = TestEnv::new().stdin(&exported);
+        if is_imported {
+            assert_eq!(env.run(&["session", "import"]).await.code, Some(0));
+        }
+        env.user_config("max_daily_tokens = 1000000");
+        let server = serve(vec![says("Third.")]).await;
+        assert_eq!(env.ask(&server, &["x"]).await.code, Some(0));
+        let connection = rusqlite::Connection::open(journal(&env)).unwrap();
+        let day = "SELECT tokens FROM budget_used WHERE scope = 'day'";
+        used.push(
+            connection
+                .query_row(day, [], |row| row.get::<_, i64>(0))
+                .unwrap(),
+        );
+    }
+    assert_eq!(used[0], used[1]);
 }
