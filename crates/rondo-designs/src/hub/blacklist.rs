@@ -5,7 +5,6 @@ use rondo_core::{Gate, GateRequest, Verdict};
 use rondo_policy::rules::Rules;
 use rondo_policy::{AllowedDirs, GateOptions, StandardGate};
 use rondo_types::{ToolKind, ToolSpec};
-use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,7 +64,7 @@ impl Gate for Blacklist {
 fn runs_commands(spec: &ToolSpec) -> bool {
     let property = |name: &str| spec.parameters.pointer(&format!("/properties/{name}"));
     let takes = |name: &str, kind: &str| {
-        property(name).is_some_and(|it| it.get("type").is_none_or(|of| *of == Value::from(kind)))
+        property(name).is_some_and(|it| it.get("type").is_none_or(|of| of == kind))
     };
     spec.kind == ToolKind::Execute || takes("command", "string") || takes("argv", "array")
 }

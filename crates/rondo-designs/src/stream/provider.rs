@@ -172,10 +172,12 @@ impl Model for ProviderModel {
             let messages: Vec<Message> = messages.collect();
             let sent = provider.send(system, &messages, &request.tools).await;
             let mut reply = StreamAccumulator::new();
-            let events = sent.map_err(model_error)?.map(move |event| {
-                let folded = reply.fold(event);
-                folded.map_err(model_error).transpose()
-            });
+            let events = sent
+                .map_err(|error| model_error(&error))?
+                .map(move |event| {
+                    let folded = reply.fold(event);
+                    folded.map_err(|error| model_error(&error)).transpose()
+                });
             Ok(events.filter_map(std::future::ready))
         };
         Box::pin(stream::once(opened).try_flatten())
@@ -183,8 +185,8 @@ impl Model for ProviderModel {
 }
 
 /// What went wrong, as the loop tells of it.
-fn model_error(error: FaeLlmError) -> ModelError {
-    let class = match &error {
+fn model_error(error: &FaeLlmError) -> ModelError {
+    let class = match error {
         FaeLlmError::TimeoutError(_) => ErrorClass::FirstByteTimeout,
         FaeLlmError::ConfigError(_) | FaeLlmError::RequestError(_) => ErrorClass::BadRequest,
         FaeLlmError::Cancelled(_) => ErrorClass::Cancelled,

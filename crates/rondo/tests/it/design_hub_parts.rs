@@ -152,9 +152,9 @@ async fn hub_35_callbacks_get_each_message_that_could_not_be_delivered_and_why()
 }
 
 /// A tool of a program that runs commands, and notes those that it ran.
-fn runner(name: &str, property: (&str, Value), ran: &Arc<Mutex<Vec<String>>>) -> FnTool {
+fn runner(name: &str, (property, kind): (&str, &str), ran: &Arc<Mutex<Vec<String>>>) -> FnTool {
     let ran = Arc::clone(ran);
-    let parameters = json!({"type": "object", "properties": {(property.0): property.1}});
+    let parameters = json!({"type": "object", "properties": {(property): {"type": kind}}});
     FnTool::running(name, parameters, move |call| {
         ran.lock().unwrap().push(call.arguments.to_string());
         Box::pin(async { ToolOutcome::text("ran") })
@@ -182,13 +182,9 @@ async fn hub_33_the_blacklist_holds_by_default_for_every_tool_that_runs_commands
     let ran = Arc::new(Mutex::new(Vec::new()));
     let tools = || {
         ToolRegistry::new()
-            .with(runner(
-                "shell",
-                ("command", json!({"type": "string"})),
-                &ran,
-            ))
-            .with(runner("program", ("argv", json!({"type": "array"})), &ran))
-            .with(runner("note", ("text", json!({"type": "string"})), &ran))
+            .with(runner("shell", ("command", "string"), &ran))
+            .with(runner("program", ("argv", "array"), &ran))
+            .with(runner("note", ("text", "string"), &ran))
     };
     let refused = [
         call("a", "shell", json!({"command": "rm -rf build"})),
