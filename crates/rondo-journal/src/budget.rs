@@ -2,10 +2,12 @@
 //!
 //! What a request may cost is held back before it is sent, in the transaction that looks whether it fits, so that two
 //! processes cannot both take the last of it. What it used takes its place afterwards. A process that dies in between
-//! leaves it held: it may have been used.
+//! leaves it held, and settles it when its session goes on; where it leaves no session, the next request of any process
+//! gives it back. The lock of the session shows that it is still at work, also where its records are in memory.
 
 use crate::commit_thread::{to_i64, to_u64};
 use crate::error::StoreError;
+use crate::read;
 use crate::store::Store;
 use rondo_core::ports::Amount;
 use rondo_types::{NanoUsd, SessionId};
@@ -133,9 +135,16 @@ impl Store {
         claim: BudgetClaim,
         limits: Vec<BudgetLimit>,
     ) -> io::Result<Option<BudgetLimit>> {
-        let held = self
-            .writer()
-            .write(1, None, move |connection| hold(connection, &claim, &limits));
+        let (store, session) = (self.clone(), claim.session.clone());
+        let abandoned = spawn_blocking(move || store.abandoned(&session)).await;
+        let abandoned = abandoned.map_err(io::Error::other)?;
+        let abandoned = abandoned.map_err(io::Error::other)?;
+        let held = self.writer().write(1, None, move |connection| {
+            for session in &abandoned {
+                release(connection, session)?;
+            }
+            hold(connection, &claim, &limits)
+        });
         held.await.map_err(|it| it.failure.into())
     }
 
@@ -148,11 +157,14 @@ impl Store {
     /// # Cancel safety
     /// Not cancel safe: it may or may not be settled.
     pub async fn settle_held(&self, session: &SessionId, id: &str, used: Amount) -> io::Result<()> {
+        let locked = session.clone();
         let (session, id) = (session.clone(), id.to_owned());
         let settled = self.writer().write(1, None, move |connection| {
             settle(connection, &session, &id, used)
         });
-        settled.await.map_err(|it| it.failure.into())
+        settled.await.map_err(|it| io::Error::from(it.failure))?;
+        self.unlock_for_budget(&locked);
+        Ok(())
     }
 
     /// Returns whether it is known what was used in a scope before anything was held back there.
@@ -215,6 +227,37 @@ impl Store {
         let read = spawn_blocking(move || committed(&store.reader(), scope, &place));
         read.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+impl Store {
+    /// Lists the sessions of which something is held back, that are not there and that no process works on.
+    fn abandoned(&self, own: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+        if !read::exists(&self.reader(), own)? {
+            self.lock_for_budget(own);
+        }
+        let names: Vec<String> = {
+            let connection = self.reader();
+            let mut statement = connection.prepare_cached(
+                "SELECT DISTINCT session FROM budget_held WHERE session <> ?1
+                 AND session NOT IN (SELECT name FROM sessions)",
+            )?;
+            let names = statement.query_map([own.as_str()], |row| row.get(0))?;
+            names.collect::<Result<_, _>>()?
+        };
+        let sessions = names.into_iter().map(SessionId::new);
+        Ok(sessions.filter(|it| !self.is_held(it)).collect())
+    }
+}
+
+/// Gives back what is held back for a session that never came to be.
+fn release(connection: &Connection, session: &SessionId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM budget_held WHERE session = ?1
+             AND session NOT IN (SELECT name FROM sessions)",
+        )?
+        .execute([session.as_str()])?;
+    Ok(())
 }
 
 fn is_counted(

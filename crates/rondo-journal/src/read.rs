@@ -115,8 +115,14 @@ impl Store {
             }
         };
         let connection = self.reader();
-        let read = find(&connection, session)
-            .and_then(|row| read_range(&connection, &row, (from, last), &mut take));
+        // Another process may remove the session between the two statements.
+        let read = connection
+            .unchecked_transaction()
+            .map_err(StoreError::from)
+            .and_then(|snapshot| {
+                let row = find(&snapshot, session)?;
+                read_range(&snapshot, &row, (from, last), &mut take)
+            });
         (entries, read)
     }
 

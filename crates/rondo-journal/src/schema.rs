@@ -282,3 +282,21 @@ fn has_column(connection: &Connection, name: &str) -> Result<bool, StoreError> {
 fn version(connection: &Connection) -> Result<u32, StoreError> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_shared_memory_a_journal_has_no_log() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("journal.db");
+        for (log, mode) in [(Log::Ahead, "wal"), (Log::Rollback, "truncate")] {
+            let writer = open_writer(&path, &Options::default(), log).unwrap();
+            let found: String = writer
+                .pragma_query_value(None, "journal_mode", |row| row.get(0))
+                .unwrap();
+            assert_eq!(found, mode);
+        }
+    }
+}

@@ -10,6 +10,7 @@ use crate::reserve;
 use crate::schema::{self, Log};
 use rondo_types::SessionId;
 use rusqlite::Connection;
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -73,6 +74,19 @@ struct Shared {
     mail_changes: watch::Sender<u64>,
     /// Counts the changes of the outbox.
     outbox_changes: watch::Sender<u64>,
+    /// Locks of sessions that hold back a budget here, and have their records elsewhere.
+    budget_locks: Mutex<HashMap<SessionId, SessionLock>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let locks = self.budget_locks.get_mut();
+        let locks = locks.unwrap_or_else(PoisonError::into_inner);
+        if let Place::Dir(dir) = &self.place {
+            let sessions = locks.keys();
+            sessions.for_each(|session| lock::forget(&dir.join(LOCKS_DIR), session));
+        }
+    }
 }
 
 /// Where a journal is.
@@ -178,6 +192,7 @@ impl Store {
                 reader: Mutex::new(reader),
                 mail_changes: watch::Sender::default(),
                 outbox_changes: watch::Sender::default(),
+                budget_locks: Mutex::default(),
             }),
         }
     }
@@ -264,6 +279,27 @@ impl Store {
         match &self.shared.place {
             Place::Dir(dir) => lock::lock(&dir.join(LOCKS_DIR), session),
             Place::Memory(locks) => locks.lock(session),
+        }
+    }
+
+    /// Gives up the lock that [`Store::lock_for_budget`] took.
+    pub(crate) fn unlock_for_budget(&self, session: &SessionId) {
+        let locks = self.shared.budget_locks.lock();
+        let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
+        if locks.contains_key(session) {
+            self.forget_lock(session);
+            locks.remove(session);
+        }
+    }
+
+    /// Takes the lock of a session until what it held back is settled, unless this process or another one has it.
+    pub(crate) fn lock_for_budget(&self, session: &SessionId) {
+        let locks = self.shared.budget_locks.lock();
+        let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
+        if !locks.contains_key(session)
+            && let Ok(lock) = self.lock(session)
+        {
+            locks.insert(session.clone(), lock);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::paths::repository_root;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
-use crate::usage::{UsageBy, UsageSum, midnight, of_one, usage};
+use crate::usage::{UsageBy, UsageSum, midnight, of_one, usage_of};
 use async_trait::async_trait;
 use chrono::Datelike as _;
 use rondo_core::Budgets;
@@ -155,7 +155,8 @@ impl SharedBudget {
 
 /// Returns what the records say was used in a scope.
 fn recorded(store: &Store, scope: BudgetScope, place: &BudgetPlace) -> Result<UsageSum> {
-    let of_today = || usage(store, UsageBy::Project, midnight());
+    // What is recorded in a file from elsewhere was not used here.
+    let of_today = || usage_of(store, UsageBy::Project, midnight(), |info| !info.imported);
     Ok(match scope {
         BudgetScope::Session => of_one(store, &place.root)?,
         BudgetScope::Day => of_today()?

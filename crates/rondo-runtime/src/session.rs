@@ -164,6 +164,7 @@ impl FoundSession {
                 session.is_to_prune = true;
             }
         }
+        session.note_file_system();
         Ok(session)
     }
 }
@@ -230,6 +231,17 @@ pub struct Session {
 }
 
 impl Session {
+    /// Says if it is not known whether the journal's file system keeps its locks.
+    fn note_file_system(&self) {
+        let kind = self.store.as_ref().map(Store::unknown_file_system);
+        if let Some(Ok(Some(kind))) = kind {
+            self.runtime.notices().note(&format!(
+                "the journal lies on a file system of the type `{kind}`, of which it is not known whether locks hold: use it \
+                 from one machine only, or set `RONDO_HOME` to a local directory"
+            ));
+        }
+    }
+
     /// A new session, in the directory of these settings. Nothing is opened yet.
     #[must_use]
     pub fn new(runtime: Runtime, settings: Settings) -> Self {

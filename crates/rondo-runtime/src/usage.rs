@@ -1,6 +1,6 @@
 //! What the recorded sessions used: tokens and cost, by day, model, project or session.
 
-use crate::error::{Result, SetupError};
+use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
 use chrono::{Local, NaiveTime, TimeZone as _};
 use rondo_core::ports::{RecordBody, Seq};
@@ -56,13 +56,17 @@ pub(crate) fn usage_of(
     store: &Store,
     by: UsageBy,
     since: TimeMs,
-    is_counted: impl Fn(&SessionId) -> bool,
+    is_counted: impl Fn(&SessionInfo) -> bool,
 ) -> Result<BTreeMap<String, UsageSum>> {
     let mut sums = BTreeMap::new();
     let all = store.sessions(usize::MAX).map_err(sessions::failed)?;
     for info in sessions::with_children(store, all)? {
-        if info.updated >= since && is_counted(&info.id) {
-            of_session(store, &info, (by, since), &mut sums)?;
+        if info.updated >= since && is_counted(&info) {
+            match of_session(store, &info, (by, since), &mut sums) {
+                // Another process removed it meanwhile.
+                Err(error) if error.kind == SetupErrorKind::NoSession => {}
+                counted => counted?,
+            }
         }
     }
     Ok(sums)

@@ -3,6 +3,7 @@
 use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
 use crate::render::escape::xml;
+use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::as_text;
 use rondo_types::TodoItem;
 use std::fmt::Write as _;
@@ -31,7 +32,7 @@ pre{background:#8881;border-radius:.5rem;padding:.5rem .75rem;white-space:pre-wr
 
 /// Renders the beginning of a session's page.
 pub(super) fn head(story: &Story) -> String {
-    let title = xml(title(story));
+    let title = xml(&title(story));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
@@ -40,7 +41,7 @@ pub(super) fn head(story: &Story) -> String {
     );
     let place = match story.directory.is_empty() {
         true => String::new(),
-        false => format!(" in <code>{}</code>", xml(&story.directory)),
+        false => format!(" in <code>{}</code>", xml(&cell(&story.directory))),
     };
     let session = xml(&story.session);
     let _ = writeln!(

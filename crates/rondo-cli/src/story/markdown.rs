@@ -2,6 +2,7 @@
 
 use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
+use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::mark;
 use rondo_types::TodoItem;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 pub(super) fn head(story: &Story) -> String {
     let mut text = format!("# {}\n\nSession `{}`", title(story), story.session);
     if !story.directory.is_empty() {
-        let _ = write!(text, " in `{}`", story.directory);
+        let _ = write!(text, " in `{}`", cell(&story.directory));
     }
     text.push('\n');
     text

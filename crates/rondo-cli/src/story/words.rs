@@ -1,16 +1,17 @@
 //! Titles, times and ends of a recorded session in words.
 
 use super::{Step, Story, Turn};
+use rondo_runtime::sanitize::cell;
 use rondo_types::{Question, TimeMs, Usage};
 
 /// What is said in place of a cell's result where its end is not recorded.
 pub(super) const NO_END: &str = "[its end is not recorded]";
 
-/// Returns a session's name for people.
-pub(super) fn title(story: &Story) -> &str {
+/// Returns a session's name for people. Its title may be from a file of anyone.
+pub(super) fn title(story: &Story) -> String {
     match story.title.is_empty() {
-        true => &story.session,
-        false => &story.title,
+        true => story.session.clone(),
+        false => cell(&story.title),
     }
 }
 

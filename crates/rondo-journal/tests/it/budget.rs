@@ -141,3 +141,26 @@ async fn a_removed_session_leaves_its_days_as_they_are() {
     assert_eq!(of(BudgetScope::Session).await, amount(0, 0));
     assert_eq!(of(BudgetScope::Day).await, amount(5, 5));
 }
+
+#[tokio::test]
+async fn what_a_process_held_back_that_left_no_session_is_given_back() {
+    let journal = journal();
+    let limits = tokens(BudgetScope::Day, 100);
+    // Of a session that is there, what is held back is settled when it goes on.
+    drop(three(&journal, "kept").await);
+    let kept = journal
+        .store
+        .hold_back(claim("kept", "a", 30), limits.clone());
+    assert_eq!(kept.await.unwrap(), None);
+    let other = Store::open(journal.dir.path(), Options::default()).unwrap();
+    let held = other.hold_back(claim("gone", "a", 60), limits.clone());
+    assert_eq!(held.await.unwrap(), None);
+    let refused = || journal.store.hold_back(claim("s", "a", 60), limits.clone());
+    assert!(refused().await.unwrap().is_some(), "its process works");
+    drop(other);
+    assert_eq!(refused().await.unwrap(), None);
+    let used = journal
+        .store
+        .committed(BudgetScope::Day, place("s", "/p", 20_000));
+    assert_eq!(used.await.unwrap(), amount(90, 90));
+}

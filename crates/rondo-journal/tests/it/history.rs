@@ -200,3 +200,22 @@ async fn a_session_is_read_a_page_at_a_time_and_its_file_is_free_meanwhile() {
         read.unwrap_err().to_string()
     );
 }
+
+#[tokio::test]
+async fn a_session_that_is_removed_while_it_is_read_is_unknown_and_not_damaged() {
+    let journal = journal();
+    let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
+    let records = (0..600).map(|_| said("one")).collect();
+    append(&session, Seq(0), records).await.unwrap();
+    drop(session);
+    let mut taken = 0;
+    let read = journal.store.each(&id("a"), Seq(1), |_| {
+        if taken == 0 {
+            journal.store.remove(&id("a"))?;
+        }
+        taken += 1;
+        Ok::<_, StoreError>(())
+    });
+    assert!(matches!(read, Err(StoreError::Unknown { .. })), "{read:?}");
+    assert!(taken > 0);
+}

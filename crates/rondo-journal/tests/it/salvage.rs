@@ -96,5 +96,8 @@ async fn after_any_flipped_bit_a_session_is_whole_restored_or_cut_where_it_is_da
     }
     // Most of the file are bodies.
     assert!(restored > FLIPS / 8, "{restored}");
-    assert!(lost < FLIPS / 8 && unreadable < FLIPS / 8, "{lost} {unreadable}");
+    assert!(
+        lost < FLIPS / 8 && unreadable < FLIPS / 8,
+        "{lost} {unreadable}"
+    );
 }

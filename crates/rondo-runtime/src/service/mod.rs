@@ -63,7 +63,7 @@ use ring::Held;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{HostStore, Mailbox as _, Outbox};
 use rondo_core::session_store::{SessionStore, SessionStoreError};
-use rondo_journal::Store;
+use rondo_journal::{SessionInfo, Store};
 use rondo_types::{SessionId, TimeMs};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -362,10 +362,23 @@ impl SessionService {
     ) -> Result<UsageSum> {
         let store = self.shared.store.clone();
         off_thread(move || {
+            let is_counted = |info: &SessionInfo| is_counted(&info.id);
             let sums = usage::usage_of(&store, UsageBy::Session, since, is_counted)?;
             Ok(sums.into_values().fold(UsageSum::default(), UsageSum::plus))
         })
         .await
+    }
+
+    /// Returns whether a session holds text from outside, as its records say.
+    ///
+    /// # Errors
+    /// When there is no such session, or the journal cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn has_outside_text(&self, session: &SessionId) -> Result<bool> {
+        let (store, session) = (self.shared.store.clone(), session.clone());
+        off_thread(move || Ok(store.history(&session)?.has_outside_text())).await
     }
 
     /// Waits until all turns that run are over. No further one begins here; what waits stays in the mailboxes.

@@ -12,7 +12,7 @@ use crate::cli::{SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_journal::{Salvaged, Store};
+use rondo_journal::{Salvaged, Store, StoreError};
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed};
 use rondo_runtime::settings::Settings;
@@ -112,6 +112,8 @@ fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> 
                 let is_sound = report.defect.is_none() || !report.cut.is_empty();
                 (keep::verdict(&report), is_sound)
             }
+            // Another process removed it meanwhile.
+            Err(StoreError::Unknown { .. }) if session.is_none() => continue,
             Err(error) => (format!("{}: {}\n", info.id, failed(error).line()), false),
         };
         output.stdout(&line).map_err(write_failed)?;
