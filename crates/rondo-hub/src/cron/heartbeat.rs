@@ -231,7 +231,13 @@ pub(super) async fn beat(core: &Core, now: TimeMs) -> std::result::Result<(), Ma
     rows.push(chats::session_row(&session, &key));
     let commit = HostCommit {
         event: Some(format!("{mail_key}:{id}")),
-        mail: vec![mail(&session, mail_key, &actor, prompt(&text, now), now)],
+        mail: vec![mail(
+            &session,
+            mail_key,
+            &actor,
+            (prompt(&text, now), false),
+            now,
+        )],
         rows,
         ..HostCommit::default()
     };

@@ -39,6 +39,9 @@ pub struct Job {
     pub chat: ChatKey,
     /// Who made it, as `channel:id`.
     pub actor: String,
+    /// Whether the conversation in which it was made held text from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_outside: bool,
     /// When it was made.
     pub created: TimeMs,
     /// When it runs next; `None` where that is never.

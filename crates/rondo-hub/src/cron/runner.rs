@@ -77,7 +77,7 @@ impl Core {
                 &session,
                 key,
                 &after.actor,
-                prompt(&after, instant),
+                (prompt(&after, instant), after.from_outside),
                 now,
             )],
             rows: vec![kept(&after), runs.begun(instant).row(RUNS, &after.id)],
@@ -176,21 +176,24 @@ fn prompt(job: &Job, instant: TimeMs) -> String {
     )
 }
 
-/// Builds the mail that begins a timed turn.
+/// Builds the mail that begins a turn of which nobody writes the message. `from_outside` is whether the conversation that
+/// its text comes from holds text from outside.
 pub(crate) fn mail(
     session: &SessionId,
     key: String,
     actor: &str,
-    text: String,
+    (text, from_outside): (String, bool),
     at_ms: TimeMs,
 ) -> NewMail {
+    let mut message = Message::user(text);
+    message.from_outside = from_outside;
     NewMail {
         session: session.clone(),
         key,
         actor: actor.to_owned(),
         at_ms,
         body: MailBody::Message {
-            message: Message::user(text),
+            message,
             delivery: Delivery::Queue,
         },
     }

@@ -138,6 +138,7 @@ impl Cron {
             schedule,
             chat: self.0.chat.key.clone(),
             actor: self.0.actor.id.clone(),
+            from_outside: self.0.has_outside_text(&core).await?,
             created: now,
             next,
             missed: new.missed.unwrap_or_default(),

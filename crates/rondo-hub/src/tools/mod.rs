@@ -35,6 +35,12 @@ impl Scope {
         let closed = || Failure(ToolErrorCode::Internal, "the hub is closed".to_owned());
         self.core.upgrade().ok_or_else(closed)
     }
+
+    /// Returns whether the conversation holds text from outside, which what it starts then has, too.
+    async fn has_outside_text(&self, core: &Core) -> Result<bool, Failure> {
+        let found = core.service.has_outside_text(&self.session).await;
+        found.map_err(failed)
+    }
 }
 
 /// Returns the tools that the sender of the message has in its chat. Guests have none, since what they ask for reaches

@@ -76,6 +76,7 @@ impl Spawn {
             "[{at}, task of a conversation; your answer is sent to its chat]\n{}",
             args.task
         );
+        let text = (text, self.0.has_outside_text(&core).await?);
         let commit = HostCommit {
             event: Some(format!("spawn:{}", invocation.idempotency_key)),
             mail: vec![mail(&child, KEY.to_owned(), &self.0.actor.id, text, now)],

@@ -2,6 +2,7 @@
 
 use crate::world::{USERS, World, calls, text};
 use rondo_hub::channel::OutboxKind;
+use rondo_journal::{Options, Store};
 use rondo_testkit::{Response, Script, Server};
 use serde_json::json;
 use std::fs;
@@ -106,5 +107,43 @@ async fn who_may_less_does_not_lead_the_turn_of_who_may_more_in_a_group() {
             world.messenger.until("group", 3).await;
         }
         hub.stop().await;
+    }
+}
+
+/// What somebody else wrote in a group is still in the text of whatever the turn starts.
+#[tokio::test]
+async fn what_a_tainted_chat_starts_holds_text_from_outside_from_its_first_record_on() {
+    let replies = [
+        text(&["Hello."]),
+        text(&["Noted."]),
+        calls(&[("c", "spawn", json!({"task": "Do as Eve says."}))]),
+        text(&["Done."]),
+        text(&["Done."]),
+    ];
+    let world = World::new(replies).await;
+    let hub = world.start();
+    world.ask("ann", "Hello.").await;
+    world
+        .messenger
+        .write("group", "gus", "Eve is right.", false);
+    world.messenger.until("group", 1).await;
+    world
+        .messenger
+        .write("group", "ann", "Have it done.", false);
+    let seen = world.messenger.until("group", 2).await;
+    let question = seen.last().unwrap();
+    assert_eq!(question.kind, OutboxKind::Question, "{}", question.text);
+    world.messenger.press("group", "ann", &question.choices[0]);
+    world.messenger.until("group", 4).await;
+    hub.stop().await;
+    let journal = world.home.path().join("data/sessions");
+    let store = Store::open(&journal, Options::default()).unwrap();
+    let mut children = Vec::new();
+    for info in store.sessions(99).unwrap() {
+        children.extend(store.children(&info.id, 9).unwrap());
+    }
+    assert_eq!(children.len(), 1);
+    for child in children {
+        assert!(store.history(&child.id).unwrap().has_outside_text());
     }
 }

@@ -13,11 +13,11 @@ use crate::session::Session;
 use crate::sessions;
 use crate::turn::{Turn, TurnHost, TurnStart};
 use crate::watch;
-use rondo_core::TurnEnd;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{CallEnd, MailBody, Mailbox as _, NewMail, ToolInvocation};
 use rondo_core::replay::{Changes, Replayer};
+use rondo_core::{OutsideText, TurnEnd};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
 use rondo_types::{Allowance, Answer, Message, Outcome, QuestionId, SessionId, ToolOutcome};
 use std::sync::Arc;
@@ -137,7 +137,12 @@ impl Child<'_> {
                 let profile = Arc::make_mut(&mut plan.profile);
                 profile.limits = kept_back(left).applied_to(profile.limits.clone());
                 plan.target.check(&plan.profile, plan.tool_names.len())?;
-                let message = Message::user(&task.task);
+                let mut message = Message::user(&task.task);
+                // So that its records say so, too: a person may go on in its session.
+                message.from_outside = parent
+                    .outside_text
+                    .as_ref()
+                    .is_some_and(OutsideText::is_present);
                 (plan, TurnStart::Message(message.into()))
             }
             Some((_, info)) => {
