@@ -15,8 +15,10 @@ use tokio::task::spawn_blocking;
 
 /// Where they are, in the directory of a chat.
 const INBOX_DIR: &str = "inbox";
-/// Characters of a file's own name.
-const NAME_CHARS_MAX: usize = 100;
+/// Bytes of a file's own name, of which a file system takes 255 in all.
+const NAME_BYTES_MAX: usize = 200;
+/// Bytes of the end of a longer name, which says what the file is.
+const NAME_END_BYTES_MAX: usize = 20;
 
 /// Keeps files in the chat's directory, under names that lead nowhere else; the same event keeps them under the same ones.
 /// Returns their paths in that directory. The files are on the disk then, since the event is acknowledged next; that is
@@ -76,7 +78,8 @@ fn remove(directory: &Dir, name: &str) -> io::Result<()> {
 
 fn name(event: &str, given: &str) -> String {
     let plain = |c: &char| c.is_alphanumeric() || "-_.".contains(*c);
-    let shown: String = given.chars().filter(plain).take(NAME_CHARS_MAX).collect();
+    let shown: String = given.chars().filter(plain).collect();
+    let shown = shortened(&shown);
     let mut digest = Sha256::new();
     digest.update(event);
     digest.update([0]);
@@ -84,6 +87,19 @@ fn name(event: &str, given: &str) -> String {
     let hash = data_encoding::HEXLOWER.encode(&digest.finalize());
     let begin = hash.get(..8).unwrap_or_default();
     format!("{begin}-{}", shown.trim_start_matches('.'))
+}
+
+/// Leaves out the middle of a name that is too long.
+fn shortened(name: &str) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.to_owned();
+    }
+    let end = name.rfind('.').and_then(|at| name.get(at..));
+    let end = end
+        .filter(|it| it.len() <= NAME_END_BYTES_MAX)
+        .unwrap_or_default();
+    let begin_max = name.floor_char_boundary(NAME_BYTES_MAX - end.len());
+    format!("{}{end}", name.get(..begin_max).unwrap_or_default())
 }
 
 #[cfg(all(test, unix))]
@@ -111,6 +127,27 @@ mod tests {
         );
         for (path, text) in [(first, "again"), (other, "two")] {
             assert_eq!(fs::read_to_string(chat.path().join(path)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn names_of_any_script_fit_a_file_system_and_keep_their_ends() {
+        let chat = tempfile::tempdir().unwrap();
+        for (begin, end) in [
+            ("名".repeat(90), ".pdf"),
+            ("𠀀".repeat(300), ".tar"),
+            ("x".repeat(500), ".txt"),
+            ("a.".repeat(300), ""),
+            (String::new(), ".名"),
+        ] {
+            let file = InboundFile {
+                name: format!("{begin}{end}"),
+                bytes: "x".into(),
+            };
+            let path = keep(chat.path(), "e1", &file).unwrap();
+            assert!(path.ends_with(end.trim_start_matches('.')), "{path}");
+            assert!(path.len() <= "inbox/".len() + 9 + NAME_BYTES_MAX, "{path}");
+            assert!(chat.path().join(path).is_file());
         }
     }
 

@@ -12,6 +12,7 @@ use crate::inbox::Inbox;
 use crate::metrics::Metrics;
 use crate::progress::Shown;
 use crate::recovery::Retries;
+use crate::set_aside::Failing;
 use crate::shortage::Shortage;
 use crate::suspects::Trial;
 use crate::users::Users;
@@ -63,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) retries: Retries,
     pub(crate) shortage: Shortage,
+    /// Events that could not be taken while others could.
+    pub(crate) failing: Failing,
     pub(crate) trial: Trial,
     /// Fires once no further events are taken, and turns stop before they ask a model again.
     pub(crate) drain: CancellationToken,
@@ -108,6 +111,7 @@ impl Hub {
             metrics: Arc::default(),
             retries: Retries::default(),
             shortage: Shortage::default(),
+            failing: Failing::default(),
             trial: Trial::default(),
             drain: CancellationToken::new(),
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),

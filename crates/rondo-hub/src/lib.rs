@@ -45,6 +45,7 @@ mod progress;
 pub mod questions;
 mod receive;
 mod recovery;
+mod set_aside;
 mod shortage;
 mod suspects;
 mod tools;

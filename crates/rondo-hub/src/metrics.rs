@@ -14,6 +14,7 @@ pub struct Metrics {
     given_up: AtomicU64,
     resent: AtomicU64,
     quarantined: AtomicU64,
+    set_aside: AtomicU64,
 }
 
 /// What they stand at.
@@ -35,6 +36,8 @@ pub struct Counted {
     pub resent: u64,
     /// Messages and turns that were put aside since they ended the hub.
     pub quarantined: u64,
+    /// Events that could not be taken while others could.
+    pub set_aside: u64,
 }
 
 fn add(counter: &AtomicU64) {
@@ -62,6 +65,10 @@ impl Metrics {
         add(&self.quarantined);
     }
 
+    pub(crate) fn set_aside(&self) {
+        add(&self.set_aside);
+    }
+
     pub(crate) fn attempted(&self, attempt: &Attempt) {
         add(match attempt {
             Attempt::Sent(_) => &self.sent,
@@ -83,6 +90,7 @@ impl Metrics {
             given_up: read(&self.given_up),
             resent: read(&self.resent),
             quarantined: read(&self.quarantined),
+            set_aside: read(&self.set_aside),
         }
     }
 }

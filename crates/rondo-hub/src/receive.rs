@@ -90,6 +90,15 @@ impl Core {
     /// Says what becomes of an event that was not taken. Where that is for want of room its sender is told: what cannot be
     /// noted is not answered for a long time, however often the channel hands it in.
     async fn not_taken(&self, event: &Inbound, error: MailboxError) -> InboxError {
+        let is_full = matches!(
+            error,
+            MailboxError::TooLong { .. }
+                | MailboxError::TooMany { .. }
+                | MailboxError::TooMuch { .. }
+        );
+        if !is_full && self.try_storage().await.is_ok() {
+            return self.not_taken_alone(event, &error).await;
+        }
         let reason = match shortage(&error) {
             Some(reason) => reason.to_owned(),
             None => error.to_string(),
@@ -394,7 +403,7 @@ fn notes_alone(body: &InboundBody) -> Option<String> {
     }
 }
 
-fn event_key(inbound: &Inbound) -> String {
+pub(crate) fn event_key(inbound: &Inbound) -> String {
     let chat = &inbound.chat;
     format!("{}@{}:{}", chat.channel, chat.account, inbound.event_id)
 }

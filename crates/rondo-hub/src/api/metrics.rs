@@ -98,6 +98,11 @@ fn write_hub(page: &mut Page, hub: Counted, running: usize) {
             "Messages and turns that were put aside since they ended the hub.",
             hub.quarantined,
         ),
+        (
+            "set_aside",
+            "Events that could not be taken, while others could.",
+            hub.set_aside,
+        ),
     ] {
         let name = format!("rondo_hub_{name}_total");
         page.figure(&name, "counter", help, value);

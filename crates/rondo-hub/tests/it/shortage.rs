@@ -1,4 +1,4 @@
-//! A journal that takes no records for a while.
+//! A journal that takes no records for a while, or one message never.
 
 use crate::world::{World, gated, text};
 use rondo_testkit::Gate;
@@ -6,6 +6,32 @@ use rondo_testkit::Gate;
 /// Has records be refused, and nothing else.
 const REFUSES: &str = "CREATE TRIGGER refuses BEFORE INSERT ON records
     BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END";
+
+/// Has one message be refused, and nothing else.
+const REFUSES_ONE: &str =
+    "CREATE TRIGGER refuses_one BEFORE INSERT ON mail WHEN CAST(NEW.body AS TEXT) LIKE '%poison%'
+    BEGIN SELECT RAISE(ABORT, 'it is not taken'); END";
+
+#[tokio::test]
+async fn a_message_that_alone_cannot_be_taken_is_set_aside_after_a_few_tries_and_told() {
+    let world = World::new([text(&["Well."])]).await;
+    let hub = world.start();
+    let journal = world.home.path().join("data/sessions/journal.db");
+    let journal = rusqlite::Connection::open(journal).unwrap();
+    journal.execute_batch(REFUSES_ONE).unwrap();
+    world.messenger.say("ann", "poison");
+    world.messenger.say("ann", "and now");
+    let told = world.messenger.until("ann", 2).await;
+    let mut texts: Vec<&str> = told.iter().map(|it| it.text.as_str()).collect();
+    texts.sort_unstable();
+    assert_eq!(texts[0], "Well.");
+    assert!(
+        texts[1].starts_with("Your message could not be taken, and is set aside: "),
+        "{texts:?}"
+    );
+    assert_eq!(hub.hub.metrics().counted().set_aside, 1);
+    hub.stop().await;
+}
 
 #[tokio::test]
 async fn a_turn_whose_end_cannot_be_recorded_is_told_and_goes_on_once_it_can() {

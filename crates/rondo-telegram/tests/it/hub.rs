@@ -93,6 +93,23 @@ fn writes(path: &str) -> Response {
 }
 
 #[tokio::test]
+async fn a_document_named_with_90_cjk_characters_is_taken() {
+    let world = World::new(Script::repeat(text("Thanks."))).await;
+    let hub = world.start();
+    let name = format!("{}.pdf", "\u{540d}".repeat(90));
+    world.server.add_file("d1", vec![b'x'; 10]);
+    let document = json!({
+        "document": { "file_id": "d1", "file_unique_id": "d1", "file_name": name }, "caption": "read it",
+    });
+    world.server.write(Place::Private(7), 7, &document);
+    let seen = world.server.shown(7, 1).await.remove(0);
+    assert_eq!(seen.text, "Thanks.");
+    assert!(world.last_read().contains(".pdf` came with this message"));
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    hub.stopped().await;
+}
+
+#[tokio::test]
 async fn what_a_person_writes_is_answered_where_they_wrote_it() {
     let world = World::new(Script::repeat(text("**Hello** to you."))).await;
     let hub = world.start();
