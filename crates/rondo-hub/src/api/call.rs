@@ -24,6 +24,8 @@ use tokio::time::timeout;
 pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 /// How long a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the rest of a body is taken that is not held.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a key that is looked up.
 const KEY_BYTES_MAX: usize = 128;
 /// The bound on the name of a chat, in characters.
@@ -79,7 +81,10 @@ impl Call {
             return Err(ApiError::unauthorised());
         };
         limiter.succeeded(key.clone());
-        connection.is_known();
+        if !connection.is_known(&key, role == Role::Owner) {
+            let message = "too many connections are open with this key, or with those of others";
+            return Err(ApiError::later(message));
+        }
         if role < least {
             let message = format!("this takes the role `{least}`");
             return Err(ApiError::forbidden(message));
@@ -141,29 +146,53 @@ impl Call {
         }
         let body = self.body.into_inner();
         let body = body.unwrap_or_else(PoisonError::into_inner);
-        let read = Limited::new(body, BODY_BYTES_MAX).collect();
-        let body = match timeout(BODY_TIMEOUT, read).await {
-            Err(_) => {
-                let message = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
-                return Err(ApiError::new(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "too_slow",
-                    message,
-                ));
-            }
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return Err(ApiError::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "too_large",
-                    format!("a body has at most {BODY_BYTES_MAX} bytes"),
-                ));
-            }
-            Ok(Err(_)) => return Err(ApiError::bad_request("the body did not arrive whole")),
-            Ok(Ok(body)) => body.to_bytes(),
-        };
+        let connection = self.head.extensions.get::<Connection>();
+        let connection = connection.ok_or_else(|| ApiError::internal(&"no connection"))?;
+        let read = timeout(BODY_TIMEOUT, read(body, connection)).await;
+        let body = read.unwrap_or_else(|_| {
+            let message = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
+            Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "too_slow",
+                message,
+            ))
+        })?;
         let read = serde_json::from_slice(&body).map(|Object(value)| value);
         read.map_err(|error| ApiError::bad_request(format!("the body cannot be taken: {error}")))
     }
+}
+
+/// Reads a body. Its bytes are counted as they come, until the request is over: what a sender only announces takes nothing.
+async fn read(body: Body, connection: &Connection) -> Result<Vec<u8>, ApiError> {
+    let mut body = Limited::new(body, BODY_BYTES_MAX);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => ApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                format!("a body has at most {BODY_BYTES_MAX} bytes"),
+            ),
+            false => ApiError::bad_request("the body did not arrive whole"),
+        })?;
+        let Ok(piece) = frame.into_data() else {
+            continue;
+        };
+        if !connection.hold(piece.len()) {
+            drop(bytes);
+            // A sender that is still at it would be cut off before it reads the answer.
+            drop(
+                timeout(DISCARD_TIMEOUT, async {
+                    while let Some(Ok(_)) = body.frame().await {}
+                })
+                .await,
+            );
+            let message = "too much is being received with this key, or with those of others";
+            return Err(ApiError::later(message));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 /// Returns a chat of the caller's.

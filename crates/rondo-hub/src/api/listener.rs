@@ -2,6 +2,8 @@
 
 use super::guard::{self, Hosts};
 use super::metrics::Figures;
+use super::places::{Bounds, KeyPlace, Places, StrangerPlace};
+use crate::keys::KeyHash;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -11,12 +13,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
@@ -34,8 +36,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Limits {
     /// Connections at once.
     pub(super) connections: usize,
-    /// Connections at once on which no valid key was shown.
-    pub(super) strangers: usize,
+    /// What of them each address and each key can take.
+    pub(super) bounds: Bounds,
     /// How long a request's head may take, and how long a connection may be idle.
     pub(super) head: Duration,
     /// How long a peer may take nothing of what it is sent: until then that is held for it.
@@ -48,7 +50,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
-            strangers: 64,
+            bounds: Bounds::default(),
             head: Duration::from_secs(10),
             unread: Duration::from_secs(60),
             drain: Duration::from_secs(5),
@@ -62,8 +64,14 @@ pub(super) struct Connection(Arc<Peer>);
 
 struct Peer {
     ip: IpAddr,
-    /// Its place among those on which no valid key was shown.
-    stranger: Mutex<Option<OwnedSemaphorePermit>>,
+    places: Arc<Places>,
+    place: Mutex<Place>,
+}
+
+/// The place that a connection has.
+enum Place {
+    Stranger { _place: StrangerPlace },
+    Key(KeyPlace),
 }
 
 impl Connection {
@@ -71,14 +79,36 @@ impl Connection {
         self.0.ip
     }
 
-    /// Notes that a valid key was shown: the place goes to others.
-    pub(super) fn is_known(&self) {
-        let mut stranger = self.0.stranger.lock();
-        drop(
-            stranger
-                .as_mut()
-                .map_or_else(|poisoned| poisoned.get_mut().take(), |it| it.take()),
-        );
+    /// Gives the connection a place of a valid key instead of the one that it has. Returns whether there was one.
+    pub(super) fn is_known(&self, key: &KeyHash, is_owner: bool) -> bool {
+        let mut place = self.place();
+        if matches!(&*place, Place::Key(known) if known.is_of(key, is_owner)) {
+            return true;
+        }
+        let Some(known) = self.0.places.known(key, is_owner) else {
+            return false;
+        };
+        *place = Place::Key(known);
+        true
+    }
+
+    /// Counts more bytes of a body. Returns whether they may be held.
+    pub(super) fn hold(&self, bytes: usize) -> bool {
+        match &mut *self.place() {
+            Place::Key(known) => known.hold(bytes),
+            Place::Stranger { .. } => false,
+        }
+    }
+
+    /// Notes that the request is over, and its body is not held any more.
+    fn release(&self) {
+        if let Place::Key(known) = &mut *self.place() {
+            known.release();
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,12 +123,19 @@ pub(super) struct Server {
 /// Serves until `stop` fires, then waits for the requests that are being answered.
 pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: CancellationToken) {
     let all = Arc::new(Semaphore::new(server.limits.connections));
-    let strangers = Arc::new(Semaphore::new(server.limits.strangers));
+    let places = Arc::new(Places::new(server.limits.bounds));
     let mut connections = JoinSet::new();
     loop {
-        let accepted = tokio::select! {
+        // If all places are taken, further connections wait in the system's queue and are not closed.
+        let all = Arc::clone(&all);
+        let accepting = async {
+            // It is never closed.
+            let place = all.acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = accepting => accepted,
             Some(_) = connections.join_next() => continue,
         };
         let (stream, address) = match accepted {
@@ -109,27 +146,27 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: Canc
                 continue;
             }
         };
-        let place = Arc::clone(&all).try_acquire_owned();
-        let stranger = Arc::clone(&strangers).try_acquire_owned();
-        let (Ok(place), Ok(stranger)) = (place, stranger) else {
-            server.figures.turned_away();
-            continue;
+        let ip = address.ip().to_canonical();
+        let stranger = tokio::select! {
+            () = stop.cancelled() => break,
+            stranger = places.enter(ip) => stranger,
         };
-        let connection = peer(address, stranger);
+        let displaced = stranger.displaced.clone();
+        let connection = Connection(Arc::new(Peer {
+            ip,
+            places: Arc::clone(&places),
+            place: Mutex::new(Place::Stranger { _place: stranger }),
+        }));
         let (server, stop) = (Arc::clone(&server), stop.clone());
         connections.spawn(async move {
-            answer(server, stream, connection, stop).await;
+            tokio::select! {
+                () = displaced.cancelled() => server.figures.turned_away(),
+                () = answer(Arc::clone(&server), stream, connection, stop) => {}
+            }
             drop(place);
         });
     }
     while connections.join_next().await.is_some() {}
-}
-
-fn peer(address: SocketAddr, stranger: OwnedSemaphorePermit) -> Connection {
-    Connection(Arc::new(Peer {
-        ip: address.ip().to_canonical(),
-        stranger: Mutex::new(Some(stranger)),
-    }))
 }
 
 async fn answer(
@@ -178,9 +215,11 @@ async fn respond(
     let mut response = match checked {
         Err(error) => error.into_response(),
         Ok(()) => {
-            request.extensions_mut().insert(connection);
+            request.extensions_mut().insert(connection.clone());
             let called = tower_service::Service::call(&mut server.router.clone(), request);
-            called.await.unwrap_or_else(|never| match never {})
+            let response = called.await.unwrap_or_else(|never| match never {});
+            connection.release();
+            response
         }
     };
     server.figures.answered(response.status());
@@ -192,7 +231,9 @@ async fn respond(
 fn finish_head(response: &mut Response) {
     let is_refused = matches!(
         response.status(),
-        StatusCode::UNAUTHORIZED | StatusCode::MISDIRECTED_REQUEST
+        StatusCode::UNAUTHORIZED
+            | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::SERVICE_UNAVAILABLE
     );
     let headers = response.headers_mut();
     for (name, value) in [

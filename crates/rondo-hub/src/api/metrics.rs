@@ -64,7 +64,7 @@ impl Figures {
         page.figure(
             "rondo_api_connections_refused_total",
             "counter",
-            "Connections that were closed because too many were open.",
+            "Connections without a valid key that were closed because others needed their places.",
             count(&self.turned_away),
         );
         page.figure(

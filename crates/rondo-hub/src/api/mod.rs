@@ -1,7 +1,7 @@
 //! The channel `api`: chats over HTTP, for programs and for `rondo chat`.
 //!
 //! # Layout
-//! - [`Api`]: the channel. `listener` accepts connections, `guard` refuses what is not addressed to this hub or comes from
+//! - [`Api`]: the channel. `listener` accepts connections, for which `places` has bounds, `guard` refuses what is not addressed to this hub or comes from
 //!   a stranger's page, `limiter` bounds how often keys are tried.
 //! - `routes`: the table of all routes, each a `route`; `openapi` describes them. `call`: a request and who sent it.
 //! - `chats`, `events`, `files`, `inbound`, `service`: what the routes do.
@@ -20,6 +20,7 @@ mod listener;
 mod messages;
 mod metrics;
 mod openapi;
+mod places;
 mod revoked;
 mod route;
 mod routes;

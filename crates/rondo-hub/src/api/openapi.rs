@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// Errors that every route may have, and those of users besides.
 const OF_ALL: [u16; 5] = [400, 403, 421, 429, 500];
-const OF_USERS: [u16; 1] = [401];
+const OF_USERS: [u16; 2] = [401, 503];
 
 /// Returns the document.
 pub(super) fn document(routes: &[Route]) -> Value {

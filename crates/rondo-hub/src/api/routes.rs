@@ -226,7 +226,7 @@ fn submission_routes() -> Vec<Route> {
             parameters: &[KEY],
             request: Some(shape::<NewMessage>()),
             answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
-            errors: &[408, 409, 413, 415, 503],
+            errors: &[408, 409, 413, 415],
         },
         Route {
             method: Method::POST,
@@ -239,7 +239,7 @@ fn submission_routes() -> Vec<Route> {
             parameters: &[KEY],
             request: Some(shape::<NewAnswer>()),
             answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
-            errors: &[404, 408, 409, 413, 415, 503],
+            errors: &[404, 408, 409, 413, 415],
         },
         Route {
             method: Method::POST,
@@ -252,7 +252,7 @@ fn submission_routes() -> Vec<Route> {
             parameters: &[KEY],
             request: None,
             answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
-            errors: &[404, 409, 503],
+            errors: &[404, 409],
         },
     ]
 }

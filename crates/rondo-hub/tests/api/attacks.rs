@@ -2,6 +2,8 @@
 
 use crate::http::{LONG, Request};
 use crate::world::World;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use rondo_hub::api::{Api, ApiOptions};
 use rondo_hub::channel::Channel;
 use rondo_hub::users::Role;
@@ -166,7 +168,7 @@ async fn keys_are_tried_a_bounded_number_of_times_on_loopback_too() {
 }
 
 #[tokio::test]
-async fn connections_of_strangers_leave_room_for_users() {
+async fn idle_connections_without_a_key_refuse_nobody() {
     let world = World::new([]).await;
     let key = world.user("ada", Role::Owner).await;
     // One that showed its key holds none of the places of strangers.
@@ -177,21 +179,93 @@ async fn connections_of_strangers_leave_room_for_users() {
     );
     ask_once(&mut user, &ask).await;
     let mut strangers = Vec::new();
-    let mut refused = 0;
-    for _ in 0..80 {
+    for _ in 0..300 {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(b"GET /v1/me HTTP/1.1\r\n").await.unwrap();
         strangers.push(stream);
     }
-    // The last ones are closed at once, and the first ones may take their time.
-    for stream in strangers.iter_mut().skip(64) {
-        let mut byte = [0];
-        let read = timeout(LONG, stream.read(&mut byte)).await.unwrap();
-        refused += usize::from(matches!(read, Ok(0) | Err(_)));
-    }
-    assert_eq!(refused, 16);
     ask_once(&mut user, &ask).await;
+    for _ in 0..10 {
+        assert_eq!(world.get("/v1/me", &key).await.status, 200);
+    }
+    // The oldest gave way.
+    let mut byte = [0];
+    let read = timeout(LONG, strangers[0].read(&mut byte)).await.unwrap();
+    assert!(matches!(read, Ok(0) | Err(_)));
     drop(strangers);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_hundred_clients_at_once_are_all_answered() {
+    let world = World::new([]).await;
+    let key = world.user("ada", Role::Owner).await;
+    let asked = (0..100).map(|_| world.get("/v1/me", &key));
+    let answers = futures_util::future::join_all(asked).await;
+    let answered = answers.iter().filter(|it| it.status == 200).count();
+    assert_eq!(answered, 100);
+    world.stop().await;
+}
+
+/// Begins a message of a length and sends its first bytes.
+async fn unfinished(world: &World, key: &str, length: usize, sent: usize) -> TcpStream {
+    let request = world.request("POST", "/v1/chats/home/messages").key(key);
+    let request = request
+        .header("Content-Type", "application/json")
+        .header("Content-Length", &length.to_string());
+    let mut stream = request.open().await;
+    // The hub may refuse before it has read all of it.
+    let _ = stream.write_all(&vec![b' '; sent]).await;
+    stream
+}
+
+/// Returns the beginning of an answer that must be there.
+async fn answer_of(mut stream: TcpStream) -> (String, TcpStream) {
+    let mut buffer = [0; 12];
+    let read = timeout(LONG, stream.read_exact(&mut buffer)).await.unwrap();
+    read.unwrap();
+    (String::from_utf8_lossy(&buffer).into_owned(), stream)
+}
+
+#[tokio::test]
+async fn a_guest_with_many_slow_bodies_leaves_room_for_others() {
+    let world = World::new([]).await;
+    let guest = world.user("gus", Role::Guest).await;
+    let member = world.user("mia", Role::Member).await;
+    let owner = world.user("ada", Role::Owner).await;
+    let mut slow = Vec::new();
+    for _ in 0..300 {
+        slow.push(unfinished(&world, &guest, 1000, 1).await);
+    }
+    while world.get("/v1/me", &guest).await.status != 503 {}
+    for _ in 0..10 {
+        assert_eq!(world.get("/v1/me", &guest).await.status, 503);
+    }
+    assert_eq!(world.get("/v1/me", &member).await.status, 200);
+    assert_eq!(world.get("/v1/me", &owner).await.status, 200);
+    drop(slow);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_end_are_held_up_to_a_bound_for_each_key() {
+    const LENGTH: usize = 15 << 20;
+    let world = World::new([]).await;
+    let guest = world.user("gus", Role::Guest).await;
+    let owner = world.user("ada", Role::Owner).await;
+    let mut streams = Vec::new();
+    for _ in 0..60 {
+        streams.push(unfinished(&world, &guest, LENGTH, LENGTH - 1).await);
+    }
+    // Two of them are within the bound.
+    let answers = streams.into_iter().map(answer_of);
+    let mut waiting = FuturesUnordered::from_iter(answers);
+    let refused: Vec<_> = waiting.by_ref().take(58).collect().await;
+    assert!(refused.iter().all(|(answer, _)| answer == "HTTP/1.1 503"));
+    let body = json!({ "text": "", "files": [{ "name": "f", "data": "A".repeat(12 << 20) }] });
+    let sent = world.post("/v1/chats/home/messages", &owner, &body).await;
+    assert_eq!(sent.status, 202, "{}", sent.text());
+    drop((refused, waiting));
     world.stop().await;
 }
 
