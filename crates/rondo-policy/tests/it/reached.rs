@@ -220,5 +220,7 @@ async fn what_yields_to_the_sandbox_runs_in_it_though_something_else_allows_it()
     assert_eq!(guarded.exec(command).await, Verdict::Allow);
     let id = rondo_types::CallId::new("c");
     let arguments = serde_json::json!({ "command": command });
-    assert!(guarded.fixture.options.looking.take(&id, &arguments));
+    let session = rondo_types::SessionId::new("s");
+    let looking = &guarded.fixture.options.looking;
+    assert!(looking.take(&session, &id, &arguments));
 }
