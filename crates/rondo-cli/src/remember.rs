@@ -164,7 +164,7 @@ mod tests {
     fn the_sandbox_of_a_folder_is_offered_beside_what_a_session_remembers() {
         let folder = "/home/me/app".to_owned();
         let sandbox = grant(GrantScope::Sandbox { folder });
-        let all = [&offers()[..], &[sandbox.clone()]].concat();
+        let all = [&offers()[..], std::slice::from_ref(&sandbox)].concat();
         let (letters, meaning) = choice(&all);
         assert_eq!(letters, "/a/x/f/fx/s");
         assert!(
@@ -177,7 +177,7 @@ mod tests {
             chosen("a", &all),
             Some(Remember::InSession(offers()[1].clone()))
         );
-        assert_eq!(choice(&[sandbox.clone()]).0, "/s");
+        assert_eq!(choice(std::slice::from_ref(&sandbox)).0, "/s");
         assert_eq!(chosen("a", &[sandbox]), None);
         assert_eq!(chosen("s", &offers()), None);
     }

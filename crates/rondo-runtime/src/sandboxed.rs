@@ -103,9 +103,9 @@ pub(crate) fn may_be_offered(settings: &Settings) -> Option<String> {
     };
     let is_open = is_open
         && values.plan != Some(true)
-        && !settings
+        && settings
             .flags()
-            .is_some_and(|it| it.sandboxed_folders.is_some())
+            .is_none_or(|it| it.sandboxed_folders.is_none())
         && may_be_sandboxed(&settings.directory, values, &settings.env);
     if !is_open {
         return None;

@@ -198,13 +198,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     known.push(Arc::new(SubagentTool { parent: None }));
     // Tools of the host, such as the functions of a person's live session, come first.
     let is_live = |name: &str| options.live.iter().any(|tool| tool.spec().name == name);
-    let is_own_python = |it: &&String| python::has(it) && !is_live(it);
-    let own_python: Vec<String> = options
-        .names
-        .iter()
-        .filter(is_own_python)
-        .cloned()
-        .collect();
+    let own_python = own_python(options.names, &is_live);
     let has_own_python = !own_python.is_empty();
     let confined = sandbox.as_ref().map_or_else(Vec::new, |_| own_python);
     if has_own_python {
@@ -308,6 +302,15 @@ pub(crate) fn own_commands(
         options.outlive = ExecOptions::OUTLIVE;
     }
     Ok(Arc::new(ExecTool::exec(options)))
+}
+
+/// Returns the names of the functions of a Python session that only the agent uses.
+fn own_python(names: &[String], is_live: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let names = names.iter();
+    names
+        .filter(|it| python::has(it) && !is_live(it))
+        .cloned()
+        .collect()
 }
 
 /// Returns the tools of these names, the host's before others, and the names that none has.

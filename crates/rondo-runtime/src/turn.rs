@@ -166,6 +166,14 @@ pub struct Turn {
     sandbox: Option<SandboxMode>,
 }
 
+/// Returns who offers the sandbox to the turn: its parent, if it is a subagent's.
+fn offering<'a>(host: &'a TurnHost<'_>) -> Offering<'a> {
+    match &host.looking {
+        None => Offering::BySettings,
+        Some(looking) => Offering::OfParent(host.offer.as_ref(), looking),
+    }
+}
+
 impl TurnContext<'_> {
     /// Builds the turn: its tools, gate, prompt and models.
     ///
@@ -186,11 +194,7 @@ impl TurnContext<'_> {
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
-        let offering = match &host.looking {
-            None => Offering::BySettings,
-            Some(looking) => Offering::OfParent(host.offer.as_ref(), looking),
-        };
-        let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering)?;
+        let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering(&host))?;
         tracing::info!(
             session = conversation.session.as_str(),
             model = plan.target.full_name(),

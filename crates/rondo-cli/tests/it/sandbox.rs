@@ -325,6 +325,8 @@ async fn running_outside_of_the_sandbox_is_asked_about_in_every_mode() {
         let shown = env.ask(&server, &[flags, &["do it"]].concat()).await;
         assert_eq!(shown.code, Some(code), "{flags:?}: {shown:?}");
         assert_eq!(env.project().join("made.txt").exists(), code == 0);
+        let says = "asked to run outside of the sandbox, which a person decides each time";
+        assert_eq!(shown.stderr.contains(says), code == 44, "{shown:?}");
         let tools = server.requests()[0].json()["tools"].to_string();
         assert_eq!(tools.contains("outside_sandbox"), code == 44, "{tools}");
     }

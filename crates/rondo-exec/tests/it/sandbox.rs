@@ -10,6 +10,7 @@ use rondo_sandbox::{
     Difference, DifferenceKind, Enforcement, Ledger, SandboxMode, SandboxSpec, probe,
     readable_roots,
 };
+use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -219,6 +220,29 @@ async fn a_command_in_the_sandbox_gets_the_variables_of_the_list_and_those_that_
     );
     let said = done["sandbox"].as_str().unwrap_or_default();
     assert!(!said.contains("SHOP_REGION"), "{done}");
+}
+
+#[tokio::test]
+async fn a_command_that_reached_no_other_machine_brought_nothing_from_outside() {
+    if !is_enforced() {
+        return;
+    }
+    let mut fixture = Fixture::new();
+    let fetch = json!({ "command": "curl -s http://127.0.0.1:9; true" });
+    let mut is_from_outside = Vec::new();
+    for sandbox in [None, Some(spec(&fixture, SandboxMode::WorkspaceWrite))] {
+        fixture.options.sandbox = sandbox;
+        let mut invocation = fixture.invocation(fetch.clone());
+        invocation.idempotency_key = format!("key-{}", crate::fixture::marker());
+        let outcome = ExecTool::exec(fixture.options.clone())
+            .call(invocation)
+            .await;
+        let ToolOutcome::Ok(output) = outcome else {
+            panic!("{outcome:?}");
+        };
+        is_from_outside.push(output.from_outside);
+    }
+    assert_eq!(is_from_outside, [true, false]);
 }
 
 /// A folder with a repository, whose commands are written into a ledger.

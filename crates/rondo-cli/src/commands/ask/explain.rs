@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
+use rondo_policy::OUTSIDE_SANDBOX;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::target::ModelTarget;
 use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
@@ -97,6 +98,12 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
     if call.is_for_outside_text {
         return format!(
             "`{}`{more} needed approval, since text from outside was read before, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
+            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
+        );
+    }
+    if call.arguments.get(OUTSIDE_SANDBOX) == Some(&true.into()) {
+        return format!(
+            "`{}`{more} asked to run outside of the sandbox, which a person decides each time, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`",
             tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
         );
     }
