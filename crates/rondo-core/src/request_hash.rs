@@ -239,7 +239,11 @@ mod tests {
             };
             RequestHasher::default().hash(&request).whole
         };
-        let plain = ToolSpec::default();
+        let plain = ToolSpec {
+            concurrency: rondo_types::Concurrency::Exclusive,
+            ..ToolSpec::default()
+        };
+        assert_eq!(hash(plain.clone()), hash(ToolSpec::default()));
         // The form of versions 1 and 2: the spec's own JSON, as long as that says nothing new.
         let form = |spec: &ToolSpec| digest(&[], &[spec]);
         assert_eq!(

@@ -587,6 +587,7 @@ mod tests {
             spec,
             ToolSpec {
                 name,
+                concurrency: Concurrency::Exclusive,
                 ..ToolSpec::default()
             }
         );

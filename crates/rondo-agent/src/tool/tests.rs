@@ -69,7 +69,7 @@ fn a_tool_says_of_itself_what_its_types_say_and_the_careful_rest() {
         said,
         (
             Effects::Writes,
-            Concurrency::Exclusive,
+            Concurrency::Undeclared,
             Recovery::AtMostOnce
         )
     );

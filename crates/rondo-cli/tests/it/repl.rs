@@ -90,7 +90,9 @@ async fn shift_tab_changes_what_runs_unasked_and_keeps_the_line() {
     person.types_behind("› make it").await;
     person.press(SHIFT_TAB).await;
     person.sees("what stays within the sandbox runs").await;
-    person.types_behind(" · auto › make it").await;
+    person
+        .types_behind(" · auto, in the sandbox › make it")
+        .await;
     person.press(SHIFT_TAB).await;
     person
         .sees("nothing is changed, the answer is a plan")
