@@ -178,20 +178,14 @@ enum Collected {
 /// Collects the processes that have ended.
 fn collect(command: Pid, has_ended: &mut bool, cut_off: &mut u32) -> Collected {
     let mut ended = None;
-    // The end of the command hangs its terminal up, and who ends of that may be collected before the command.
-    let mut hung_up = 0;
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((process, status))) if process == command => {
                 *has_ended = true;
-                *cut_off += std::mem::take(&mut hung_up);
                 ended = Some(end_of(status));
             }
             Ok(Some((_, status))) if *has_ended => *cut_off += u32::from(status.signaled()),
-            Ok(Some((_, status))) => {
-                hung_up += u32::from(status.terminating_signal() == Some(libc::SIGHUP));
-            }
-            Err(Errno::INTR) => {}
+            Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return ended.map_or(Collected::Some, |it| Collected::Ended(it, false)),
             Err(_) => return ended.map_or(Collected::All, |it| Collected::Ended(it, true)),
         }

@@ -106,20 +106,6 @@ async fn what_a_command_left_in_its_namespace_is_counted_and_ended() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
-/// The end of the shell hangs up the terminal, which ends a job in the background before or after anybody counts it.
-#[tokio::test]
-async fn a_job_that_ends_with_the_terminal_is_told_each_time() {
-    if !is_enforced() {
-        return;
-    }
-    let fixture = confined(SandboxMode::WorkspaceWrite);
-    for _ in 0..30 {
-        let told = fixture.run("sleep 1000 & sleep 0.01; true").await;
-        let note = told["note"].as_str().unwrap_or_default();
-        assert!(note.contains("a process running"), "{told}");
-    }
-}
-
 #[tokio::test]
 async fn the_end_of_a_command_is_its_own() {
     if !is_enforced() {
