@@ -155,6 +155,18 @@ pub(crate) fn proxy(rules: &Rules) -> Result<Option<Arc<HostProxy>>> {
     Ok(Some(Arc::new(proxy)))
 }
 
+/// Returns these directories, and the repositories around them, which commands in the sandbox write as well.
+pub(crate) fn with_repositories(settings: &Settings, directories: &[PathBuf]) -> Vec<PathBuf> {
+    let around = |it: &PathBuf| rondo_sandbox::repository_around(it, home(settings));
+    let mut all = directories.to_vec();
+    for top in directories.iter().filter_map(around) {
+        if !all.contains(&top) {
+            all.push(top);
+        }
+    }
+    all
+}
+
 /// Returns what commands may reach that work in these directories, and put their caches into `scratch` where they write at
 /// all.
 ///
@@ -186,7 +198,7 @@ pub(crate) fn spec(
         enforcement,
         scratch,
         ledger: Some(review::ledger(&settings.paths)),
-        ..reading(settings, mode, directories)
+        ..reading(settings, mode, &with_repositories(settings, directories))
     }))
 }
 

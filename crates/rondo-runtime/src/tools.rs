@@ -448,7 +448,7 @@ fn offer(
     };
     let (settings, session) = (options.settings.clone(), options.session.clone());
     // They are looked up now: a command may put another directory in the place of one.
-    let roots = own_directories(workspace, &settings);
+    let roots = confined::with_repositories(&settings, &own_directories(workspace, &settings));
     let roots: Vec<Root> = roots.into_iter().map(Root::new).collect();
     let skills: Vec<PathBuf> = skills.iter().map(|it| it.path().to_owned()).collect();
     let hidden = hidden_from_commands(hidden);
@@ -479,17 +479,9 @@ fn hidden_from_commands(hidden: &HiddenFromCommands) -> Vec<PathBuf> {
 fn own_directories(workspace: &Workspace, settings: &Settings) -> Vec<PathBuf> {
     let added = settings.values.add_dirs.iter().flatten();
     let added = added.map(|it| settings.directory.join(it));
-    let mut directories: Vec<PathBuf> = std::iter::once(workspace.working_dir().to_owned())
+    std::iter::once(workspace.working_dir().to_owned())
         .chain(added)
-        .collect();
-    let home = settings.env.get("HOME").map(Path::new);
-    let around = |it: &PathBuf| rondo_sandbox::repository_around(it, home);
-    let mut tops: Vec<PathBuf> = directories.iter().filter_map(around).collect();
-    tops.sort();
-    tops.dedup();
-    tops.retain(|top| !directories.contains(top));
-    directories.extend(tops);
-    directories
+        .collect()
 }
 
 /// Withholds from commands every variable from which a provider takes a key or a header, and every other

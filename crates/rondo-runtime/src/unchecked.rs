@@ -4,6 +4,7 @@
 //! A folder is looked at once in a process, before that command. What becomes unreadable later is in the results of the
 //! commands themselves.
 
+use crate::confined;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use rondo_core::ports::{
@@ -81,7 +82,8 @@ impl Found {
 pub fn of(settings: &Settings) -> Option<String> {
     let added = settings.values.add_dirs.iter().flatten();
     let added = added.map(|it| settings.directory.join(it));
-    let all = added.chain([settings.directory.clone()]);
+    let named: Vec<PathBuf> = added.chain([settings.directory.clone()]).collect();
+    let all = confined::with_repositories(settings, &named);
     listed(&rondo_sandbox::unchecked(&SandboxSpec::new(
         SandboxMode::WorkspaceWrite,
         all,
