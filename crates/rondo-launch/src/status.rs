@@ -113,7 +113,7 @@ pub enum StatusError {
 }
 
 impl CallStatus {
-    /// Reads the status of a call; `None` when the call never came to its supervisor.
+    /// Reads the status of a call; `None` when the call never came to its supervisor, or no line of its file is whole.
     ///
     /// # Errors
     /// When the file exists and cannot be read as a status.
@@ -130,9 +130,9 @@ impl CallStatus {
         file.take(STATUS_BYTES_MAX)
             .read_to_end(&mut bytes)
             .map_err(StatusError::Io)?;
-        serde_json::from_slice(last_line(&bytes))
-            .map(Some)
-            .map_err(StatusError::Decode)
+        let line = last_line(&bytes);
+        let status = (!line.is_empty()).then(|| serde_json::from_slice(line));
+        status.transpose().map_err(StatusError::Decode)
     }
 
     /// Returns for how long the call has been in its state; `None` if that is unknown.
@@ -178,7 +178,7 @@ impl CallStatus {
         }
     }
 
-    /// Puts the first line into its place as a whole, so that no reader sees half of it.
+    /// Writes the first line of the status file. Until that line is whole, the call is read as one that never came here.
     ///
     /// Nothing is written of a call that is not kept.
     pub(super) fn create(&self, spec: &CallSpec) -> io::Result<()> {
@@ -186,21 +186,16 @@ impl CallStatus {
             return Ok(());
         }
         let place = path(&spec.state_dir, &spec.key);
-        let partial = spec.state_dir.join(format!("{}.json.part", spec.key));
-        for stale in [&partial, &place] {
-            match fs::remove_file(stale) {
-                Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
-                _ => {}
-            }
-        }
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&partial)?;
-        file.write_all(&self.line()?)?;
-        fs::rename(partial, place)
+        options.write(true).create_new(true).mode(0o600);
+        let created = match options.open(&place) {
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&place)?;
+                options.open(&place)
+            }
+            created => created,
+        };
+        created?.write_all(&self.line()?)
     }
 
     /// Appends a line, which from then on is what counts.
@@ -236,7 +231,7 @@ fn path(state_dir: &Path, key: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::last_line;
+    use super::{CallStatus, last_line};
 
     #[test]
     fn the_last_whole_line_counts() {
@@ -249,6 +244,16 @@ mod tests {
             (b"a\nb\nc", b"b"),
         ] {
             assert_eq!(last_line(bytes), last);
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_whole_line_is_of_a_call_that_did_not_begin() {
+        let dir = tempfile::tempdir().unwrap();
+        for (bytes, begun) in [("", Some(false)), ("{\"vers", Some(false)), ("{}\n", None)] {
+            std::fs::write(dir.path().join("key.json"), bytes).unwrap();
+            let read = CallStatus::read(dir.path(), "key");
+            assert_eq!(read.ok().map(|status| status.is_some()), begun, "{bytes}");
         }
     }
 }

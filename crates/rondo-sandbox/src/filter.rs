@@ -4,7 +4,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, sock_filter,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// What reaches past files and namespaces, or other processes; none is needed to build and test programs.
@@ -67,6 +67,14 @@ const NAMESPACES: [libc::c_int; 7] = [
 const X32: u32 = 0x4000_0000;
 /// Where the number of a call is in what a filter looks at.
 const CALL_NUMBER: u32 = 0;
+/// The place of the architecture in it, behind the number.
+const ARCHITECTURE: u32 = 4;
+/// The architecture of this program's own calls: an ELF machine of 64 bits, little-endian (`linux/audit.h`).
+const OWN_ARCHITECTURE: u32 = MACHINE as u32 | 0xc000_0000;
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u16 = libc::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u16 = libc::EM_AARCH64;
 
 /// Sockets to the host of a virtual machine start programs there.
 const VSOCK: u64 = libc::AF_VSOCK as u64;
@@ -105,8 +113,8 @@ pub(crate) struct FilterOptions<'a> {
     pub(crate) watchers: &'a [i32],
 }
 
-/// Returns the filter. The kernel runs it for each call that there is when it is set, and compiles it, so it is one, and
-/// short.
+/// Returns the filter. The kernel compiles it and runs it for each system call that there is when it is set, before each
+/// command, so it is one filter, and calls without a rule are allowed after a few steps.
 pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         DENIED.into_iter().map(|it| (it, Vec::new())).collect();
@@ -126,10 +134,50 @@ pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
     }
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let ruled = rules.keys().copied().map(u32::try_from);
+    let ruled: BTreeSet<u32> = ruled.collect::<Result<_, _>>().map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch);
     let filter = filter.and_then(BpfProgram::try_from);
     let refused = refused_by_number()?.to_vec();
-    Ok([refused, filter.map_err(io::Error::other)?].concat())
+    let allowed = allowed_by_number(&ruled.into_iter().collect::<Vec<_>>())?;
+    Ok([refused, allowed, filter.map_err(io::Error::other)?].concat())
+}
+
+/// Allows the calls of this architecture whose numbers have no rule; the others go on behind it. It searches by halves,
+/// while the rules are compared one after another.
+fn allowed_by_number(ruled: &[u32]) -> io::Result<Vec<sock_filter>> {
+    let search = search_number(ruled, 0)?;
+    let whole = u32::try_from(search.len()).map_err(io::Error::other)?;
+    let head = [
+        step(LOAD, (0, 0), ARCHITECTURE)?,
+        step(JUMP | libc::BPF_JEQ, (1, 0), OWN_ARCHITECTURE)?,
+        step(libc::BPF_JMP | libc::BPF_JA, (0, 0), whole + 1)?,
+        step(LOAD, (0, 0), CALL_NUMBER)?,
+    ];
+    Ok([head.to_vec(), search].concat())
+}
+
+/// Returns the steps that allow a call unless its number is one of these, which are sorted; then they jump over the `behind`
+/// steps that follow them.
+fn search_number(numbers: &[u32], behind: usize) -> io::Result<Vec<sock_filter>> {
+    let allow = step(libc::BPF_RET | libc::BPF_K, (0, 0), libc::SECCOMP_RET_ALLOW)?;
+    let (lower, upper) = numbers.split_at(numbers.len() / 2);
+    let Some(first) = upper.first() else {
+        return Ok(vec![allow]);
+    };
+    if lower.is_empty() {
+        let behind = u32::try_from(behind + 1).map_err(io::Error::other)?;
+        return Ok(vec![
+            step(JUMP | libc::BPF_JEQ, (0, 1), *first)?,
+            step(libc::BPF_JMP | libc::BPF_JA, (0, 0), behind)?,
+            allow,
+        ]);
+    }
+    let upper = search_number(upper, behind)?;
+    let lower = search_number(lower, behind + upper.len())?;
+    let over = u8::try_from(lower.len()).map_err(io::Error::other)?;
+    let split = step(JUMP | libc::BPF_JGE, (over, 0), *first)?;
+    Ok([vec![split], lower, upper].concat())
 }
 
 /// Refuses modes that have whoever runs a file gain rights: a file outlives the command that made it.
@@ -222,35 +270,104 @@ fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
 
 /// Refuses calls of which another error or more than one number is meant, which the rules cannot say; all others go on.
 fn refused_by_number() -> io::Result<[sock_filter; 9]> {
-    let step = |code: u32, (jt, jf), k| {
-        let code = u16::try_from(code).map_err(io::Error::other)?;
-        Ok::<_, io::Error>(sock_filter { code, jt, jf, k })
-    };
     let refuse = |errno: libc::c_int| {
         let errno = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
         step(libc::BPF_RET | libc::BPF_K, (0, 0), errno)
     };
-    let jump = libc::BPF_JMP | libc::BPF_K;
     let newer = u32::try_from(libc::SYS_clone3).map_err(io::Error::other)?;
     let opening = u32::try_from(libc::SYS_openat2).map_err(io::Error::other)?;
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     Ok([
-        step(load, (0, 0), CALL_NUMBER)?,
+        step(LOAD, (0, 0), CALL_NUMBER)?,
         // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
-        step(jump | libc::BPF_JEQ, (0, 1), newer)?,
+        step(JUMP | libc::BPF_JEQ, (0, 1), newer)?,
         refuse(libc::ENOSYS)?,
         // Neither can the modes of `openat2`; programs take `openat` if it is not there.
-        step(jump | libc::BPF_JEQ, (0, 1), opening)?,
+        step(JUMP | libc::BPF_JEQ, (0, 1), opening)?,
         refuse(libc::ENOSYS)?,
         // Programs of x32 are there no more; what is denied would have to be denied by its numbers there too.
-        step(jump | libc::BPF_JSET, (0, 1), X32)?,
+        step(JUMP | libc::BPF_JSET, (0, 1), X32)?,
         refuse(libc::EPERM)?,
-        step(jump | libc::BPF_JGT, (0, 1), LAST_KNOWN)?,
+        step(JUMP | libc::BPF_JGT, (0, 1), LAST_KNOWN)?,
         refuse(libc::ENOSYS)?,
     ])
+}
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const JUMP: u32 = libc::BPF_JMP | libc::BPF_K;
+
+fn step(code: u32, (jt, jf): (u8, u8), k: u32) -> io::Result<sock_filter> {
+    let code = u16::try_from(code).map_err(io::Error::other)?;
+    Ok(sock_filter { code, jt, jf, k })
 }
 
 fn first_argument(op: SeccompCmpOp, value: u64) -> io::Result<SeccompRule> {
     let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, op, value);
     SeccompRule::new(vec![condition.map_err(io::Error::other)?]).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: FilterOptions<'_> = FilterOptions {
+        has_sockets: false,
+        has_own_processes: false,
+        watchers: &[4711],
+    };
+
+    /// Runs the steps for a call with these arguments; returns what it is answered, and after how many steps.
+    fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: u32) -> (u32, u32) {
+        let (mut at, mut loaded, mut steps) = (0_usize, 0_u32, 0);
+        loop {
+            let step = &program[at];
+            (at, steps) = (at + 1, steps + 1);
+            let chosen = |holds: bool| usize::from(if holds { step.jt } else { step.jf });
+            match u32::from(step.code) {
+                LOAD => {
+                    loaded = match step.k {
+                        CALL_NUMBER => number,
+                        ARCHITECTURE => architecture,
+                        _ => arguments,
+                    }
+                }
+                code if code == libc::BPF_JMP | libc::BPF_JA => at += step.k as usize,
+                code if code == JUMP | libc::BPF_JEQ => at += chosen(loaded == step.k),
+                code if code == JUMP | libc::BPF_JGE => at += chosen(loaded >= step.k),
+                code if code == JUMP | libc::BPF_JGT => at += chosen(loaded > step.k),
+                code if code == JUMP | libc::BPF_JSET => at += chosen(loaded & step.k != 0),
+                code if code == libc::BPF_ALU | libc::BPF_AND | libc::BPF_K => loaded &= step.k,
+                code if code == libc::BPF_RET | libc::BPF_K => return (step.k, steps),
+                code => panic!("no such step: {code:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_search_allows_what_the_rules_would_allow_and_in_a_few_steps() {
+        let whole = program(ALL).unwrap();
+        let tail = whole
+            .iter()
+            .rposition(|it| it.k == ARCHITECTURE && u32::from(it.code) == LOAD);
+        let rules = &whole[tail.unwrap()..];
+        let (mut denied, mut quick) = (0, 0);
+        for number in 0..=LAST_KNOWN {
+            for arguments in [0, 1, 4711, u32::MAX] {
+                let (answer, steps) = run(&whole, OWN_ARCHITECTURE, number, arguments);
+                if [libc::SYS_clone3, libc::SYS_openat2].contains(&number.into()) {
+                    continue;
+                }
+                assert_eq!(
+                    answer,
+                    run(rules, OWN_ARCHITECTURE, number, arguments).0,
+                    "{number}"
+                );
+                denied += u32::from(answer != libc::SECCOMP_RET_ALLOW);
+                quick += u32::from(steps < 20);
+            }
+        }
+        assert!(denied > 4 * 35 && quick > 4 * 390, "{denied} {quick}");
+        // A call of another architecture has other numbers.
+        let foreign = run(&whole, OWN_ARCHITECTURE ^ 1, 0, 0);
+        assert_eq!(foreign.0, libc::SECCOMP_RET_KILL_PROCESS);
+    }
 }
