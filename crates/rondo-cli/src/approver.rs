@@ -15,7 +15,7 @@ use rondo_runtime::parking;
 use rondo_runtime::review::MUST_BE_REVIEWED;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::unchecked::CANNOT_BE_CHECKED;
+use rondo_runtime::unchecked::{CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN};
 use rondo_types::{AnswerValue, Grant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -100,7 +100,9 @@ impl TerminalApprover {
                 arguments: request.arguments.clone(),
                 is_for_outside_text: request.prompt.contains(MAY_LEAVE),
                 is_for_review: request.prompt.contains(MUST_BE_REVIEWED),
-                is_for_unchecked: request.prompt.contains(CANNOT_BE_CHECKED),
+                is_for_unchecked: [CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN]
+                    .iter()
+                    .any(|it| request.prompt.contains(it)),
             });
         }
         denied("it needs approval, and there is no terminal to ask on")

@@ -1,5 +1,5 @@
-//! Folders of which not everything can be looked at after a command in the sandbox: a person is asked before the first
-//! command that would run unasked there.
+//! Folders of which not everything can be looked at after a command in the sandbox, or in which not every file can be found
+//! that commands may not read: a person is asked before the first command that would run unasked there.
 //!
 //! A folder is looked at once in a process, before that command. What becomes unreadable later is in the results of the
 //! commands themselves.
@@ -22,6 +22,11 @@ use tokio::task::spawn_blocking;
 
 /// What the question about a command says.
 pub const CANNOT_BE_CHECKED: &str = "The sandbox cannot check everything below the working directories, so what a command changes there may stay unnoticed";
+/// What the question says if files that are to be hidden may be left.
+pub const CANNOT_BE_HIDDEN: &str = "There are too many files below the working directories to find all that `.rondoignore` or a rule hides, so this command may read one of them";
+/// What a yes allows besides.
+const AND_THE_NEXT: &str =
+    "A yes also lets the next commands run unasked here, until this process ends.";
 /// The bound on places that a question names.
 const NAMED_MAX: usize = 8;
 /// The bound on combinations of folders that a process remembers; beyond it the oldest one is looked at anew.
@@ -45,9 +50,7 @@ struct Found {
 type Call = (SessionId, CallId);
 
 impl CheckedFolders {
-    fn of(&self, spec: &SandboxSpec) -> Found {
-        let roots = spec.writable.iter().map(Root::path);
-        let roots: Vec<PathBuf> = roots.map(ToOwned::to_owned).collect();
+    fn of(&self, roots: Vec<PathBuf>) -> Found {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = known.iter().find(|it| it.0 == roots) {
             return found.clone();
@@ -62,10 +65,9 @@ impl CheckedFolders {
 }
 
 impl Found {
-    /// Returns what a person is asked; none if everything can be looked at, or they agreed before. Lists all directories
-    /// the first time.
-    fn question(&self, spec: &SandboxSpec) -> Option<String> {
-        let look = || question(&rondo_sandbox::unchecked(spec));
+    /// Returns what a person is asked; none if they agreed before, or `look` has nothing to say, which is called the first
+    /// time.
+    fn question(&self, look: impl FnOnce() -> Option<String>) -> Option<String> {
         let question = self.question.get_or_init(look).as_ref();
         let is_open = self.is_accepted.get().is_none();
         question.filter(|_| is_open).cloned()
@@ -88,14 +90,6 @@ pub fn of(settings: &Settings) -> Option<String> {
         SandboxMode::WorkspaceWrite,
         all,
     )))
-}
-
-/// Returns what a person is asked about these places; none if there are none.
-fn question(places: &[Unchecked]) -> Option<String> {
-    let listed = listed(places)?;
-    Some(format!(
-        "{listed}\nA yes also lets the next commands run unasked here, until this process ends."
-    ))
 }
 
 fn listed(places: &[Unchecked]) -> Option<String> {
@@ -124,6 +118,8 @@ pub(crate) struct CommandFolders {
     pub(crate) sandbox: Option<SandboxSpec>,
     /// The sandbox that the user chose while the turn runs.
     pub(crate) chosen: Option<Arc<OnceLock<SandboxSpec>>>,
+    /// The working directory and those that were added, if not all files in them are hidden from commands that are to be.
+    pub(crate) half_hidden: Option<Arc<[PathBuf]>>,
 }
 
 impl CommandFolders {
@@ -133,9 +129,22 @@ impl CommandFolders {
         sandbox.filter(|it| it.mode == SandboxMode::WorkspaceWrite)
     }
 
-    fn found(&self) -> Option<(Found, &SandboxSpec)> {
+    /// Returns the folders that a sandbox is to check after commands, with that sandbox.
+    fn changed(&self) -> Option<(Found, &SandboxSpec)> {
         let spec = self.sandbox_now()?;
-        Some((self.checked.of(spec), spec))
+        let roots = spec.writable.iter().map(Root::path);
+        Some((
+            self.checked.of(roots.map(ToOwned::to_owned).collect()),
+            spec,
+        ))
+    }
+
+    /// Returns the folders whose hidden files commands may read, if some may be left.
+    fn read(&self) -> Option<Found> {
+        let directories = self.half_hidden.as_deref()?;
+        // Not those of a sandbox, of which something else is asked.
+        let roots = [PathBuf::new()].into_iter().chain(directories.to_vec());
+        Some(self.checked.of(roots.collect()))
     }
 }
 
@@ -152,22 +161,33 @@ impl UncheckedGate {
     async fn question(&self, request: &GateRequest) -> Option<String> {
         let (spec, arguments) = (&request.spec, &request.arguments);
         spec.kind.command_line(arguments)?;
-        let is_outside = arguments.get(OUTSIDE_SANDBOX) == Some(&true.into());
-        if is_outside
-            || self
-                .looking
-                .holds(&request.session, &request.call_id, arguments)
-        {
+        if arguments.get(OUTSIDE_SANDBOX) == Some(&true.into()) {
             return None;
         }
-        let (found, sandbox) = self.folders.found()?;
-        let (looked, sandbox) = (found.clone(), sandbox.clone());
-        let looked = spawn_blocking(move || looked.question(&sandbox)).await;
-        let question = looked.unwrap_or_else(|_| Some(format!("{CANNOT_BE_CHECKED}.")))?;
         let call = (request.session.clone(), request.call_id.clone());
-        found.asked().insert(call);
-        Some(question)
+        let looks = self.looking.holds(&call.0, &call.1, arguments);
+        let of_reading = self.folders.read().and_then(|found| {
+            let question = found.question(|| Some(format!("{CANNOT_BE_HIDDEN}.")))?;
+            found.asked().insert(call.clone());
+            Some(question)
+        });
+        let of_changes = match self.folders.changed().filter(|_| !looks) {
+            Some((found, sandbox)) => changes_question(&found, sandbox, call).await,
+            None => None,
+        };
+        let questions: Vec<String> = of_reading.into_iter().chain(of_changes).collect();
+        (!questions.is_empty()).then(|| format!("{}\n{AND_THE_NEXT}", questions.join("\n")))
     }
+}
+
+/// Returns what is asked about a call that may change something that cannot be checked. Lists all directories the first time.
+async fn changes_question(found: &Found, sandbox: &SandboxSpec, call: Call) -> Option<String> {
+    let (looked, sandbox) = (found.clone(), sandbox.clone());
+    let look = move || looked.question(|| listed(&rondo_sandbox::unchecked(&sandbox)));
+    let looked = spawn_blocking(look).await;
+    let question = looked.unwrap_or_else(|_| Some(format!("{CANNOT_BE_CHECKED}.")))?;
+    found.asked().insert(call);
+    Some(question)
 }
 
 #[async_trait]
@@ -208,13 +228,15 @@ pub(crate) struct UncheckedApprover {
 impl Approver for UncheckedApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let call = (request.session.clone(), request.call_id.clone());
-        let found = self.folders.found();
+        let changed = self.folders.changed().map(|it| it.0);
         // The words of the question are no proof: the command is among them.
-        let found = found.filter(|(found, _)| found.asked().remove(&call));
-        let Some((found, _)) = found else {
+        let is_asked = |found: &Found| found.asked().remove(&call);
+        let founds: Vec<Found> = changed.into_iter().chain(self.folders.read()).collect();
+        let founds: Vec<Found> = founds.into_iter().filter(is_asked).collect();
+        if founds.is_empty() {
             return self.inner.ask(request).await;
-        };
-        if found.is_accepted.get().is_some() {
+        }
+        if founds.iter().all(|it| it.is_accepted.get().is_some()) {
             return Approval::Approved.into();
         }
         let reply = self.inner.ask(request).await;
@@ -224,7 +246,9 @@ impl Approver for UncheckedApprover {
             ApprovalReply::Now(_) | ApprovalReply::Later { .. } => false,
         };
         if is_yes {
-            let _ = found.is_accepted.set(());
+            for found in &founds {
+                let _ = found.is_accepted.set(());
+            }
         }
         reply
     }
@@ -283,6 +307,7 @@ mod tests {
             checked: Arc::default(),
             sandbox: Some(SandboxSpec::new(SandboxMode::WorkspaceWrite, [directory])),
             chosen: None,
+            half_hidden: None,
         }
     }
 
@@ -370,5 +395,28 @@ mod tests {
         let again = self::gate(folder.path(), &again);
         let is_asked = again.check(&request("3", "make")).await != Verdict::Allow;
         assert_eq!(is_asked, cfg!(target_os = "linux"));
+    }
+
+    #[tokio::test]
+    async fn commands_are_asked_about_once_if_hidden_files_may_be_left_also_those_that_only_look() {
+        let folder = tempfile::tempdir().unwrap();
+        let half = Some(Arc::from([folder.path().to_owned()]));
+        let folders = CommandFolders {
+            half_hidden: half,
+            ..folders(folder.path())
+        };
+        let gate = gate(folder.path(), &folders);
+        let look = request("1", "cat src/q*");
+        gate.looking
+            .note(&look.session, &look.call_id, &look.arguments, true);
+        let Verdict::Ask { prompt } = gate.check(&look).await else {
+            panic!("it runs unasked");
+        };
+        assert!(prompt.contains(CANNOT_BE_HIDDEN), "{prompt}");
+        assert_ne!(gate.check(&request("2", "make")).await, Verdict::Allow);
+        answered(&folders, "1", &prompt, true).await;
+        for (call, command) in [("3", "make"), ("4", "cat a")] {
+            assert_eq!(gate.check(&request(call, command)).await, Verdict::Allow);
+        }
     }
 }

@@ -181,7 +181,7 @@ async fn a_folder_that_cannot_be_checked_is_asked_about_once_and_refused_with_no
     fs::hard_link(env.project().join("other.md"), linked).unwrap();
     let refused = ask(&env, &["--approval", "auto"], "mkdir one").await;
     assert_eq!(refused.code, Some(44), "{refused:?}");
-    let why = "the sandbox cannot check everything below the working directories";
+    let why = "the sandbox cannot check or hide everything below the working directories";
     assert!(refused.stderr.contains(why), "{refused:?}");
     let yolo = ["--yolo", "--sandbox", "workspace-write"];
     assert_eq!(ask(&env, &yolo, "mkdir yolo").await.code, Some(0));

@@ -91,7 +91,7 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
     }
     if call.is_for_unchecked {
         return format!(
-            "`{}`{more} needed approval, since the sandbox cannot check everything below the working directories, and there was no terminal to ask on; `rondo doctor` names what it cannot check, `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
+            "`{}`{more} needed approval, since the sandbox cannot check or hide everything below the working directories, and there was no terminal to ask on; `rondo doctor` names what it cannot check, `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
             tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
         );
     }
