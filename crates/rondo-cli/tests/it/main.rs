@@ -71,6 +71,7 @@ mod service;
 mod sessions;
 mod signals;
 mod skills;
+mod snapshots;
 mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
