@@ -1,4 +1,4 @@
-//! Repositories below a directory, whose settings and hooks are run by whoever works in them.
+//! Repositories below a directory, whose settings and hooks are run by whoever works in them, and settings of Rondo.
 //!
 //! They are looked for before a command and after it. The second time, a directory that is as it was need not be listed
 //! again: its change time tells that, which no program can set. Directories of a repository that hold nothing but its
@@ -19,13 +19,15 @@ use std::time::{Duration, SystemTime};
 pub(crate) const DIRECTORIES_MAX: usize = 200_000;
 /// What makes a directory a repository.
 pub(crate) const GIT: &str = ".git";
+/// Where a directory has settings, rules and scripts of Rondo.
+const RONDO: &str = ".rondo";
 /// Directories of a repository with nothing but its data.
 const DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 /// A directory that was changed this long before it was looked at could be changed again without another change time,
 /// on systems and file systems whose clock ticks slowly.
 const TICK_MAX: Duration = Duration::from_secs(3);
 
-/// A repository, or what leads to one.
+/// A repository, what leads to one, or settings of Rondo.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Found {
     /// Where it is, from the directory that was searched.
@@ -41,6 +43,8 @@ pub(crate) enum FoundKind {
     File,
     /// A link named `.git`.
     Link,
+    /// What is named `.rondo`, further down: whoever starts Rondo there starts what it says.
+    Rondo,
 }
 
 /// What was found below a directory.
@@ -87,7 +91,8 @@ impl Stamp {
 #[derive(Default)]
 struct Listed {
     directories: Vec<(OsString, u64)>,
-    git: Option<(OsString, FileType)>,
+    git: Vec<(OsString, FileType)>,
+    rondo: Vec<OsString>,
     has_head: bool,
     has_objects: bool,
     has_refs: bool,
@@ -99,7 +104,10 @@ impl Listed {
         match name.as_bytes() {
             // A file system may take both cases for the same.
             bytes if bytes.eq_ignore_ascii_case(GIT.as_bytes()) => {
-                self.git = Some((name.to_owned(), kind));
+                self.git.push((name.to_owned(), kind));
+            }
+            bytes if bytes.eq_ignore_ascii_case(RONDO.as_bytes()) => {
+                self.rondo.push(name.to_owned());
             }
             bytes if bytes.eq_ignore_ascii_case(b"HEAD") => self.has_head = true,
             bytes if bytes.eq_ignore_ascii_case(b"objects") => self.has_objects = true,
@@ -119,7 +127,7 @@ impl Listed {
     /// Returns the repositories that the directory is, or names.
     fn found(&self, below: &Path) -> Vec<Found> {
         let mut found = Vec::new();
-        if let Some((name, kind)) = &self.git {
+        for (name, kind) in &self.git {
             let kind = match kind {
                 FileType::RegularFile => Some(FoundKind::File),
                 FileType::Symlink => Some(FoundKind::Link),
@@ -130,6 +138,12 @@ impl Listed {
                 kind,
             }));
         }
+        // At the top it is kept by other means.
+        let is_top = below.as_os_str().is_empty();
+        found.extend(self.rondo.iter().filter(|_| !is_top).map(|name| Found {
+            below: below.join(name),
+            kind: FoundKind::Rondo,
+        }));
         let name = below.file_name().unwrap_or_default();
         if self.is_repository() || name.eq_ignore_ascii_case(GIT) {
             found.push(Found {

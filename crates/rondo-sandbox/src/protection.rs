@@ -146,6 +146,20 @@ impl Protected {
             self.paths.extend(path.ends_with(GIT).then_some(path));
             self.protect_repository(git, &around, true);
         }
+        self.protect_rondo();
+    }
+
+    /// Protects the settings of Rondo further down that are there.
+    fn protect_rondo(&mut self) {
+        let found = self.repositories.of_rondo();
+        let found = found.filter_map(|(place, name)| Some((place.ok()?, name)));
+        let found: Vec<(Directory, OsString)> = found
+            .filter(|(place, _)| !self.is_held(place.path()))
+            .take(REPOSITORIES_MAX)
+            .collect();
+        for (place, name) in found {
+            self.protect(place, [&&*name.to_string_lossy()], true);
+        }
     }
 
     /// Returns whether a path lies below something that is protected as a whole.

@@ -1,14 +1,17 @@
-//! The repositories that a command can have made or changed, compared with what was there before it.
+//! The repositories and the settings of Rondo that a command can have made or changed, compared with what was there before
+//! it.
 //!
 //! To clone a repository or to make one is ordinary work. What is not: settings that run a program when a person looks
 //! at the repository later, hooks, and whatever leads `git` to such settings. Each that was not there before is renamed.
 
 use crate::Unchecked;
 use crate::Undone;
+use crate::content::{Budget, Content};
 use crate::directory::{Directory, Identity, identity};
 use crate::nested::{Found, FoundKind, GIT, Search};
 use crate::repository::{self, Bound, Finding, line, resolved};
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +26,12 @@ const PARTS: [&str; 2] = ["modules", "worktrees"];
 
 /// The bound on directories of which it is kept what was found.
 const SEARCHED_MAX: usize = 8;
+
+/// The bounds on all settings of Rondo further down that are compared.
+const COMPARED: Budget = Budget {
+    bytes: 16 << 20,
+    entries: 8_192,
+};
 
 /// The bound on things that are named of one command.
 const UNDONE_MAX: usize = 1_000;
@@ -52,6 +61,8 @@ struct Base {
 #[derive(Debug, Default)]
 struct State {
     findings: HashMap<Identity, Vec<Finding>>,
+    /// The settings of Rondo, by the directory that they are in and their name there.
+    rondo: HashMap<(Identity, OsString), Content>,
     /// Where files and links lead that name a repository outside.
     outside: HashSet<PathBuf>,
     unchecked: Vec<Unchecked>,
@@ -112,6 +123,18 @@ impl Repositories {
         })
     }
 
+    /// Returns the directories further down that have settings of Rondo, nearest first, and the name of these.
+    pub(crate) fn of_rondo(&self) -> impl Iterator<Item = (io::Result<Directory>, OsString)> {
+        self.bases.iter().flat_map(|base| {
+            let found = base.search.found().into_iter();
+            let found = found.filter(|it| it.kind == FoundKind::Rondo);
+            found.filter_map(|it| {
+                let place = base.directory.open_below(it.below.parent()?);
+                Some((place, it.below.file_name()?.to_owned()))
+            })
+        })
+    }
+
     /// Returns whether the settings of a repository are kept by other means.
     pub(crate) fn is_top(&self, git: &Directory) -> bool {
         let found = git.own_stat();
@@ -151,6 +174,7 @@ impl Repositories {
             all: self,
             state: State::default(),
             harms: Vec::new(),
+            budget: COMPARED,
         };
         for base in &self.bases {
             look.state
@@ -199,6 +223,8 @@ struct Look<'a> {
     all: &'a Repositories,
     state: State,
     harms: Vec<Harm>,
+    /// What is left of the bounds on what is compared.
+    budget: Budget,
 }
 
 impl Look<'_> {
@@ -206,7 +232,26 @@ impl Look<'_> {
         match found.kind {
             FoundKind::Repository => self.inspect(&base.directory.open_below(&found.below)?),
             FoundKind::File | FoundKind::Link => self.follow(base, found),
+            FoundKind::Rondo => self.compare(base, found),
         }
+    }
+
+    /// Compares settings of Rondo with what they were before.
+    fn compare(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+        let (Some(parent), Some(name)) = (found.below.parent(), found.below.file_name()) else {
+            return Ok(());
+        };
+        let place = base.directory.open_below(parent)?;
+        let now = Content::read(&place, name, &mut self.budget)?;
+        let key = (identity(&place.own_stat()?), name.to_owned());
+        for file in changed(name.as_ref(), self.all.before.rondo.get(&key), &now) {
+            self.harms.push(Harm {
+                place: place.open_below("")?,
+                finding: Finding::of_rondo(file),
+            });
+        }
+        self.state.rondo.insert(key, now);
+        Ok(())
     }
 
     fn inspect(&mut self, git: &Directory) -> io::Result<()> {
@@ -294,6 +339,25 @@ impl Look<'_> {
             let reason = format!("it cannot be looked at: {err}");
             self.state.unchecked.push(Unchecked { path, reason });
         }
+    }
+}
+
+/// Returns what is not as it was: all of it, or entries of a directory that was there.
+fn changed(name: &Path, before: Option<&Content>, now: &Content) -> Vec<PathBuf> {
+    match (before, now) {
+        (Some(before), now) if before == now => Vec::new(),
+        (
+            Some(Content::Directory {
+                entries: before, ..
+            }),
+            Content::Directory { entries, .. },
+        ) => {
+            let is_changed = |(name, now): &(&OsString, &Content)| before.get(*name) != Some(*now);
+            let changed = entries.iter().filter(is_changed);
+            changed.map(|(entry, _)| name.join(entry)).collect()
+        }
+        (_, Content::Absent) => Vec::new(),
+        _ => vec![name.to_owned()],
     }
 }
 

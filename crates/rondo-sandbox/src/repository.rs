@@ -81,6 +81,11 @@ impl Finding {
         Self::new(name, what, [])
     }
 
+    /// Returns that of settings of Rondo, further down than at the top.
+    pub(crate) fn of_rondo(file: PathBuf) -> Self {
+        Self::new(file, "Rondo would follow it", [])
+    }
+
     fn new(file: impl Into<PathBuf>, what: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         Self {
             file: file.into(),

@@ -23,6 +23,8 @@ const INTERRUPTED: [&str; 6] = [
     "sequencer/opts",
     "sequencer/todo",
 ];
+/// Where settings of Rondo are.
+const RONDO: &str = ".rondo";
 /// Directories of a repository that have many files, none of which is run.
 const DATA: [&str; 3] = ["logs", "objects", "refs"];
 
@@ -58,7 +60,8 @@ pub(super) fn changed_since(roots: &[PathBuf], since: SystemTime) -> Vec<PathBuf
                 next.push_back(entry.path());
             }
             let is_setting = is_one_of(&SETTINGS) && !is_directory || name == HOOKS;
-            let is_run = is_of_hooks || is_repository && is_setting;
+            let is_of_rondo = directory.iter().any(|it| it == RONDO) || name == RONDO;
+            let is_run = is_of_hooks || is_of_rondo || is_repository && is_setting;
             if is_run && changed_at(&entry.path()).is_none_or(|it| it >= since) {
                 found.push(entry.path());
             }

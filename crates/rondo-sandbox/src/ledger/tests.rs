@@ -208,7 +208,13 @@ fn repositories_further_down_are_looked_at_if_the_supervisor_was_killed() {
     fs::create_dir_all(folder.root.join("bare/objects")).unwrap();
     folder.write("bare/HEAD", "ref: x");
     folder.write("bare/config", "evil");
+    fs::create_dir_all(folder.root.join("sub/.rondo")).unwrap();
+    folder.write("sub/.rondo/init.lua", "evil");
     let found = folder.differences();
+    assert!(
+        found.contains(&named("sub/.rondo/init.lua", DifferenceKind::Unchecked)),
+        "{found:?}"
+    );
     assert!(
         found.contains(&named("sub/.git/config", DifferenceKind::Unchecked)),
         "{found:?}"

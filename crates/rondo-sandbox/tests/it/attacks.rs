@@ -272,6 +272,54 @@ fn the_sixty_fifth_repository_is_looked_at_too() {
 }
 
 #[test]
+fn settings_of_rondo_further_down_are_refused_in_every_shape() {
+    for attack in Attack::all() {
+        attack.shell("mkdir -p work/mine/.rondo work/fixture/.rondo; git init -q work");
+        attack.write("work/mine/.rondo/init.lua", "mine");
+        attack.write("work/fixture/.rondo/config.toml", "yolo = true");
+        let undone = attack.during_shell("touch work/mine/a; mkdir work/b; echo a > work/b/a");
+        assert_eq!(attack.refused(&undone), [""; 0]);
+        let undone = attack.during_shell(
+            "cd work; mkdir -p sub/.rondo a/b deep/er/.Rondo; echo x > sub/.rondo/init.lua
+             cp -r fixture/.rondo a/b; ln -s ../fixture/.rondo a/.rondo; echo x > deep/er/.Rondo/policy.toml
+             git init -q clone; mkdir clone/.rondo; echo x > clone/.rondo/config.toml",
+        );
+        let expected = [
+            "work/a/.rondo",
+            "work/a/b/.rondo",
+            "work/clone/.rondo",
+            "work/deep/er/.Rondo",
+            "work/sub/.rondo",
+        ];
+        assert_eq!(attack.refused(&undone), expected);
+        for path in expected {
+            assert!(!attack.has(path) && attack.has(&format!("{path}.refused")));
+        }
+        assert!(attack.has("work/mine/.rondo/init.lua"));
+        if attack.enforcement == Enforcement::Full {
+            let undone =
+                attack.during_shell("cd work/mine/.rondo; echo x > init.lua; mkdir skills");
+            let expected = ["work/mine/.rondo/init.lua", "work/mine/.rondo/skills"];
+            assert_eq!(attack.refused(&undone), expected);
+        }
+    }
+}
+
+#[test]
+fn a_file_named_git_is_looked_at_beside_one_that_is_written_otherwise() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work; mkdir work/sub2");
+        for (other, evil) in [("sub/.GIT", "sub/.git"), ("sub2/.gIt", "sub2/.git")] {
+            let undone = attack.during(&["work"], || {
+                attack.write(&format!("work/{evil}"), "gitdir: ../../home/other\n");
+                attack.write(&format!("work/{other}"), "gitdir: ../.git\n");
+            });
+            assert_eq!(attack.refused(&undone), [format!("work/{evil}")]);
+        }
+    }
+}
+
+#[test]
 fn an_interrupted_rebase_that_runs_something_is_refused() {
     for attack in Attack::all() {
         attack.shell("git init -q work; git init -q work/n");
