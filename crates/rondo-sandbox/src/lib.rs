@@ -22,6 +22,8 @@ mod files;
 #[cfg(target_os = "linux")]
 mod filter;
 mod git_config;
+#[cfg(target_os = "linux")]
+mod git_files;
 mod git_settings;
 #[cfg(target_os = "linux")]
 mod ground;
@@ -31,6 +33,8 @@ mod harmless;
 mod hidden;
 #[cfg(target_os = "linux")]
 mod hooks;
+#[cfg(target_os = "linux")]
+mod index;
 #[cfg(target_os = "linux")]
 mod init;
 mod ledger;

@@ -66,9 +66,9 @@ struct Listing {
     found: Vec<Found>,
 }
 
-/// What changes when an entry of a directory is made, removed or renamed.
+/// What changes when a file is written, or an entry of a directory is made, removed or renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     identity: Identity,
     changed: (i64, i64),
     /// Whether a change since might not be seen.
@@ -76,7 +76,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(found: &Stat, now: Duration) -> Self {
+    pub(crate) fn of(found: &Stat, now: Duration) -> Self {
         let changed = (found.st_ctime, found.st_ctime_nsec.cast_signed());
         let seconds = u64::try_from(found.st_ctime).unwrap_or_default();
         Self {
@@ -84,6 +84,13 @@ impl Stamp {
             changed,
             is_fresh: Duration::from_secs(seconds).saturating_add(TICK_MAX) >= now,
         }
+    }
+}
+
+impl Stamp {
+    /// Returns whether nothing can have changed since this stamp, given the present one.
+    pub(crate) fn is_same(&self, now: &Self) -> bool {
+        !self.is_fresh && self.identity == now.identity && self.changed == now.changed
     }
 }
 

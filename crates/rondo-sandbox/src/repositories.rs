@@ -8,6 +8,7 @@ use crate::Unchecked;
 use crate::Undone;
 use crate::content::{Budget, Content};
 use crate::directory::{Directory, Identity, identity};
+use crate::git_files::{self, List, Lists};
 use crate::nested::{Found, FoundKind, GIT, Search};
 use crate::repository::{self, Bound, Finding, line, resolved};
 use std::collections::{HashMap, HashSet};
@@ -61,6 +62,8 @@ struct Base {
 #[derive(Debug, Default)]
 struct State {
     findings: HashMap<Identity, Vec<Finding>>,
+    /// The lists of paths of each.
+    lists: HashMap<Identity, Vec<List>>,
     /// The settings of Rondo, by the directory that they are in and their name there.
     rondo: HashMap<(Identity, OsString), Content>,
     /// Where files and links lead that name a repository outside.
@@ -109,7 +112,7 @@ impl Repositories {
                 }));
             found.bases.push(Base::search(directory, is_in_git));
         }
-        found.before = found.look().0;
+        found.before = found.look(false).0;
         found
     }
 
@@ -151,7 +154,7 @@ impl Repositories {
         for base in &mut self.bases {
             base.search = std::mem::take(&mut base.search).again(&base.directory);
         }
-        let (now, harms) = self.look();
+        let (now, harms) = self.look(true);
         self.bases.iter_mut().for_each(Base::keep);
         let mut undone: Vec<Undone> = Vec::new();
         let mut seen = HashSet::new();
@@ -168,10 +171,12 @@ impl Repositories {
         bounded(undone)
     }
 
-    /// Looks at everything, and returns what was not there before.
-    fn look(&self) -> (State, Vec<Harm>) {
+    /// Looks at everything, and returns what was not there before. A list of paths is read after the command alone: it takes
+    /// long, and `git` writes none that is harmful.
+    fn look(&self, is_after: bool) -> (State, Vec<Harm>) {
         let mut look = Look {
             all: self,
+            is_after,
             state: State::default(),
             harms: Vec::new(),
             budget: COMPARED,
@@ -221,6 +226,8 @@ impl Base {
 /// One look at all repositories.
 struct Look<'a> {
     all: &'a Repositories,
+    /// Whether the command has ended.
+    is_after: bool,
     state: State,
     harms: Vec<Harm>,
     /// What is left of the bounds on what is compared.
@@ -259,10 +266,21 @@ impl Look<'_> {
         if self.state.findings.contains_key(&of) {
             return Ok(());
         }
-        let findings = match self.all.top.contains(&of) {
+        let noted = self.all.before.lists.get(&of);
+        let (of_files, lists) = git_files::inspect(
+            git,
+            match self.is_after {
+                true => Lists::Changed(noted.map_or(&[][..], Vec::as_slice)),
+                false => Lists::Noted,
+            },
+        )?;
+        self.state.lists.insert(of, lists);
+        let mut findings = match self.all.top.contains(&of) {
             true => repository::inspect_interrupted(git)?,
             false => repository::inspect(git, &self.all.bounds)?,
         };
+        // A file is renamed once, whatever is wrong with it.
+        findings.extend(of_files);
         let before = self.all.before.findings.get(&of);
         for finding in &findings {
             if !before.is_some_and(|it| it.contains(finding)) {

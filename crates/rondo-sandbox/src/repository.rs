@@ -86,7 +86,11 @@ impl Finding {
         Self::new(file, "Rondo would follow it", [])
     }
 
-    fn new(file: impl Into<PathBuf>, what: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(
+        file: impl Into<PathBuf>,
+        what: impl Into<String>,
+        value: impl Into<Vec<u8>>,
+    ) -> Self {
         Self {
             file: file.into(),
             what: what.into(),

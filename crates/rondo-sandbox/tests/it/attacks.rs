@@ -305,6 +305,80 @@ fn settings_of_rondo_further_down_are_refused_in_every_shape() {
     }
 }
 
+/// Adds a path to an index that `git` would refuse there.
+const ADD_TO_INDEX: &str = r#"
+import hashlib, struct, subprocess, sys
+file, path = sys.argv[1], sys.argv[2].encode()
+blob = bytes.fromhex(subprocess.run(['git', '-C', file.rsplit('/', 1)[0], 'hash-object', '-w', '--stdin'], input=b'evil', stdout=subprocess.PIPE, check=True).stdout.decode().strip())
+index = open(file, 'rb').read()
+version, count = struct.unpack('>II', index[4:12])
+at, entries = 12, []
+for _ in range(count):
+    length = struct.unpack('>H', index[at + 60:at + 62])[0] & 0xfff
+    end = at + (62 + length + 8) // 8 * 8
+    entries.append((index[at + 62:at + 62 + length], index[at:end]))
+    at = end
+entry = struct.pack('>10I', 0, 0, 0, 0, 0, 0, 0o100755, 0, 0, 0) + blob + struct.pack('>H', len(path)) + path
+entries.append((path, entry + bytes((62 + len(path) + 8) // 8 * 8 - len(entry))))
+index = b'DIRC' + struct.pack('>II', 2, len(entries)) + b''.join(it[1] for it in sorted(entries))
+open(file, 'wb').write(index + hashlib.sha1(index).digest())
+"#;
+
+#[test]
+fn an_index_that_has_git_write_elsewhere_is_refused() {
+    let commit = "git -c user.name=A -c user.email=a@b commit -q -m a";
+    for attack in Attack::all() {
+        attack.write("add.py", ADD_TO_INDEX);
+        attack.shell(&format!(
+            "git init -q work; cd work; echo a > a; git add a; {commit}; git worktree add -q sub/wt; git clone -q . mine"
+        ));
+        let undone = attack.during_shell(
+            "cd work; echo b > b; git add b; git -C mine status; git init -q n; git -C n status",
+        );
+        assert_eq!(attack.refused(&undone), [""; 0]);
+        let undone = attack.during_shell(
+            "python3 add.py work/.git/index .git/hooks/post-checkout; python3 add.py work/mine/.git/index ../../home/x
+             python3 add.py work/.git/worktrees/wt/index .GIT/config; git clone -q work/mine work/c
+             python3 add.py work/c/.git/index /etc/x; printf 'aa\\t../../home/id\\0' > work/.git/MERGE_RR",
+        );
+        let expected = [
+            "work/.git/MERGE_RR",
+            "work/.git/index",
+            "work/.git/worktrees/wt/index",
+            "work/c/.git/index",
+            "work/mine/.git/index",
+        ];
+        assert_eq!(attack.refused(&undone), expected);
+        let reason = undone.iter().find(|it| it.path.ends_with("c/.git/index"));
+        let reason = reason.and_then(|it| it.reason.as_deref());
+        assert_eq!(reason, Some("it has `git` write to `/etc/x`"));
+    }
+}
+
+#[test]
+fn a_link_in_a_repository_that_git_would_write_through_is_refused() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work; git -C work -c user.name=A -c user.email=a@b commit -q --allow-empty -m a");
+        attack.write("home/rc", "mine");
+        attack.shell(
+            "mkdir work/.git/mine; ln -s /mine work/.git/mine/link; ln -s /mine work/.git/link",
+        );
+        let undone = attack.during_shell(
+            "cd work; for it in COMMIT_EDITMSG logs/HEAD; do ln -sf $OLDPWD/home/rc .git/$it; done
+             git init -q --bare a; mkdir -p a/info; ln -s ../../../home a/info/refs; ln -s a/b a/index; mv .git/refs r; ln -s ../r .git/refs",
+        );
+        let expected = [
+            "work/.git/COMMIT_EDITMSG",
+            "work/.git/logs/HEAD",
+            "work/.git/refs",
+            "work/a/index",
+            "work/a/info/refs",
+        ];
+        assert_eq!(attack.refused(&undone), expected);
+        assert_eq!(attack.text("home/rc"), "mine");
+    }
+}
+
 #[test]
 fn a_file_named_git_is_looked_at_beside_one_that_is_written_otherwise() {
     for attack in Attack::all() {
