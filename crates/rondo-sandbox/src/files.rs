@@ -53,6 +53,13 @@ impl FileRules {
             SandboxMode::ReadOnly => reads,
             SandboxMode::WorkspaceWrite => all,
         };
+        // What may be done in a directory may be done in what is bound below it, where a read-only mount keeps nobody from
+        // writing to a pipe.
+        let own_of_private = |place: &Path| match spec.mode {
+            // A directory is made there for a command that begins in it.
+            SandboxMode::ReadOnly if !spec.has_nothing_below(place) => reads | AccessFs::MakeDir,
+            _ => all,
+        };
         let is_full = spec.enforcement == Enforcement::Full;
         let readable = spec.readable.iter();
         let readable = readable.filter(|it| *it != Path::new(ALL_DEVICES));
@@ -63,7 +70,7 @@ impl FileRules {
         let allowed = (readable.map(|it| (it.clone(), reads)))
             .chain(std::iter::once(listed))
             .chain(writable.iter().map(|it| (it.clone(), own)))
-            .chain(private.iter().map(|it| (it.clone(), all)))
+            .chain(private.iter().map(|it| (it.clone(), own_of_private(it))))
             .chain(spec.scratch.iter().map(|it| (it.clone(), all)))
             .chain(devices.map(|it| (it, all)));
         Ok(Self {

@@ -165,6 +165,8 @@ pub struct SandboxSpec {
 
 /// Where a command finds its proxy on its own loopback.
 pub const PROXY_PORT: u16 = 3128;
+/// Directories of a command's own where programs have temporary files.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// The variables in which programs look for a proxy.
 const PROXY_VARIABLES: [&str; 6] = [
     "http_proxy",
@@ -204,6 +206,26 @@ impl SandboxSpec {
             && self.proxy.is_some()
             && self.enforcement == Enforcement::Full
             && self.network == NetworkAccess::Loopback
+    }
+
+    /// Returns whether nothing that the command may read or write lies in a directory.
+    fn has_nothing_below(&self, place: &Path) -> bool {
+        let written = self.writable.iter().map(Root::path);
+        let mut all = written.chain(self.readable.iter().map(PathBuf::as_path));
+        !all.any(|it| it.starts_with(place))
+    }
+
+    /// Returns where a command that only reads has temporary files, if it may write nothing in `/tmp`.
+    fn other_temporary(&self) -> Option<&'static str> {
+        let is_confined = self.enforcement == Enforcement::Full && cfg!(target_os = "linux");
+        let is_needed = is_confined && self.mode == SandboxMode::ReadOnly;
+        let [usual, others @ ..] = TEMPORARY;
+        if !is_needed || self.has_nothing_below(Path::new(usual)) {
+            return None;
+        }
+        others
+            .into_iter()
+            .find(|it| self.has_nothing_below(Path::new(it)))
     }
 
     /// Returns whether the command reaches no other machine.
@@ -317,6 +339,7 @@ pub fn variables(spec: &SandboxSpec) -> io::Result<Vec<(&'static str, OsString)>
         }
         variables.extend(build_directory(spec, scratch));
     }
+    variables.extend(spec.other_temporary().map(|it| ("TMPDIR", it.into())));
     let settings = settings::variables(spec.is_offline());
     variables.extend(settings.map(|(name, value)| (name, value.into())));
     if spec.has_proxy() {

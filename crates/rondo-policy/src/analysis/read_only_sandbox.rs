@@ -128,10 +128,10 @@ impl Look<'_> {
             && survey.assignments.iter().all(is_harmless_assignment)
             && survey.redirected.iter().all(|it| self.is_read(it))
             && uses_known_variables(&survey)
-            && survey
-                .others
-                .iter()
-                .all(|it| self.shows(&it.words, it.directory.as_deref()))
+            && survey.others.iter().all(|it| {
+                self.shows(&it.words, it.directory.as_deref())
+                    && !it.words.iter().any(hides_command)
+            })
             && survey.commands.iter().all(|it| self.command(it));
         self.depth -= 1;
         looks
@@ -162,7 +162,7 @@ impl Look<'_> {
         }
         let texts: Vec<&str> = rest.iter().map(text_of).collect();
         if BUILTINS.contains(&name) {
-            return is_harmless_builtin(name, &texts);
+            return is_harmless_builtin(name, &texts) && !rest.iter().any(hides_command);
         }
         self.names.push(name.to_owned());
         let base = wrappers::base(name);
@@ -373,7 +373,17 @@ fn uses_known_variables(survey: &Survey) -> bool {
 }
 
 fn is_harmless_assignment(word: &Word) -> bool {
-    word.assigned_name().is_some_and(is_harmless_name)
+    word.assigned_name().is_some_and(is_harmless_name) && !hides_command(word)
+}
+
+/// Returns whether a quoted text has a command in the place of an index, as in `let 'a[$(x)]'`: the shell runs it when it
+/// takes the text for the name of a variable, or for arithmetic.
+fn hides_command(word: &Word) -> bool {
+    let Value::Text(text) = &word.value else {
+        return false;
+    };
+    let mut after = text.split('[').skip(1);
+    after.any(|index| index.contains("$(") || index.contains('`'))
 }
 
 /// `GIT_PAGER=cat` and its like are harmless; what makes a program load code is not.
@@ -393,7 +403,10 @@ fn is_harmless_builtin(name: &str, texts: &[&str]) -> bool {
             || texts.iter().any(|text| text.starts_with("-p")));
     let mut names = operands().filter_map(|text| text.split('=').next());
     let is_naming = NAMING.contains(&name) && name != "printf";
-    !shows_variables && (!is_naming || names.all(is_harmless_name))
+    // It calls a command for every so many lines.
+    let calls =
+        ["mapfile", "readarray"].contains(&name) && texts.iter().any(|it| it.starts_with("-C"));
+    !calls && !shows_variables && (!is_naming || names.all(is_harmless_name))
 }
 
 /// Returns whether an interpreter is given code in its words, and this only computes and shows something.

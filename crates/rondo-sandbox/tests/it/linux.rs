@@ -412,6 +412,36 @@ fn there_are_no_sockets_where_none_are_needed() {
 }
 
 #[test]
+fn a_command_that_only_reads_writes_to_no_pipe_of_the_directories() {
+    if !is_enforced() {
+        return;
+    }
+    for shared in [None, Some("/tmp")] {
+        let mut place = match shared {
+            Some(shared) => Place::at(TempDir::new_in(shared).unwrap(), SandboxMode::ReadOnly),
+            None => Place::new(SandboxMode::ReadOnly).with_home("mkdir work"),
+        };
+        if let Some(home) = &place.home
+            && shared.is_none()
+        {
+            place.workspace = home.join("work");
+        }
+        let pipe = place.workspace.join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        // Otherwise a command that may write waits for a reader.
+        let mut options = fs::OpenOptions::new();
+        let _reader = options.read(true).write(true).open(&pipe).unwrap();
+        place.fails("echo a > pipe");
+        // What takes a file of its own still works.
+        let sorted = place.works(
+            "sort -S 1K <(seq 5000) | head -n 1; cat <<< a; f=$(mktemp) && echo b > $f && cat $f",
+        );
+        assert_eq!(sorted, "1\na\nb\n");
+    }
+}
+
+#[test]
 fn caches_are_where_a_command_may_write_and_outlive_it() {
     if !is_enforced() {
         return;
