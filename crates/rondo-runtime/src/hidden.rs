@@ -63,6 +63,7 @@ fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
     let FoundHidden {
         ignored,
         denied,
+        closed,
         is_complete,
     } = workspace.find_hidden();
     // A rule for the tools that read alone says nothing about commands.
@@ -82,7 +83,8 @@ fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
     let is_complete = is_complete
         && elsewhere.iter().all(|it| can_be_hidden(it, &directories))
         && rules.denied_below(&ExecTool::NAMES).all(is_searched);
-    let places = ignored.iter().cloned().chain(denied).chain(elsewhere);
+    let places = ignored.iter().cloned().chain(denied).chain(closed);
+    let places = places.chain(elsewhere);
     HiddenFromCommands {
         places: places.collect(),
         ignored,

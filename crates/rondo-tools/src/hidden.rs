@@ -47,8 +47,16 @@ pub struct FoundHidden {
     pub ignored: Vec<PathBuf>,
     /// Those that a rule denies.
     pub denied: Vec<PathBuf>,
+    /// The directories that cannot be looked into. A command can change that, so all that is in them is hidden from commands.
+    pub closed: Vec<PathBuf>,
     /// Whether these are all: otherwise a bound was reached.
     pub is_complete: bool,
+}
+
+impl FoundHidden {
+    fn count(&self) -> usize {
+        self.ignored.len() + self.denied.len() + self.closed.len()
+    }
 }
 
 /// What is hidden of one directory and all below it.
@@ -146,17 +154,24 @@ pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> F
         let top = hidden.top.as_deref().unwrap_or(root);
         let mut pending = VecDeque::from([top.to_owned()]);
         while let Some(directory) = pending.pop_front() {
-            // What cannot be listed by the user cannot be read by the user's commands.
-            let Ok(entries) = directory.read_dir() else {
-                continue;
+            let entries = match directory.read_dir() {
+                Ok(entries) if is_searchable(&directory) => entries,
+                Err(err) if err.kind() == io::ErrorKind::NotFound => continue,
+                _ if directory != top && found.count() < HIDDEN_MAX => {
+                    found.closed.push(directory);
+                    continue;
+                }
+                _ => {
+                    found.is_complete = false;
+                    return found;
+                }
             };
             for entry in entries.flatten() {
                 let path = entry.path();
                 let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let is_ignored = hidden.ignores(&path, is_dir);
                 let is_hidden = is_ignored || hidden.denies(&path);
-                let count = found.ignored.len() + found.denied.len();
-                if budget == 0 || is_hidden && count >= HIDDEN_MAX {
+                if budget == 0 || is_hidden && found.count() >= HIDDEN_MAX {
                     found.is_complete = false;
                     return found;
                 }
@@ -173,6 +188,11 @@ pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> F
         }
     }
     found
+}
+
+/// Returns whether what is in a directory can be reached.
+fn is_searchable(directory: &Path) -> bool {
+    directory.join(".").symlink_metadata().is_ok()
 }
 
 /// Returns the directories above a root up to the top of the repository that it is in, inner ones first; none if it is in

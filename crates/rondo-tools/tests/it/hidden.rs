@@ -3,6 +3,10 @@
 use crate::bench::Bench;
 use rondo_tools::{DeniedFiles, FoundHidden, Workspace, WorkspaceError};
 use serde_json::json;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 /// A workspace with ignored files, and a rule that denies `denied`.
@@ -117,9 +121,61 @@ fn what_is_hidden_is_found_with_a_directory_standing_for_all_in_it() {
     let expected = FoundHidden {
         ignored: ignored.map(|it| root.join(it)).to_vec(),
         denied: vec![root.join("denied")],
+        closed: Vec::new(),
         is_complete: true,
     };
     assert_eq!(found, expected);
+}
+
+/// Runs a test again as a user without privileges, from whom a mode takes a permission away.
+fn as_ordinary_user(test: &str) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return true;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+    let done = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", test])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    false
+}
+
+#[test]
+fn a_directory_that_cannot_be_looked_into_is_hidden_as_a_whole() {
+    if !as_ordinary_user("hidden::a_directory_that_cannot_be_looked_into_is_hidden_as_a_whole") {
+        return;
+    }
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    for mode in [0o000, 0o311, 0o444] {
+        let bench = Bench::new();
+        bench.file(".rondoignore", "*.pem\n");
+        bench.file("sub/deep/x.pem", "KEY\n");
+        let root = bench.inside.path().canonicalize().unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let hiding = workspace.hiding(&[], None).unwrap();
+        set(&root.join("sub"), mode);
+        let found = hiding.find_hidden();
+        set(&root.join("sub"), 0o755);
+        let expected = FoundHidden {
+            closed: vec![root.join("sub")],
+            is_complete: true,
+            ..FoundHidden::default()
+        };
+        assert_eq!(found, expected, "{mode:o}");
+        set(&root, 0o311);
+        let found = hiding.find_hidden();
+        set(&root, 0o755);
+        assert!(!found.is_complete);
+    }
 }
 
 #[test]
