@@ -329,6 +329,7 @@ impl Judge {
         let is_own = path.is_some_and(|path| {
             let path = Path::new(path);
             self.dirs.holds_unprotected(path, confined.protected)
+                && !self.dirs.is_of_repository(path)
         });
         match (is_own, confined.is_enough) {
             (false, _) => Reach::Protected,

@@ -12,6 +12,11 @@ const ENTRIES_MAX: usize = 2000;
 /// The longest path that a system takes, in bytes; each part of a longer one would be looked for in vain.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
+/// What a directory has in it that is a repository; with the last part, the rest of it is elsewhere.
+const OF_REPOSITORY: [&[&str]; 2] = [&["HEAD", "objects", "refs"], &["HEAD", "commondir"]];
+/// What of a repository runs programs or leads to them.
+const OF_SETTINGS: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
+
 /// Files that instruct agents.
 const INSTRUCTIONS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
@@ -129,6 +134,20 @@ impl AllowedDirs {
         })
     }
 
+    /// Returns whether a path leads to a part of a repository that is not named `.git`: one that is there, or that what is
+    /// written at the path completes.
+    pub(crate) fn is_of_repository(&self, path: &Path) -> bool {
+        let Some(place) = self.place(path) else {
+            return false;
+        };
+        let around = place.ancestors().skip(1).filter(|it| self.contains(it));
+        around.into_iter().any(|directory| {
+            let below = place.strip_prefix(directory).ok();
+            let part = below.and_then(|it| it.iter().next());
+            part.is_some_and(|part| is_of_repository(directory, part))
+        })
+    }
+
     fn holds_without(&self, path: &Path, is_special: impl Fn(&OsStr) -> bool) -> bool {
         let Some(place) = self.place(path) else {
             return false;
@@ -192,4 +211,12 @@ impl AllowedDirs {
         }
         Ok(())
     }
+}
+
+/// Returns whether a directory is a repository if it has this part, which is one of a repository.
+fn is_of_repository(directory: &Path, part: &OsStr) -> bool {
+    let is = |name: &&str| part.eq_ignore_ascii_case(name);
+    let has = |name: &&str| is(name) || directory.join(name).symlink_metadata().is_ok();
+    let is_part = OF_SETTINGS.iter().any(is) || OF_REPOSITORY.iter().any(|it| it.iter().any(is));
+    is_part && OF_REPOSITORY.iter().any(|it| it.iter().all(has))
 }

@@ -102,6 +102,45 @@ async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_file_that_makes_or_changes_a_repository_is_asked_about_in_whatever_order() {
+    let parts = ["objects/x", "refs/x", "HEAD", "config"];
+    let mut fixture = Fixture::new();
+    fixture.options.confined = Some(Confined {
+        reaches_hosts: false,
+        may_write: true,
+        is_enough: true,
+        protected: &[".git"],
+        tools: Vec::new(),
+    });
+    let write = async |path: &str| {
+        let arguments = json!({ "path": path });
+        fixture
+            .of_kind(ToolKind::Edit, "write_file", arguments)
+            .await
+    };
+    for last in 0..parts.len() {
+        let folder = format!("docs/{last}");
+        for part in parts.iter().enumerate().filter(|it| it.0 != last) {
+            let path = format!("{folder}/{}", part.1);
+            // Three of these parts are no repository whose settings are read.
+            let is_whole = last == 3 && part.0 == 2;
+            assert_eq!(is_ask(&write(&path).await), is_whole, "{path}");
+            let path = fixture.work.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let last = format!("{folder}/{}", parts[last]);
+        assert!(is_ask(&write(&last).await), "{last}");
+        assert!(!is_ask(&write(&format!("{folder}/notes")).await));
+        assert!(!is_ask(&write(&format!("{folder}/sub/config")).await));
+    }
+    std::fs::create_dir(fixture.work.path().join("w")).unwrap();
+    std::fs::write(fixture.work.path().join("w/HEAD"), "").unwrap();
+    assert!(is_ask(&write("w/commondir").await));
+    assert!(!is_ask(&write("config").await));
+}
+
+#[tokio::test]
 async fn a_command_line_is_known_by_the_tools_kind_and_not_by_its_name() {
     let fixture = Fixture::new();
     let command = || json!({ "command": "ls" });
