@@ -43,6 +43,8 @@ mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "linux")]
+mod named;
+#[cfg(target_os = "linux")]
 mod nested;
 #[cfg(target_os = "linux")]
 mod passing;

@@ -11,7 +11,7 @@ use crate::directory::{Directory, identity};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
-use crate::repository::{hooks_paths, linked_hooks, resolved};
+use crate::repository::{linked_hooks, named_by_settings};
 use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
@@ -192,13 +192,12 @@ impl Protected {
         });
     }
 
-    /// Protects a repository whose files are `around` it, and the hooks that its settings name.
+    /// Protects a repository whose files are `around` it, and what its settings name: hooks, more settings and programs.
     fn protect_repository(&mut self, git: Directory, around: &Path, is_nested: bool) {
-        let mut hooks = linked_hooks(&git);
-        let named = hooks_paths(&git);
-        hooks.extend(named.iter().filter_map(|it| resolved(around, it)));
+        let mut named = linked_hooks(&git);
+        named.extend(named_by_settings(&git, around));
         self.protect(git, &PROTECTED_OF_GIT, is_nested);
-        hooks.iter().for_each(|it| self.protect_hooks(it));
+        named.iter().for_each(|it| self.protect_named(it));
     }
 
     /// Protects the directories of the worktrees of a repository that lie where the command may not write. By mounts alone:
@@ -216,13 +215,14 @@ impl Protected {
         }
     }
 
-    /// Protects a directory of hooks that lies where the command may write; if it is not there, what would lead to it.
-    fn protect_hooks(&mut self, path: &Path) {
+    /// Protects a file or a directory that lies where the command may write, and keeps the directories above it in their
+    /// places; if it is not there, protects what would lead to it.
+    fn protect_named(&mut self, path: &Path) {
         let Some(root) = self.written.iter().find(|it| path.starts_with(it)) else {
             return;
         };
         if path == root {
-            let reason = "its repository takes hooks from the directory itself".to_owned();
+            let reason = "settings of `git` name the directory itself".to_owned();
             let path = path.to_owned();
             return self.unchecked.push(Unchecked { path, reason });
         }
@@ -233,7 +233,13 @@ impl Protected {
         let below = path.strip_prefix(place.path()).map(Path::to_owned);
         for part in below.unwrap_or_default().iter() {
             match place.open_below(part) {
-                Ok(next) if next.path() != path => place = next,
+                Ok(next) if next.path() != path => {
+                    if !self.paths.iter().any(|it| it == next.path()) {
+                        self.paths.push(next.path().to_owned());
+                        self.own.push(next.path().to_owned());
+                    }
+                    place = next;
+                }
                 _ => {
                     let name = part.to_string_lossy();
                     return self.protect(place, [&&*name], false);

@@ -4,6 +4,7 @@ use crate::content::kind;
 use crate::directory::Directory;
 use crate::git_config::{Setting, parse};
 use crate::harmless::{Effect, is_hook_of_lfs};
+use crate::named;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -155,19 +156,10 @@ pub(crate) fn inspect_interrupted(git: &Directory) -> io::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Returns where the settings of a repository say that its hooks are, as they say it.
-pub(crate) fn hooks_paths(git: &Directory) -> Vec<Vec<u8>> {
-    let names = ["config", "config.worktree"];
-    let files = names
-        .iter()
-        .filter_map(|it| git.read(OsStr::new(it), BYTES_MAX).ok()?);
-    let settings = files.filter_map(|it| parse(&it).ok()).flatten();
-    settings
-        .filter(|it| it.key == b"core.hookspath")
-        .filter_map(|it| it.value)
-        // That is a home directory.
-        .filter(|it| !it.starts_with(b"~"))
-        .collect()
+/// Returns the files that the settings of a repository name, whose files are `around` it.
+pub(crate) fn named_by_settings(git: &Directory, around: &Path) -> Vec<PathBuf> {
+    let files = ["config", "config.worktree"].map(|it| git.path().join(it));
+    named::by_settings(files, Some(around))
 }
 
 /// Returns where the hooks of a repository are that are links: what they lead to is as much a hook.

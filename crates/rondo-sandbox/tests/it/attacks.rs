@@ -454,6 +454,44 @@ fn hooks_that_settings_name_are_protected_whether_they_exist_or_not() {
 }
 
 #[test]
+fn what_settings_of_a_repository_include_or_run_of_the_tree_is_protected() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = Place::with_repository();
+    let made = Command::new("bash")
+        .args([
+            "-euc",
+            "mkdir -p tools/git src; printf '[include]\\npath = more\\n' > tools/git/config; : > tools/git/more
+             echo mine | tee tools/clean.sh src/a src/check.py script
+             git config include.path ../tools/git/config; git config includeIf.onbranch:x.path ../absent
+             git config filter.x.clean './tools/clean.sh %f'; git config core.fsmonitor '!python3 \"src/check.py\"'
+             git config alias.x '!./script'",
+        ])
+        .current_dir(&place.workspace)
+        .status();
+    assert!(made.unwrap().success());
+    for script in [
+        "echo > tools/git/config",
+        "echo > tools/git/more",
+        "rm tools/git/more",
+        "mv tools/git tools/moved",
+        "mv tools moved",
+        "echo > tools/clean.sh",
+        "mv tools/clean.sh tools/b",
+        "echo > src/check.py",
+    ] {
+        place.fails(script);
+    }
+    place.works(
+        "echo a > tools/git/other; echo a > src/a; echo a > script; mv src/a src/b; git status",
+    );
+    assert!(place.undone.borrow().is_empty());
+    place.works("echo a > absent");
+    assert!(!place.workspace.join("absent").exists());
+}
+
+#[test]
 fn what_is_made_in_the_sandbox_stays_unless_it_runs_something() {
     if !place::is_enforced(Enforcement::Full) {
         return;
