@@ -88,7 +88,10 @@ pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), StoreError>
     }
     let bytes = metadata.len();
     let had_sessions = || fs::read_dir(locks).is_ok_and(|mut it| it.next().is_some());
-    if (1..BYTES_MIN).contains(&bytes) || (bytes == 0 && had_sessions()) {
+    // Another process may have made its first page, and a session, since the file was looked at.
+    let is_still_empty = || fs::metadata(path).is_ok_and(|it| it.len() == 0);
+    let is_lost = bytes == 0 && had_sessions() && is_still_empty();
+    if (1..BYTES_MIN).contains(&bytes) || is_lost {
         let what = "so its sessions are lost: put a copy of it back, or move it away to begin anew";
         return Err(refused(format!("it has {bytes} bytes, {what}")));
     }

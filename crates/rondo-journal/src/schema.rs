@@ -8,6 +8,7 @@ use crate::store::{Durability, Options};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 /// The version of the tables, in SQLite's `user_version`.
@@ -18,6 +19,9 @@ const APPLICATION_ID: u32 = 0x726e_646f;
 
 /// Statements that the writer keeps prepared: more than it has.
 const STATEMENTS: usize = 64;
+
+/// The pause before a file that another process writes to is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a connection keeps of the file's pages.
 const CACHE_KIB: i32 = 512;
@@ -96,7 +100,7 @@ pub(crate) fn open_writer(
         Log::Ahead => "WAL",
         Log::Rollback => "TRUNCATE",
     };
-    connection.pragma_update(None, "journal_mode", mode)?;
+    set_log(&connection, mode, options.busy_timeout)?;
     let synchronous = match options.durability {
         Durability::Full => "FULL",
         Durability::Normal => "NORMAL",
@@ -110,6 +114,27 @@ pub(crate) fn open_writer(
     add_tables(&mut connection, "outbox", outbox::TABLES)?;
     add_tables(&mut connection, "budget_used", budget::TABLES)?;
     Ok(connection)
+}
+
+/// Sets how the file is written. If another process writes to a new file, SQLite refuses that at once instead of waiting.
+fn set_log(connection: &Connection, mode: &str, busy_timeout: Duration) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let mut waited = Duration::ZERO;
+    loop {
+        match connection.pragma_update(None, "journal_mode", mode) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && waited < busy_timeout =>
+            {
+                thread::sleep(BUSY_PAUSE);
+                waited += BUSY_PAUSE;
+            }
+            set => {
+                set?;
+                return Ok(connection.busy_timeout(busy_timeout)?);
+            }
+        }
+    }
 }
 
 /// Opens a connection that only reads.

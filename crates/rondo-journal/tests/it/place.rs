@@ -4,6 +4,9 @@ use crate::support::{append, id, journal, said, three};
 use rondo_core::ports::{AppendError, Seq};
 use rondo_journal::{Options, Store, StoreError};
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 #[tokio::test]
 async fn nothing_is_appended_to_a_journal_that_is_gone() {
@@ -53,6 +56,29 @@ fn an_empty_file_where_no_session_was_is_a_new_journal() {
     fs::write(dir.path().join("journal.db"), "").unwrap();
     let store = Store::open(dir.path(), Options::default()).unwrap();
     assert_eq!(store.sessions(9).unwrap(), []);
+}
+
+/// SQLite does not wait for other processes while it makes a new file one with a log.
+#[test]
+fn a_new_journal_that_another_process_writes_to_is_opened() {
+    for _ in 0..20 {
+        let dir = tempfile::TempDir::new().unwrap();
+        let other = rusqlite::Connection::open(dir.path().join("journal.db")).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let is_open = AtomicBool::new(false);
+        let opened = thread::scope(|scope| {
+            let is_open = &is_open;
+            scope.spawn(move || {
+                while !is_open.load(Ordering::Relaxed) {
+                    let _ = other.execute_batch("BEGIN IMMEDIATE; ROLLBACK;");
+                }
+            });
+            let opened = Store::open_to_read(dir.path(), Options::default());
+            is_open.store(true, Ordering::Relaxed);
+            opened
+        });
+        assert_eq!(opened.unwrap().sessions(9).unwrap(), []);
+    }
 }
 
 #[tokio::test]
