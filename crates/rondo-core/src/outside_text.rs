@@ -30,6 +30,13 @@ impl OutsideText {
     pub fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
+
+    /// Notes it if the result of a call is marked as such text.
+    pub fn note_result(&self, outcome: &ToolOutcome) {
+        if is_from_outside(outcome, false) {
+            self.note();
+        }
+    }
 }
 
 /// Returns whether the words of a tool's error may come from outside: those of a server that refuses to answer. Commands

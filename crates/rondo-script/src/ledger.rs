@@ -2,6 +2,7 @@
 
 use crate::branch::Branch;
 use crate::error::{Abort, CallError, ScriptError};
+use rondo_core::FROM_OUTSIDE;
 use rondo_core::ports::{RecordBody, ScriptCall, ScriptRun};
 use rondo_runtime::script::ScriptSession;
 use rondo_types::CallId;
@@ -149,7 +150,12 @@ impl Ledger {
             Some(Known {
                 result: Some(result),
                 ..
-            }) => return result_of(&result),
+            }) => {
+                if result.get(FROM_OUTSIDE) == Some(&Value::Bool(true)) {
+                    script.outside_text().note();
+                }
+                return result_of(&result);
+            }
             Some(known) => Some(known.evidence),
             None if self.is_replay => return Err(missing(&call, &self.run.name)),
             None => None,
@@ -166,12 +172,18 @@ impl Ledger {
         }
         let id = ScriptSession::call_id(&call.branch, call.place);
         let made = make(Made { id, begun }).await;
-        let result = match &made {
+        let mut result = match &made {
             Ok(value) => json!({ "ok": value }),
             Err(CallError::Failed(why) | CallError::Told(why)) => json!({ "error": why }),
             Err(CallError::Setup(error)) => json!({ "error": error.line(), "again": true }),
             Err(CallError::Abort(_)) => return made,
         };
+        // So that a resumed script knows it as well.
+        if script.outside_text().is_present()
+            && let Some(result) = result.as_object_mut()
+        {
+            result.insert(FROM_OUTSIDE.to_owned(), true.into());
+        }
         let result = redacted(script, result);
         if size(&result) > RESULT_BYTES_MAX {
             let function = &call.function;

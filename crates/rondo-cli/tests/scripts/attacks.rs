@@ -1,7 +1,8 @@
 //! Scripts that try what they should not: to reach out of Lua, to wait where nothing can, to spoil their records.
 
-use crate::harness::{TestEnv, says, serve};
-use crate::world::World;
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::world::{World, messages};
+use serde_json::json;
 
 async fn alone(script: &str) -> World {
     World::new(script, serve(Vec::new()).await)
@@ -178,4 +179,49 @@ async fn an_error_shows_no_secret_also_where_a_recorded_script_runs_again() {
     let changed = ["replay", "latest", "--script", "told.lua", "--json"];
     let told = world.env.run(&changed).await;
     assert!(!told.stdout.contains("0123456789abcdef"), "{told:?}");
+}
+
+/// A command that brings text from another machine: nothing listens there, but its words count.
+const FETCHES: &str = "curl -s http://127.0.0.1:1/";
+
+#[tokio::test]
+async fn text_from_outside_that_a_script_has_read_counts_in_all_its_later_agents() {
+    let own = format!("rondo.exec('{FETCHES}')");
+    let of_tool = format!(
+        "local t = rondo.tool {{ name = 'look', read_only = true, run = function() {own} return 'x' end }}\n\
+         _ = 'Look.' | rondo.agent {{ tools = {{ t }} }}"
+    );
+    let of_agent =
+        "_ = 'Look.' | rondo.agent { tools = { 'exec' }, allow = { 'exec(*)' } }".to_owned();
+    let looks = || calls("look", &json!({}));
+    let fetches = || calls("exec", &json!({ "command": FETCHES }));
+    let last =
+        "io.write(('Go.' | rondo.agent { tools = { 'exec' }, allow = { 'exec(*)' } }).text)\n";
+    for (what, first, before) in [
+        ("nothing", String::new(), vec![]),
+        ("a command", own, vec![]),
+        ("a tool", of_tool, vec![looks(), says("Seen.")]),
+        ("an agent", of_agent, vec![fetches(), says("Seen.")]),
+    ] {
+        let count = before.len();
+        let agent = || [fetches(), says("Done.")];
+        let replies = before.into_iter().chain(agent()).chain(agent());
+        let script = format!("{first}\n{last}");
+        let world = World::new(&script, serve(replies.collect()).await);
+        let is_denied = |request: usize| {
+            let result = messages(&world.requests()[request])
+                .last()
+                .unwrap()
+                .to_string();
+            result.contains("denied")
+        };
+        let shown = world.run(&["--sandbox", "off"]).await;
+        assert_eq!(shown.stdout, "Done.", "{what}: {shown:?}");
+        assert_eq!(is_denied(count + 1), what != "nothing", "{what}");
+        // The records say so, too: what the script does after it was resumed is judged in the same way.
+        world.env.write("s.lua", &format!("{script}{last}"));
+        let shown = world.run(&["--resume", "--sandbox", "off"]).await;
+        assert_eq!(shown.stdout, "Done.Done.", "{what}: {shown:?}");
+        assert_eq!(is_denied(count + 3), true, "{what}");
+    }
 }

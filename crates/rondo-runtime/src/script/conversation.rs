@@ -86,7 +86,13 @@ impl AgentConversation {
             return Ok(TurnState::New);
         };
         match store.session(&self.id) {
-            Ok(info) => recorded::turn(&store, &info, number),
+            Ok(info) => {
+                let history = store.history(&self.id).map_err(sessions::failed)?;
+                if history.has_outside_text() {
+                    script.outside_text().note();
+                }
+                recorded::turn(&store, &info, number)
+            }
             Err(StoreError::Unknown { .. }) => Ok(TurnState::New),
             Err(error) => Err(sessions::failed(error)),
         }
@@ -103,7 +109,7 @@ impl AgentConversation {
         &mut self,
         script: &ScriptSession,
         agent: &ScriptAgent,
-        message: Message,
+        mut message: Message,
         host: ConversationHost<'_>,
         on_event: impl FnMut(TurnEvent),
     ) -> Result<Asked> {
@@ -113,6 +119,7 @@ impl AgentConversation {
             Some(cut_off) => cut_off,
             None => {
                 let plan = agent.plan(script, &session.settings, host.time)?;
+                message.from_outside |= script.outside_text().is_present();
                 (plan, TurnStart::Message(message.into()))
             }
         };
@@ -122,6 +129,7 @@ impl AgentConversation {
             schema: agent.schema.clone(),
             live: host.tools,
             extensions: host.extensions,
+            outside_text: Some(script.outside_text().clone()),
             ..TurnHost::new(host.approver, script.secrets().clone())
         };
         let turn = session.turn(&plan, connected, start, turn_host)?;

@@ -8,13 +8,13 @@ use crate::sessions;
 use crate::settings::Settings;
 use crate::{secrets, tools, web};
 use data_encoding::HEXLOWER;
-use rondo_core::Tool;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{
     Asker, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, RecordBody, Seq,
     ToolInvocation,
 };
 use rondo_core::redact::Secrets;
+use rondo_core::{OutsideText, Tool};
 use rondo_journal::{Entry, Store};
 use rondo_types::{
     Allowance, CallId, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId, Used,
@@ -40,6 +40,7 @@ pub struct ScriptSession {
     session: AsyncMutex<Session>,
     store: OnceLock<Store>,
     used: Mutex<Used>,
+    outside_text: OutsideText,
     commands: OnceLock<Arc<dyn Tool>>,
     pages: OnceLock<Arc<dyn Tool>>,
 }
@@ -125,6 +126,7 @@ impl ScriptSession {
             id,
             store: OnceLock::new(),
             used: Mutex::default(),
+            outside_text: OutsideText::default(),
             commands: OnceLock::new(),
             pages: OnceLock::new(),
         }
@@ -170,6 +172,13 @@ impl ScriptSession {
     pub fn count(&self, used: Used) {
         let mut all = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         *all = all.plus(used);
+    }
+
+    /// Returns whether the script holds text from outside, which all its conversations share: a message may be made of
+    /// whatever the script read before.
+    #[must_use]
+    pub fn outside_text(&self) -> &OutsideText {
+        &self.outside_text
     }
 
     /// Returns what its settings leave to a turn that begins now.
@@ -244,7 +253,9 @@ impl ScriptSession {
     ) -> Result<ToolOutcome> {
         let tool = self.commands()?;
         let invocation = self.invocation(call, arguments, live, cancel);
-        Ok(ended(tool.run(invocation).await))
+        let outcome = ended(tool.run(invocation).await);
+        self.outside_text.note_result(&outcome);
+        Ok(outcome)
     }
 
     /// Finds out what became of a command that was begun before a crash.
@@ -263,7 +274,10 @@ impl ScriptSession {
             evidence,
         };
         Ok(match self.commands()?.reconcile(&interrupted).await {
-            Reconciled::Done(outcome) => Interrupted::Done(outcome),
+            Reconciled::Done(outcome) => {
+                self.outside_text.note_result(&outcome);
+                Interrupted::Done(outcome)
+            }
             Reconciled::NotDone | Reconciled::Running => Interrupted::Again,
             Reconciled::Unknown => Interrupted::Unknown,
         })
@@ -291,6 +305,8 @@ impl ScriptSession {
         cancel: CancellationToken,
     ) -> Result<ToolOutcome> {
         let tool = self.pages()?;
+        // The words of a server that refuses come from outside, too.
+        self.outside_text.note();
         let invocation = self.invocation(call, json!({"url": url}), OutputSink::discard(), cancel);
         Ok(ended(tool.run(invocation).await))
     }

@@ -113,6 +113,8 @@ async fn called(
         allowance: Allowance::default(),
         asker: Asker::nobody(),
     };
+    // Whatever a server answers, its refusals included, comes from outside.
+    shared.session.outside_text().note();
     match tool.run(invocation).await {
         CallEnd::Done(ToolOutcome::Ok(output)) => Ok(output.value),
         CallEnd::Done(ToolOutcome::Error(error)) => Err(CallError::failed(error.message)),
