@@ -11,6 +11,7 @@
 //! - `layers`: the seven layers of a chat's context, within a budget of tokens.
 //! - `memories`: what was remembered in earlier sessions.
 //! - `skills`: the names and descriptions of skills.
+//! - `terminal`: the state of the user's terminal.
 //! - `one_line`: text of others, on one line of a block.
 #![warn(missing_docs)]
 
@@ -20,6 +21,7 @@ mod layers;
 mod memories;
 mod one_line;
 mod skills;
+mod terminal;
 
 pub use environment::Environment;
 pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
@@ -29,6 +31,7 @@ pub use layers::{
 };
 pub use memories::{MemoryFile, MemorySource};
 pub use skills::{ListedSkill, SKILLS_BYTES_MAX};
+pub use terminal::{TERMINAL_OUTPUT_BYTES_MAX, TerminalContext};
 
 /// One block of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]

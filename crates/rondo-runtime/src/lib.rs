@@ -27,7 +27,8 @@
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
 //! - [`commits`]: what a host makes durable together with a turn's records.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
-//! - `look_first`: what a small model is shown of the directory before a question.
+//! - `look_first`: what a small model is shown of the directory before a question; [`terminal`]: the context of the
+//!   user's terminal, which each question under some profiles carries.
 //! - [`memory`]: where memories are, and what a session is shown of them when it begins.
 //! - [`compaction`]: turns that only sum up. [`context_sizes`]: what models read, and how much that is.
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
@@ -92,6 +93,7 @@ pub mod system_prompt;
 pub mod table;
 pub mod target;
 pub mod telemetry;
+pub mod terminal;
 pub mod todo;
 pub mod tools;
 pub mod transport;

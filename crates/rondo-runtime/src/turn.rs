@@ -19,6 +19,7 @@ use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
 use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
+use crate::terminal::{ShowTerminal, TerminalContext};
 use crate::todo::TodoTool;
 use crate::tools::{self, Offering, Toolset, ToolsetOptions};
 use crate::unchecked::{UncheckedApprover, UncheckedGate};
@@ -103,6 +104,8 @@ pub struct TurnHost<'a> {
     pub secrets: Secrets,
     /// The directory and environment of the user's shell, if the host has one.
     pub workdir: Option<&'a Workdir>,
+    /// The commands and the screen of the user's terminal, if the host shows one.
+    pub terminal: TerminalContext,
     /// How many turns stand above this one: 0 unless a call of another turn started its session.
     pub depth: u32,
     /// What the conversation above this one knows of text from outside; none unless a call of another turn started its
@@ -132,6 +135,7 @@ impl TurnHost<'_> {
             extensions: Extensions::default(),
             secrets,
             workdir: None,
+            terminal: TerminalContext::default(),
             depth: 0,
             outside_text: None,
             offer: None,
@@ -226,6 +230,8 @@ impl TurnContext<'_> {
         }
         let look_first = self.look_first(profile, &toolset, &gate, &secrets);
         extensions.interceptors.extend(look_first);
+        let shown_terminal = self.show_terminal(profile, &mut host, &secrets);
+        extensions.interceptors.extend(shown_terminal);
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(
@@ -393,6 +399,28 @@ impl TurnContext<'_> {
     ) -> Option<Arc<dyn Interceptor>> {
         let is_wanted = profile.look_first && !tools::forbids_all(self.settings);
         is_wanted.then(|| Arc::new(LookFirst::new(&toolset.workspace, gate, secrets)) as _)
+    }
+
+    /// Returns the interceptor that shows the model the context of the user's terminal, if the profile asks for it.
+    fn show_terminal(
+        &self,
+        profile: &Profile,
+        host: &mut TurnHost<'_>,
+        secrets: &Secrets,
+    ) -> Option<Arc<dyn Interceptor>> {
+        let directory = match host.workdir {
+            Some(workdir) => workdir.directory(),
+            None => self.settings.directory.clone(),
+        };
+        let seen = std::mem::take(&mut host.terminal);
+        profile.terminal_context.then(|| {
+            Arc::new(ShowTerminal {
+                seen,
+                directory,
+                env: self.settings.env.clone(),
+                secrets: secrets.clone(),
+            }) as _
+        })
     }
 
     /// Adds the tools of servers, unless every tool is forbidden.

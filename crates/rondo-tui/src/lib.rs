@@ -24,5 +24,5 @@ mod transcript;
 
 pub use futures_util::future::BoxFuture;
 pub use options::{AtExit, Colours, Mouse, Options};
-pub use rondo_designs::react::TerminalContext;
+pub use rondo_runtime::terminal::TerminalContext;
 pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};

@@ -31,6 +31,10 @@ pub struct Profile {
     /// of its words do occur. For small models.
     #[serde(default, skip_serializing_if = "is_off")]
     pub look_first: bool,
+    /// Whether each question carries the context of the user's terminal at that moment: the directory, the operating
+    /// system, the shell, the state of git, the latest commands of the user and the text on the screen.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub terminal_context: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
     /// Whether the tool `exec` takes a command and nothing else.

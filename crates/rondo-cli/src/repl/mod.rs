@@ -556,7 +556,7 @@ impl Repl {
             run_mode: RunMode::of(&settings.values),
             exit_code: self.exit_code,
             directory: place::shown(&settings.directory, self.home.as_deref()),
-            branch: place::branch(&settings.directory),
+            branch: rondo_runtime::terminal::branch(&settings.directory),
             model: model.clone(),
             context_percent: used
                 .zip(*context)

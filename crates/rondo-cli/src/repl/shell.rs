@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
-use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part};
+use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part, shell_text};
 use rondo_types::Part;
 use std::convert::Infallible;
 use std::io;
@@ -197,6 +197,7 @@ impl Repl {
         {
             self.talk.output.note(&last.shown);
             self.talk.attached.push(last.part);
+            self.talk.terminal_seen.output = None;
         }
     }
 
@@ -206,9 +207,13 @@ impl Repl {
         match sharing {
             Sharing::WithNext if self.talk.attached.len() < ATTACHED_MAX => {
                 self.talk.attached.push(shell_part(command, end));
+                self.talk.saw_command(command, None);
             }
             Sharing::WhenAsked => {
                 self.failed_cell = None;
+                let (code, captured) = (end.exit_code, &end.captured);
+                let output = shell_text(command, &end.directory, code, captured, end.omitted_bytes);
+                self.talk.saw_command(command, Some(output));
                 self.last_command = Some(LastCommand::new(command, end));
             }
             Sharing::WithNext | Sharing::Never => {}

@@ -24,6 +24,7 @@ use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::Conversation;
+use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
 use rondo_runtime::{Session as AgentSession, TurnStart};
 use rondo_types::{Message, Part, Profile};
 use std::path::PathBuf;
@@ -57,6 +58,8 @@ pub(super) struct AgentChat {
     pub(super) workdir: Workdir,
     /// What goes with the next question.
     pub(super) attached: Vec<Part>,
+    /// The latest commands of the user's shell, and the output of the last one.
+    pub(super) terminal_seen: TerminalContext,
 }
 
 /// What is asked.
@@ -94,7 +97,19 @@ impl AgentChat {
             parked: Vec::new(),
             shared,
             attached: Vec::new(),
+            terminal_seen: TerminalContext::default(),
         }
+    }
+
+    /// Notes a command of the user's shell for the context of the next question, and its output if that does not go with
+    /// the question anyway.
+    pub(super) fn saw_command(&mut self, command: &str, output: Option<String>) {
+        let commands = &mut self.terminal_seen.commands;
+        if commands.len() == RECENT_COMMANDS_MAX {
+            commands.remove(0);
+        }
+        commands.push(command.to_owned());
+        self.terminal_seen.output = output;
     }
 
     /// Asks something. A turn of the session that was cut off is carried on first.

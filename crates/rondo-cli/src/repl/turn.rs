@@ -80,6 +80,7 @@ impl AgentChat {
         let host = TurnHost {
             live: self.live_tools(&plan.profile),
             workdir: Some(&self.workdir),
+            terminal: self.terminal_seen.clone(),
             ..TurnHost::new(Arc::new(approver), secrets.clone())
         };
         let turn = self.session.turn(plan, connected, start, host)?;

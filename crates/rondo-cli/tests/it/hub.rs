@@ -13,10 +13,10 @@ use tokio::process::Child;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A hub that is served; it is killed when dropped.
-struct Served(Child);
+pub(crate) struct Served(Child);
 
 impl Served {
-    fn start(env: &TestEnv) -> Self {
+    pub(crate) fn start(env: &TestEnv) -> Self {
         Self(env.command(&["serve"]).spawn().unwrap())
     }
 
@@ -29,7 +29,7 @@ impl Served {
 }
 
 /// Sets up a hub that asks a model, on a port of its own, with an owner whose key is saved.
-async fn set_up(model: &Server, more: &str) -> TestEnv {
+pub(crate) async fn set_up(model: &Server, more: &str) -> TestEnv {
     let env = TestEnv::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -43,7 +43,7 @@ async fn set_up(model: &Server, more: &str) -> TestEnv {
 }
 
 /// Asks the hub as soon as it can be reached.
-async fn ask(env: &TestEnv, said: &str) -> String {
+pub(crate) async fn ask(env: &TestEnv, said: &str) -> String {
     let mut last = None;
     let answered = tokio::time::timeout(LONG, async {
         loop {

@@ -76,6 +76,7 @@ mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod terminal;
+mod terminal_context;
 mod versions;
 mod web;
 mod wire;

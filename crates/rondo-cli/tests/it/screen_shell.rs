@@ -6,7 +6,7 @@ use crate::screen::{leave, open};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 
 /// Ctrl-], as terminals without kitty's keys send it.
-const PANE: &str = "\x1d";
+pub(crate) const PANE: &str = "\x1d";
 const ZOOM: &str = "\x1bz";
 const CLOSE: &str = "\x1bw";
 const HAND_OVER: &str = "\x1bg";

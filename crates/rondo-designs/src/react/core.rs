@@ -5,8 +5,10 @@ use super::context::TerminalContext;
 use super::event::{AgentEvent, EventReader};
 use super::tool::{Tool, native};
 use crate::run::{AllowAll, Run};
+use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Toolbox, profile as profiles};
-use rondo_types::Transcript;
+use rondo_policy::CommandEnvironment;
+use rondo_types::{Message, Transcript};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -22,6 +24,7 @@ pub struct Agent {
     tools: Vec<Arc<dyn Tool>>,
     max_iterations: usize,
     gate: Arc<dyn Gate>,
+    secrets: Secrets,
 }
 
 impl Agent {
@@ -36,6 +39,7 @@ impl Agent {
             tools: Vec::new(),
             max_iterations: Self::MAX_ITERATIONS,
             gate: Arc::new(AllowAll),
+            secrets: secrets_from_env(),
         }
     }
 
@@ -50,6 +54,14 @@ impl Agent {
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
+        self
+    }
+
+    /// Adds values that are redacted from the terminal's context and from what tools return. The values of the process's
+    /// variables that hold a key, by their names, always are.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: impl IntoIterator<Item = String>) -> Self {
+        self.secrets = self.secrets.with(secrets);
         self
     }
 
@@ -91,16 +103,35 @@ impl Agent {
         let mut profile = profiles::builtin("react").map_err(|error| error.to_string())?;
         profile.limits.max_steps = u32::try_from(self.max_iterations).unwrap_or(u32::MAX);
         let prompt = profile.system_prompt.clone();
+        // A program takes the context from a terminal, and a key may be on its screen.
+        let facts = context.facts().map(|it| self.secrets.text(it));
+        let screens = self.secrets.text(context.screens());
         Ok(Run {
             model: self.client.model(),
-            tools: Toolbox::new(tools).map_err(|error| error.to_string())?,
+            tools: Toolbox::new(tools)
+                .map_err(|error| error.to_string())?
+                .redacted(&self.secrets),
             gate: Arc::clone(&self.gate),
-            system: prompt.into_iter().chain(context.facts()).collect(),
+            system: prompt.into_iter().chain(facts).collect(),
             profile,
             history: Transcript::new(),
-            input: context.message(user_prompt),
+            input: Message::user(format!("{screens}{user_prompt}")),
         })
     }
+}
+
+/// Returns the values of the process's variables that hold a key.
+fn secrets_from_env() -> Secrets {
+    let rules = CommandEnvironment {
+        // These are withheld for their effect on programs and hold no keys.
+        withheld: Vec::new(),
+        ..CommandEnvironment::default()
+    };
+    let variables = std::env::vars_os();
+    let variables = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let keys = variables.filter(|(name, value)| rules.is_withheld_with(name, value));
+    Secrets::new(keys.map(|(_, value)| value))
 }
 
 impl fmt::Debug for Agent {

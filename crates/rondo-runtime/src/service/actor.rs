@@ -516,6 +516,7 @@ impl Actor {
         host.system = hosted.system;
         host.memory = hosted.memory;
         host.commits = hosted.commits;
+        host.terminal = self.entry.service.loans.terminal(&self.entry.id);
         host.has_servers = hosted.tool_filter.allows_servers();
         if let Some(lent) = self.entry.python() {
             let looks = python::looks(&plan.profile, &session.settings);

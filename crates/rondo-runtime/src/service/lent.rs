@@ -5,6 +5,7 @@ use super::python_terminal::PythonTerminal;
 use crate::cells::{KeptShell, Presence};
 use crate::python;
 use crate::settings::Settings;
+use crate::terminal::TerminalContext;
 use rondo_core::ports::Seq;
 use rondo_python::{LiveOutput, Session as PythonSession, SessionError, Until};
 use rondo_types::SessionId;
@@ -121,6 +122,7 @@ pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
 struct Lent {
     python: Option<Arc<LentPython>>,
     shell: Option<Arc<KeptShell>>,
+    terminal: Option<TerminalContext>,
 }
 
 impl Loans {
@@ -133,13 +135,21 @@ impl Loans {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(session.clone()).or_default();
         let changed = change(&mut all);
-        all.retain(|_, lent| lent.python.is_some() || lent.shell.is_some());
+        all.retain(|_, lent| {
+            lent.python.is_some() || lent.shell.is_some() || lent.terminal.is_some()
+        });
         changed
     }
 
     pub(super) fn python(&self, session: &SessionId) -> Option<Arc<LentPython>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(session)?.python.clone()
+    }
+
+    pub(super) fn terminal(&self, session: &SessionId) -> TerminalContext {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let terminal = all.get(session).and_then(|it| it.terminal.clone());
+        terminal.unwrap_or_default()
     }
 
     pub(super) fn shell(&self, session: &SessionId) -> Option<Arc<KeptShell>> {
@@ -183,6 +193,14 @@ impl SessionHandle {
     pub fn take_shell(&self) -> Option<Arc<KeptShell>> {
         let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.shell.take();
         self.loans().change(self.id(), take)
+    }
+
+    /// Sets the commands and the screen of the terminal at which the session is used, as they are now. Its next turn
+    /// shows them to the model if its profile has `terminal_context`.
+    pub fn set_terminal(&self, terminal: TerminalContext) {
+        self.loans().change(self.id(), |all| {
+            all.entry(self.id().clone()).or_default().terminal = Some(terminal);
+        });
     }
 
     fn loans(&self) -> &Loans {

@@ -3,8 +3,8 @@
 use super::pane_complete::PaneWord;
 use crate::prompt::run_mode::RunMode;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_designs::react::TerminalContext;
 use rondo_runtime::service::Cell;
+use rondo_runtime::terminal::TerminalContext;
 use rondo_types::{Answer, SessionId};
 use std::path::PathBuf;
 

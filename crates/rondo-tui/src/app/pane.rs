@@ -15,17 +15,15 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
-use rondo_designs::react::TerminalContext;
 use rondo_runtime::cells::{PtySize, shell_text};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent};
+use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
 use std::collections::VecDeque;
 
 /// From this width on, the pane stands beside the conversation; below it under it, from this height on, and otherwise it
 /// has the whole screen.
 const BESIDE_COLUMNS_MIN: u16 = 110;
 const UNDER_ROWS_MIN: u16 = 16;
-/// Commands that the agent may be told of at once.
-const RECENT_COMMANDS: usize = 10;
 /// Commands that were asked for and did not begin.
 const ASKED_MAX: usize = 64;
 /// Texts that go along with one message.
@@ -454,8 +452,10 @@ impl App {
     }
 
     /// Returns what the agent may be told of the terminal, as far as it is seen here.
-    pub(super) fn terminal_seen(&mut self) -> TerminalContext {
-        let commands = self.pane.prompt.latest(RECENT_COMMANDS);
+    pub(crate) fn terminal_seen(&mut self) -> TerminalContext {
+        let commands = self.pane.prompt.latest(RECENT_COMMANDS_MAX);
+        // A line that begins with a blank is the user's alone, as in the shell's own history.
+        let commands = commands.filter(|it| !it.starts_with(char::is_whitespace));
         let commands = commands.map(|it| clean::line(it)).collect();
         let is_open = self.pane.is_open;
         let output = is_open.then(|| self.pane_emulator().text());

@@ -6,9 +6,9 @@ use crate::app::{Effect, PaneWord, Story, Waiting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_designs::react::TerminalContext;
 use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::service::{KeptSession, Replaced};
+use rondo_runtime::terminal::TerminalContext;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -204,7 +204,14 @@ impl Runner {
         });
     }
 
+    /// Lets the session know the user's terminal as it is now.
+    pub(super) fn show_terminal(&mut self) {
+        let seen = self.app.terminal_seen();
+        self.session.set_terminal(seen);
+    }
+
     fn submit(&mut self, text: String, attached: Vec<String>, delivery: Delivery) {
+        self.show_terminal();
         let said = self.submissions.add(Submission {
             session: self.session.clone(),
             directory: self.settings.directory.clone(),

@@ -262,6 +262,31 @@ async fn the_terminal_is_told_of_and_its_screen_stands_with_the_user() {
     assert!(user.len() < OUTPUT_BYTES_MAX + 200);
 }
 
+#[tokio::test]
+async fn my_11_the_context_of_each_run_is_redacted() {
+    let server = Server::start(vec![says("ok"), says("ok")]).await;
+    let agent = agent(&server).with_secrets(["hunter2-hunter2".to_owned()]);
+    for directory in ["/one", "/two"] {
+        let context = TerminalContext {
+            cwd: Some(directory.into()),
+            commands: vec!["mysql -phunter2-hunter2".to_owned()],
+            output: Some("password: hunter2-hunter2".to_owned()),
+            ..TerminalContext::default()
+        };
+        all(agent.run("Why?", &context).await).await;
+    }
+    let sent: Vec<String> = bodies(&server).iter().map(Value::to_string).collect();
+    assert!(sent[0].contains("Current directory: /one"), "{}", sent[0]);
+    assert!(sent[1].contains("Current directory: /two"), "{}", sent[1]);
+    for body in sent {
+        assert!(
+            !body.contains("hunter2") && body.contains("mysql -p[redacted]"),
+            "{body}"
+        );
+        assert!(body.contains("password: [redacted]"), "{body}");
+    }
+}
+
 #[test]
 fn my_19_commands_are_offered_as_execute_command() {
     let options = ExecOptions::new(SupervisorCommand::CurrentExe, "/".into(), "/".into());
