@@ -19,7 +19,7 @@ const EMBEDDED_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 4 << 10;
 /// How long vectors are waited for, that of the query and those of memories together. Without the first, words alone
 /// count; of the others, those that are there.
-const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(20);
+const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A memory that was found.
 #[derive(Debug, Clone)]

@@ -4,10 +4,12 @@ use crate::embedded;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::paths::Paths;
 use crate::project;
+use crate::providers::LOCAL;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::transport;
+use crate::weights::{Store, Wanted, catalogue};
 use async_trait::async_trait;
 use rondo_context::{MemoryFile, MemorySource};
 use rondo_core::Tool;
@@ -28,6 +30,9 @@ const INDEX: &str = "memory/index.db";
 /// The index of a workspace's memories, in the workspace.
 const INDEX_OF_WORKSPACE: &str = "memory/.index.db";
 
+/// The value of `embedding_model` that turns vectors off.
+const NO_VECTORS: &str = "none";
+
 /// Returns the memories of the user, of the project that the working directory is in, and of a session's chat.
 ///
 /// # Errors
@@ -36,6 +41,17 @@ pub fn memories(
     settings: &Settings,
     secrets: &Secrets,
     session: Option<&SessionId>,
+) -> Result<Memories> {
+    memories_of_turn(settings, secrets, session, None)
+}
+
+/// Returns the same memories for a turn whose conversation is sent to this model's provider: its embedding model may be
+/// used without a setting.
+pub(crate) fn memories_of_turn(
+    settings: &Settings,
+    secrets: &Secrets,
+    session: Option<&SessionId>,
+    asked: Option<&ModelTarget>,
 ) -> Result<Memories> {
     let directory = &settings.directory;
     let project = project::folder_of(directory).unwrap_or_else(|_| directory.clone());
@@ -46,7 +62,7 @@ pub fn memories(
         session: session.filter(|_| is_kept).cloned(),
         index: Some(settings.paths.cache.join(INDEX)),
         secrets: secrets.clone(),
-        embedder: embedder(settings)?,
+        embedder: embedder(settings, asked)?,
     }))
 }
 
@@ -58,11 +74,12 @@ pub(crate) use rondo_memory::SEARCH_MEMORY;
 ///
 /// # Errors
 /// When `embedding_model` names no known provider, or weights that this build has no engine for.
-pub fn of_workspace(
+pub(crate) fn of_workspace(
     directory: &Path,
     settings: &Settings,
     secrets: &Secrets,
     session: &SessionId,
+    asked: &ModelTarget,
 ) -> Result<Memories> {
     Ok(Memories::new(Options {
         data: Some(directory.to_owned()),
@@ -70,7 +87,7 @@ pub fn of_workspace(
         session: Some(session.clone()),
         index: Some(directory.join(INDEX_OF_WORKSPACE)),
         secrets: secrets.clone(),
-        embedder: embedder(settings)?,
+        embedder: embedder(settings, Some(asked))?,
     }))
 }
 
@@ -225,11 +242,18 @@ impl From<MemoryError> for SetupError {
     }
 }
 
-fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>> {
-    let Some(name) = &settings.values.embedding_model else {
+fn embedder(settings: &Settings, asked: Option<&ModelTarget>) -> Result<Option<Arc<dyn Embedder>>> {
+    let target = match settings.values.embedding_model.as_deref() {
+        Some(NO_VECTORS) => None,
+        Some(name) => Some(ModelTarget::named(name, settings)?),
+        None => match weights_here(settings)? {
+            Some(target) => Some(target),
+            None => asked.and_then(of_same_provider),
+        },
+    };
+    let Some(target) = target else {
         return Ok(None);
     };
-    let target = ModelTarget::named(name, settings)?;
     if let Some(wanted) = &target.weights {
         return embedded::embedder(&target, wanted, settings).map(Some);
     }
@@ -239,6 +263,34 @@ fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>> {
         settings: settings.clone(),
         connected: OnceCell::new(),
     })))
+}
+
+/// Returns the model of the built-in catalogue whose weights are on this machine, the default one first. Nothing is
+/// downloaded.
+fn weights_here(settings: &Settings) -> Result<Option<ModelTarget>> {
+    if !cfg!(feature = "local") {
+        return Ok(None);
+    }
+    let known = catalogue()?.into_iter();
+    let known = known.map(|model| Wanted::Known(Box::new(model)));
+    let store = Store::of(settings);
+    let mut all = Wanted::default(settings)?.into_iter().chain(known);
+    let Some(wanted) = all.find(|it| store.find(it).is_some()) else {
+        return Ok(None);
+    };
+    let target = ModelTarget::named(&format!("{LOCAL}/{}", wanted.name()), settings)?;
+    Ok(Some(target).filter(|it| it.weights.is_some()))
+}
+
+/// Returns the embedding model at the address of a model that is asked anyway. Another address, such as that of
+/// `base_url`, is a server of which nothing is known.
+fn of_same_provider(asked: &ModelTarget) -> Option<ModelTarget> {
+    let model = asked.provider.embedding_model.clone()?;
+    let is_own_address = asked.provider.base_url.as_ref() == Some(&asked.base_url);
+    (asked.weights.is_none() && is_own_address).then(|| ModelTarget {
+        model,
+        ..asked.clone()
+    })
 }
 
 /// A provider's model that makes vectors, connected when it is first used: its key may be printed by a command.

@@ -66,6 +66,8 @@ pub struct Provider {
     pub model_env: Option<String>,
     /// The model when none is named.
     pub default_model: Option<String>,
+    /// The model that makes vectors of memories when none is named.
+    pub embedding_model: Option<String>,
 }
 
 /// A string, or an array of strings.
@@ -189,6 +191,7 @@ impl Provider {
                 .or(other.max_concurrent_requests),
             model_env: self.model_env.or(other.model_env),
             default_model: self.default_model.or(other.default_model),
+            embedding_model: self.embedding_model.or(other.embedding_model),
         }
     }
 }

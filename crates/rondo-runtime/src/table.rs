@@ -271,7 +271,7 @@ settings! {
     durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
     #[doc = "Whether to remember and recall across sessions"]
     memory: bool, Some("RONDO_MEMORY"), None, FromUntrusted::MayOnlyBe(false);
-    #[doc = "Model that makes vectors of memories, as `provider/model`; they are sent to it, unless it is `local/NAME`"]
+    #[doc = "Model that makes vectors of memories, as `provider/model` or `local/NAME`; `none` for no vectors"]
     embedding_model: String, Some("RONDO_EMBEDDING_MODEL"), None, FromUntrusted::Ignored;
     #[doc = "Do not keep this session"]
     ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;

@@ -197,7 +197,7 @@ impl TurnContext<'_> {
         let secrets = self.runtime.values().secrets.share(secrets);
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
-        let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
+        let live = self.live(plan, &host, parent.as_ref(), &secrets, &outside_text)?;
         let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering(&host))?;
         tracing::info!(
             session = conversation.session.as_str(),
@@ -457,7 +457,7 @@ impl TurnContext<'_> {
         let (profile, settings) = (&plan.profile, self.settings);
         let mut files = Vec::new();
         if profile.context && memory::is_on(settings) {
-            let memories = self.memories(secrets)?;
+            let memories = self.memories(plan, secrets)?;
             let (found, problems) = memory::at_start(&memories, self.conversation.began);
             files = found;
             for problem in problems {
@@ -467,8 +467,9 @@ impl TurnContext<'_> {
         Ok(system_prompt::build(profile, settings, secrets, files))
     }
 
-    fn memories(&self, secrets: &Secrets) -> Result<Memories> {
-        memory::memories(self.settings, secrets, Some(&self.conversation.session))
+    fn memories(&self, plan: &TurnPlan, secrets: &Secrets) -> Result<Memories> {
+        let session = Some(&self.conversation.session);
+        memory::memories_of_turn(self.settings, secrets, session, Some(&plan.target))
     }
 
     /// Returns what children of the turn have of it; none where it has no tool to start them.
@@ -510,6 +511,7 @@ impl TurnContext<'_> {
     /// Returns the tools that belong to this turn alone: the host's, and those that know its session.
     fn live(
         &self,
+        plan: &TurnPlan,
         host: &TurnHost<'_>,
         parent: Option<&Arc<ParentTurn>>,
         secrets: &Secrets,
@@ -526,10 +528,11 @@ impl TurnContext<'_> {
         live.extend(match &host.memory {
             Some(directory) => {
                 let session = &self.conversation.session;
-                let memories = memory::of_workspace(directory, self.settings, secrets, session)?;
+                let (settings, asked) = (self.settings, &plan.target);
+                let memories = memory::of_workspace(directory, settings, secrets, session, asked)?;
                 memory::tools_of_workspace(&memories, outside)
             }
-            None => memory::tools(&self.memories(secrets)?, outside).to_vec(),
+            None => memory::tools(&self.memories(plan, secrets)?, outside).to_vec(),
         });
         Ok(live)
     }

@@ -3,7 +3,7 @@
 use crate::calls::last_result;
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::repl::{leave, start};
-use rondo_testkit::Server;
+use rondo_testkit::{Server, openai};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -301,6 +301,89 @@ fn vectors(env: &TestEnv) -> Vec<(String, u32)> {
         .unwrap();
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
     rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// Returns what one session read of `search_memory`, with a provider of its own that answers with a vector and with text.
+async fn searched(env: &TestEnv, args: &[&str]) -> (Vec<String>, String) {
+    let vectors = json!({"data": [{"index": 0, "embedding": [1.0, 0.0]}]});
+    let vectors = rondo_testkit::Response::json(200, &vectors);
+    let search = openai::streamed(&calls("search_memory", &json!({"query": "cat"})));
+    let replies = [
+        search,
+        vectors.clone(),
+        vectors,
+        openai::streamed(&says("Mia.")),
+    ];
+    let server = Server::start(replies).await;
+    env.user_config(&format!(
+        "[providers.mine]\ndialect = 'openai-chat'\nbase_url = '{}'\nkeyless = true\nembedding_model = 'vectors'\n",
+        server.url("/v1")
+    ));
+    env.run(&[&["ask", "-m", "mine/chat"], args, &["Who is the cat?"]].concat())
+        .await;
+    let requests = server.requests();
+    let paths = requests.iter().map(|it| it.path.clone()).collect();
+    let last = requests.last().unwrap();
+    (paths, String::from_utf8_lossy(&last.body).into_owned())
+}
+
+#[tokio::test]
+async fn my_20_the_embedding_model_of_the_sessions_provider_is_used_without_a_setting() {
+    let env = TestEnv::new();
+    env.run(&["memory", "add", "The cat is called Mia."]).await;
+    let (paths, last) = searched(&env, &[]).await;
+    let chat = "/v1/chat/completions";
+    let expected = [chat, "/v1/embeddings", "/v1/embeddings", chat];
+    assert_eq!(paths, expected);
+    assert!(last.contains("The cat is called Mia."), "{last}");
+    assert_eq!(vectors(&env), [("mine/vectors".to_owned(), 2)]);
+}
+
+#[tokio::test]
+async fn my_20_no_vectors_are_made_if_the_setting_says_none_and_nothing_is_sent_outside_a_session()
+{
+    let env = TestEnv::new().var("RONDO_EMBEDDING_MODEL", "none");
+    env.run(&["memory", "add", "The cat is called Mia."]).await;
+    let (paths, _) = searched(&env, &[]).await;
+    assert_eq!(&paths[..1], ["/v1/chat/completions"]);
+    assert!(!paths.iter().any(|it| it == "/v1/embeddings"), "{paths:?}");
+    let env = TestEnv::new().var("RONDO_MODEL", "mine/chat");
+    env.run(&["memory", "add", "The cat is called Mia."]).await;
+    let server = Server::start(Vec::<rondo_testkit::Response>::new()).await;
+    env.user_config(&format!(
+        "[providers.mine]\ndialect = 'openai-chat'\nbase_url = '{}'\nkeyless = true\nembedding_model = 'vectors'\n",
+        server.url("/v1")
+    ));
+    let found = env.run(&["memory", "search", "cat"]).await;
+    assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""));
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn my_20_weights_on_this_machine_make_vectors_without_a_setting() {
+    let env = TestEnv::new();
+    let models = env.home().join(".cache/rondo/models");
+    fs::create_dir_all(&models).unwrap();
+    fs::copy(
+        WEIGHTS,
+        models.join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+    )
+    .unwrap();
+    env.run(&["memory", "add", "The cat is called Mia."]).await;
+    let found = env.run(&["memory", "search", "cat"]).await;
+    assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""));
+    let kept = vectors(&env);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].0, "local/qwen2.5-coder-0.5b");
+    // Weights that cannot be used leave the words, and the search says so.
+    fs::write(
+        models.join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+        "no weights",
+    )
+    .unwrap();
+    let found = env.run(&["memory", "search", "cat"]).await;
+    assert!(found.stdout.contains("Mia"), "{found:?}");
+    assert!(found.stderr.contains("made no vectors"), "{found:?}");
 }
 
 #[tokio::test]

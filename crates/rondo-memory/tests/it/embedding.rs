@@ -160,6 +160,6 @@ async fn vectors_that_are_there_count_when_others_take_too_long() {
     assert_eq!(found.hits[0].memory.text, "The cat is called Mia.");
     assert_eq!(
         found.notes,
-        ["not all memories got vectors within 20s; the next searches make the others"]
+        ["not all memories got vectors within 10s; the next searches make the others"]
     );
 }
