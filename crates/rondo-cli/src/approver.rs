@@ -3,7 +3,7 @@
 use crate::changes::{Changes, Look};
 use crate::output::Output;
 use crate::remember::{self, Remember};
-use crate::render::{DeniedCall, fitted};
+use crate::render::{DeniedCall, Fitted, fitted, in_full, offer_of_rest};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::ports::{CallQuestion, CallQuestionRequest};
@@ -235,16 +235,29 @@ impl Drop for Abandon {
 /// thread looks up often enough to end soon after its question is dropped, so that it never takes
 /// the answer to the next one.
 fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io::Result<Said> {
-    let offers = &question.request.terms.offers;
-    let (letters, meaning) = remember::choice(offers);
-    let choice = format!("{meaning}Run it? y/n{letters}, then Enter (Enter alone: no) ");
-    for _ in 0..ATTEMPTS_MAX {
-        let text = shown(terminal, question);
+    let mut is_whole = false;
+    let mut attempts = 0;
+    while attempts < ATTEMPTS_MAX {
+        let Fitted { text, left_out } = shown(terminal, question, is_whole);
+        let offers = match left_out {
+            0 => question.request.terms.offers.as_slice(),
+            // Nothing is allowed from now on of which a part was not seen.
+            _ => &[],
+        };
+        let (letters, meaning) = remember::choice(offers);
+        let rest = offer_of_rest(left_out);
+        let view = if left_out > 0 { "/v" } else { "" };
+        let choice =
+            format!("{meaning}{rest}Run it? y/n{letters}{view}, then Enter (Enter alone: no) ");
         let answer = asked(terminal, &format!("{text}{choice}"), abandoned)?;
         match answer.as_str() {
             "y" | "yes" => return Ok(Said::Yes(None)),
             "n" | "no" | "" => return Ok(Said::No),
-            _ => {}
+            "v" | "view" if left_out > 0 => {
+                is_whole = true;
+                continue;
+            }
+            _ => attempts += 1,
         }
         match remember::chosen(&answer, offers) {
             Some(Remember::InSession(grant)) => return Ok(Said::Yes(Some(grant))),
@@ -302,20 +315,26 @@ fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Res
 }
 
 /// Lays a question out anew each time: the terminal may have another size.
-fn shown(terminal: &File, question: &Question) -> String {
+fn shown(terminal: &File, question: &Question, is_whole: bool) -> Fitted {
     let (rows, columns) = tcgetwinsize(terminal)
         .ok()
         .filter(|size| size.ws_row > 0 && size.ws_col > 0)
         .map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
     let Question { request, look, .. } = question;
-    let size = (rows.into(), columns.into());
-    fitted(
-        &request.prompt,
-        &request.arguments,
-        look,
-        size,
-        question.has_color,
-    )
+    let (prompt, arguments, has_color) = (&request.prompt, &request.arguments, question.has_color);
+    match is_whole {
+        true => Fitted {
+            text: in_full(prompt, arguments, look, columns.into(), has_color),
+            left_out: 0,
+        },
+        false => fitted(
+            prompt,
+            arguments,
+            look,
+            (rows.into(), columns.into()),
+            has_color,
+        ),
+    }
 }
 
 fn read_line(mut terminal: &File, abandoned: &AtomicBool) -> io::Result<String> {

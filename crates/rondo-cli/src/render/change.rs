@@ -72,7 +72,7 @@ pub(super) fn done(change: &FileChange, columns: usize) -> Vec<Line> {
             None => beside(line),
         })
         .collect();
-    without_middle(&mut lines, DONE_LINES_MAX, |count| {
+    without_middle(&mut lines, DONE_LINES_MAX, |count, _| {
         format!("{INDENT}[{count} lines are left out here]")
     });
     for line in &mut lines {

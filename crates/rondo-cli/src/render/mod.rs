@@ -17,7 +17,7 @@ mod view;
 mod wrap;
 
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
-pub(crate) use question::fitted;
+pub(crate) use question::{Fitted, fitted, in_full, offer_of_rest};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::{cut, tool_line};

@@ -2,7 +2,7 @@
 
 use super::{change, columns_max};
 use crate::changes::Look;
-use rondo_core::shown::{BAR, visible};
+use rondo_core::shown::{BAR, command_in_full, command_left_out, visible};
 use serde_json::Value;
 
 /// Rows below the question: the choices, which may wrap, and what is typed.
@@ -29,6 +29,17 @@ pub(crate) struct Line {
     pub(super) text: String,
     /// Lines that it stands for, beside itself.
     pub(super) left_out: usize,
+    /// Characters of the question that it holds or stands for, without those that only lay it out; `None` before it is a
+    /// row, unless it stands for others.
+    pub(super) chars: Option<usize>,
+}
+
+/// A question as it is shown on a terminal.
+pub(crate) struct Fitted {
+    /// Its rows, each with a line break.
+    pub(crate) text: String,
+    /// How many of its characters are not among them.
+    pub(crate) left_out: usize,
 }
 
 /// What a line is; where there are colours, they tell.
@@ -58,7 +69,14 @@ impl Line {
             tone,
             text,
             left_out: 0,
+            chars: None,
         }
+    }
+
+    /// Returns how many blanks an empty line of a block has behind its bar.
+    fn blanks(&self) -> usize {
+        let of_block = self.text.split_once(BAR);
+        of_block.map_or(0, |(_, blanks)| blanks.chars().count())
     }
 
     /// Returns what stands before the rest of a line of a file: it must not look like another line.
@@ -70,17 +88,51 @@ impl Line {
     }
 }
 
-/// Returns a question as rows that fit the terminal, with a line break behind each; where a look at the
-/// call's file found what it changes, that stands in place of the arguments.
+/// Returns a question as rows that fit the terminal; where a look at the call's file found what it changes, that stands
+/// in place of the arguments.
 pub(crate) fn fitted(
     prompt: &str,
     arguments: &Value,
     look: &Look,
     (rows, columns): (usize, usize),
     has_color: bool,
-) -> String {
+) -> Fitted {
     let lines = change::asked(prompt, arguments, look);
-    painted(&fitted_rows(lines, rows, columns), has_color)
+    let (rows, cut) = fitted_rows(lines, rows, columns);
+    Fitted {
+        text: painted(&rows, has_color),
+        left_out: cut + command_left_out(arguments),
+    }
+}
+
+/// Returns a question as rows of which none is left out, with all of the command.
+pub(crate) fn in_full(
+    prompt: &str,
+    arguments: &Value,
+    look: &Look,
+    columns: usize,
+    has_color: bool,
+) -> String {
+    let mut lines = change::asked(prompt, arguments, look);
+    if command_left_out(arguments) > 0 {
+        lines.extend(
+            command_in_full(arguments)
+                .lines()
+                .map(|it| Line::plain(it.to_owned())),
+        );
+    }
+    painted(&rows_of(lines, columns), has_color)
+}
+
+/// Returns the line that offers to show the characters which are left out; empty if there are none. Until they are shown,
+/// the call can only be allowed once.
+pub(crate) fn offer_of_rest(left_out: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        count => format!(
+            "v: show the {count} characters that are left out; until then y allows this call only\n"
+        ),
+    }
 }
 
 /// Returns lines with their colours, where those are wanted, and a line break behind each.
@@ -108,24 +160,34 @@ pub(super) fn painted(lines: &[Line], has_color: bool) -> String {
 /// Hidden characters are spelt out. Blanks and empty lines that would push the rest out of sight are
 /// counted instead. Where it is too long still, rows in the middle are left out, and how many; never the
 /// beginning, which says what runs, nor the end.
-fn fitted_rows(lines: Vec<Line>, rows: usize, columns: usize) -> Vec<Line> {
-    let columns = columns.max(COLUMNS_MIN);
+fn fitted_rows(lines: Vec<Line>, rows: usize, columns: usize) -> (Vec<Line>, usize) {
     let rows_max = rows.saturating_sub(ROWS_BELOW).max(ROWS_MIN);
+    let mut shown = rows_of(lines, columns);
+    let cut = without_middle(&mut shown, rows_max, |count, chars| {
+        format!("[{count} rows with {chars} characters are left out here]")
+    });
+    (shown, cut)
+}
+
+fn rows_of(lines: Vec<Line>, columns: usize) -> Vec<Line> {
+    let columns = columns.max(COLUMNS_MIN);
     let mut shown = Vec::new();
     for mut line in without_empty_runs(lines) {
-        line.text = without_blank_runs(&visible(&line.text).replace('\t', TAB));
+        line.text = visible(&line.text);
         wrap(&line, columns, &mut shown);
     }
-    without_middle(&mut shown, rows_max, |count| {
-        format!("[{count} rows are left out here]")
-    });
     shown
 }
 
-/// Leaves out lines of the middle where there are more than so many, and says how many they are.
-pub(super) fn without_middle(lines: &mut Vec<Line>, max: usize, say: impl Fn(usize) -> String) {
+/// Leaves out lines of the middle where there are more than so many, and says how many they are, and their characters,
+/// which are returned as well.
+pub(super) fn without_middle(
+    lines: &mut Vec<Line>,
+    max: usize,
+    say: impl Fn(usize, usize) -> String,
+) -> usize {
     if lines.len() <= max {
-        return;
+        return 0;
     }
     let last = max.saturating_sub(1) / 2;
     let first = max.saturating_sub(1) - last;
@@ -133,11 +195,13 @@ pub(super) fn without_middle(lines: &mut Vec<Line>, max: usize, say: impl Fn(usi
     let gone = lines.get(first..end).unwrap_or_default();
     // What stands for others is no line itself.
     let count = gone.iter().map(|line| line.left_out.max(1)).sum();
+    let chars = gone.iter().filter_map(|line| line.chars).sum();
     let note = Line {
         left_out: count,
-        ..Line::plain(say(count))
+        ..Line::plain(say(count, chars))
     };
     lines.splice(first..end, [note]);
+    chars
 }
 
 fn without_empty_runs(lines: Vec<Line>) -> Vec<Line> {
@@ -151,7 +215,10 @@ fn without_empty_runs(lines: Vec<Line>) -> Vec<Line> {
         }
         match empty.len() {
             0..=EMPTY_LINES_MAX => kept.append(&mut empty),
-            count => kept.push(Line::plain(format!("[{count} empty lines]"))),
+            count => kept.push(Line {
+                chars: Some(empty.iter().map(Line::blanks).sum()),
+                ..Line::plain(format!("[{count} empty lines]"))
+            }),
         }
         empty.clear();
         kept.push(line);
@@ -160,29 +227,42 @@ fn without_empty_runs(lines: Vec<Line>) -> Vec<Line> {
     kept
 }
 
-fn without_blank_runs(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find(' ') {
-        let (before, from) = rest.split_at(at);
-        let after = from.trim_start_matches(' ');
-        let count = from.len() - after.len();
-        shown.push_str(before);
-        match count {
-            0..=BLANKS_MAX => shown.extend(std::iter::repeat_n(' ', count)),
-            count => shown.push_str(&format!(" [{count} blanks] ")),
+/// Parts a text into pieces as they are shown, each with the number of its characters: single ones, and runs of blanks that
+/// are counted instead.
+fn pieces(text: &str) -> Vec<(String, usize)> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let after = rest.trim_start_matches([' ', '\t']);
+        let run = rest.strip_suffix(after).unwrap_or_default();
+        if run.is_empty() {
+            pieces.push((first.to_string(), 1));
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            continue;
+        }
+        let shown = run.replace('\t', TAB);
+        match shown.len() {
+            0..=BLANKS_MAX => pieces.extend(run.chars().map(|it| match it {
+                '\t' => (TAB.to_owned(), 1),
+                blank => (blank.to_string(), 1),
+            })),
+            count => pieces.push((format!(" [{count} blanks] "), run.len())),
         }
         rest = after;
     }
-    shown + rest
+    pieces
 }
 
 /// A row that goes on with a block begins as the block does, so that nothing in it looks like a line of its
 /// own.
 fn wrap(line: &Line, columns: usize, rows: &mut Vec<Line>) {
     let text = &line.text;
-    let indent = text.len() - text.trim_start_matches(' ').len();
-    let (indent, rest) = text.split_at(indent.min(columns / 2));
+    let indent = match text.len() - text.trim_start_matches(' ').len() {
+        indent @ 0..=BLANKS_MAX => indent.min(columns / 2),
+        // They are counted instead.
+        _ => 0,
+    };
+    let (indent, rest) = text.split_at(indent);
     let (bar, rest) = match rest.strip_prefix(BAR) {
         Some(rest) => (BAR, rest),
         None => ("", rest),
@@ -194,19 +274,27 @@ fn wrap(line: &Line, columns: usize, rows: &mut Vec<Line>) {
         None => "",
     };
     let tone = line.tone;
-    let (mut row, mut used) = (format!("{indent}{bar}"), 0);
-    for c in rest.chars() {
-        if used + columns_max(c) > room {
-            let next = format!("{indent}{bar}{continued}");
-            let text = std::mem::replace(&mut row, next);
-            rows.push(Line::toned(tone, text));
-            used = continued.chars().map(columns_max).sum();
+    let (mut row, mut used, mut chars) = (format!("{indent}{bar}"), 0, 0);
+    for (piece, count) in pieces(rest) {
+        let mut count = Some(count);
+        for c in piece.chars() {
+            if used + columns_max(c) > room {
+                let next = format!("{indent}{bar}{continued}");
+                let text = std::mem::replace(&mut row, next);
+                rows.push(Line {
+                    chars: Some(std::mem::take(&mut chars)),
+                    ..Line::toned(tone, text)
+                });
+                used = continued.chars().map(columns_max).sum();
+            }
+            used += columns_max(c);
+            chars += count.take().unwrap_or_default();
+            row.push(c);
         }
-        used += columns_max(c);
-        row.push(c);
     }
     rows.push(Line {
         left_out: line.left_out,
+        chars: line.chars.or(Some(chars)),
         ..Line::toned(tone, row)
     });
 }
@@ -216,7 +304,7 @@ mod tests {
     use super::*;
 
     fn fitted(question: &str, rows: usize, columns: usize) -> String {
-        super::fitted(question, &Value::Null, &None, (rows, columns), false)
+        super::fitted(question, &Value::Null, &None, (rows, columns), false).text
     }
 
     #[test]
@@ -233,22 +321,61 @@ mod tests {
             assert!(shown.starts_with("first\n  │ line 0\n") && shown.ends_with("\nlast\n"));
             let most = rows.saturating_sub(ROWS_BELOW).max(ROWS_MIN);
             assert_eq!(shown.lines().count(), most);
-            let said = format!("\n[{} rows are left out here]\n", 102 - (most - 1));
+            let gone = 102 - (most - 1);
+            let said = format!("\n[{gone} rows with ");
             assert!(shown.contains(&said), "{shown}");
         }
+    }
+
+    #[test]
+    fn characters_that_are_left_out_are_counted_exactly_and_shown_when_asked_for() {
+        let command: String = ('a'..='z').cycle().take(5_000).collect();
+        let arguments = serde_json::json!({ "command": command });
+        let prompt = format!("run\n{}", rondo_core::shown::call(&arguments));
+        let Fitted { text, left_out } = super::fitted(&prompt, &arguments, &None, (24, 80), false);
+        let letters = |text: &str| -> String {
+            let rows = text.lines().filter_map(|it| it.strip_prefix("  │ "));
+            rows.collect()
+        };
+        assert_eq!(letters(&text).len() + left_out, 5_000);
+        let note = format!("rows with {left_out} characters are left out here]\n");
+        assert!(text.contains(&note), "{text}");
+        assert_eq!(
+            letters(&in_full(&prompt, &arguments, &None, 80, false)),
+            command
+        );
+        let longer = serde_json::json!({ "command": command.repeat(20) });
+        let prompt = format!("run\n{}", rondo_core::shown::call(&longer));
+        let shown = in_full(&prompt, &longer, &None, 80, false);
+        assert!(letters(&shown).ends_with(&command.repeat(20)));
+        assert_eq!(offer_of_rest(0), "");
     }
 
     #[test]
     fn what_is_left_out_twice_is_counted_once() {
         let mut lines: Vec<_> = (0..9).map(|at| Line::plain(format!("{at}"))).collect();
         lines[4].left_out = 100;
-        without_middle(&mut lines, 3, |count| format!("[{count}]"));
+        without_middle(&mut lines, 3, |count, _| format!("[{count}]"));
         let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["0", "[106]", "8"]);
         let lines = vec![Line::toned(Tone::Added, "  │ +abcdefghijklmnop".to_owned())];
-        let rows = fitted_rows(lines, 24, 20);
+        let rows = fitted_rows(lines, 24, 20).0;
         let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
         assert_eq!(texts, ["  │ +abcdefghijkl", "  │ ↳mnop"]);
+    }
+
+    #[test]
+    fn blanks_and_empty_lines_that_are_left_out_count_as_what_they_are() {
+        let lines = ["a", "b", "c", "d", "e"].map(|it| format!("{it}{}{it}\tz", " ".repeat(500)));
+        let block = lines.join(&format!("\n{}\n", ["   "; 4].join("\n")));
+        let arguments = serde_json::json!({ "command": block });
+        let prompt = format!("run\n{}", rondo_core::shown::call(&arguments));
+        let Fitted { text, left_out } = super::fitted(&prompt, &arguments, &None, (10, 80), false);
+        // Shown are the head, `a`, the empty lines before `e`, and `e`.
+        let (line, empty) = (504, 4 * 3);
+        assert!(text.contains("│ a [500 blanks] a    z\n"), "{text}");
+        assert!(text.contains("│ e [500 blanks] e    z\n"), "{text}");
+        assert_eq!(left_out, 3 * line + 3 * empty, "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::keys::{Key, edit};
 use crate::output::Output;
 use crate::remember::{self, Remember};
-use crate::render::fitted;
+use crate::render::{Fitted, fitted, in_full, offer_of_rest};
 use rondo_core::Approval;
 use rondo_runtime::form::FormStep;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
@@ -18,8 +18,10 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The question that stands on the terminal.
 pub(super) struct Asked {
     pub(super) question: Question,
-    /// What a yes can also let run from then on.
+    /// What a yes can also let run from then on; nothing while a part of the question is not shown.
     offers: Vec<Grant>,
+    /// Characters of the question that are not shown.
+    left_out: usize,
     /// A change of the user's rules that is shown, and not written yet.
     change: Option<(PolicyChange, Grant)>,
     draft: Option<Draft>,
@@ -34,13 +36,15 @@ impl Asked {
         let Question { request, look, .. } = &question;
         let size = (output.rows(), output.columns());
         let has_color = output.stderr_color;
-        let shown = fitted(&request.prompt, &request.arguments, look, size, has_color);
-        output.stderr(&format!("\r\x1b[K{shown}"));
+        let Fitted { text, left_out } =
+            fitted(&request.prompt, &request.arguments, look, size, has_color);
+        output.stderr(&format!("\r\x1b[K{text}"));
         let asked = Self {
-            offers: match question.is_inside {
-                true => Vec::new(),
-                false => question.request.terms.offers.clone(),
+            offers: match left_out {
+                0 => offers(&question),
+                _ => Vec::new(),
             },
+            left_out,
             change: None,
             draft: match question.form {
                 Some(_) => None,
@@ -69,9 +73,11 @@ impl Asked {
         }
         let change = self.draft.as_ref().map_or("", |_| "/e");
         let (letters, meaning) = remember::choice(&self.offers);
+        let rest = offer_of_rest(self.left_out);
+        let view = if rest.is_empty() { "" } else { "/v" };
         let edits = if change.is_empty() { "" } else { "; e: edit" };
         output.stderr(&format!(
-            "{meaning}Run it? y/n{letters}{change}, then Enter (Enter alone: no{edits}): "
+            "{meaning}{rest}Run it? y/n{letters}{change}{view}, then Enter (Enter alone: no{edits}): "
         ));
     }
 
@@ -121,6 +127,7 @@ impl Asked {
                 self.show_draft(output);
                 return Some(self);
             }
+            "v" | "view" if self.left_out > 0 => return Some(self.show_rest(output)),
             "n" | "no" | "" => denied("the user said no"),
             _ if self.attempts + 1 >= ATTEMPTS_MAX => denied("the user gave no answer"),
             _ => {
@@ -131,6 +138,24 @@ impl Asked {
         };
         self.send(approval, None);
         None
+    }
+
+    /// Shows all of the question: what stood in its middle is read now.
+    fn show_rest(mut self, output: &Output) -> Self {
+        let Question { request, look, .. } = &self.question;
+        let (prompt, arguments) = (&request.prompt, &request.arguments);
+        let shown = in_full(
+            prompt,
+            arguments,
+            look,
+            output.columns(),
+            output.stderr_color,
+        );
+        output.stderr(&shown);
+        self.offers = offers(&self.question);
+        self.left_out = 0;
+        self.show_choice(output);
+        self
     }
 
     /// Takes a line as the answer to the next field.
@@ -235,5 +260,13 @@ impl Asked {
     /// No answer is awaited once the turn was stopped.
     fn send(self, approval: Approval, remember: Option<Grant>) {
         let _ = self.question.answer.send((approval, remember));
+    }
+}
+
+/// Returns what a yes can also let run from then on.
+fn offers(question: &Question) -> Vec<Grant> {
+    match question.is_inside {
+        true => Vec::new(),
+        false => question.request.terms.offers.clone(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::Person;
+use crate::repl::{leave, start};
 use rondo_testkit::{Gate, ReplyScript, Response, Script, Server, Step, faults, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -214,11 +215,63 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
         "{screen}"
     );
     assert!(screen.contains("  a new file of 202 lines\n"), "{screen}");
-    assert!(screen.contains(" rows are left out here]\n"), "{screen}");
+    assert!(
+        screen.contains(" characters are left out here]\n"),
+        "{screen}"
+    );
     assert!(screen.contains("│ +the end\n"), "{screen}");
     person.press("\r").await;
     assert_eq!(person.code().await, Some(0));
     assert!(person.all().contains("✗ denied by you"), "{}", person.all());
+}
+
+/// Returns what the blocks of questions hold, without what lays them out.
+fn blocks(shown: &str) -> String {
+    let shown = shown.replace('\r', "");
+    let rows = shown.lines().filter_map(|it| it.strip_prefix("  │ "));
+    rows.collect()
+}
+
+#[tokio::test]
+async fn a_long_command_can_be_seen_whole_before_it_is_allowed_and_is_not_allowed_for_more_before()
+{
+    let command = format!("echo {}; touch made", "abcdefghij".repeat(400));
+    let run = calls("exec", &json!({ "command": command }));
+    let env = TestEnv::new();
+    let server = serve(vec![run.clone(), says("Over.")]).await;
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.types_behind("(Enter alone: no) ").await;
+    let first = person.all();
+    assert!(first.contains("Run it? y/n/v, then Enter"), "{first}");
+    assert!(
+        first.contains("characters that are left out; until then y allows"),
+        "{first}"
+    );
+    assert!(!blocks(&first).contains(&command));
+    person.press("v\r").await;
+    person.sees_below("v, then Enter", "Run it? y/n").await;
+    person.types_behind("(Enter alone: no) ").await;
+    assert!(blocks(&person.all()).contains(&command), "{}", person.all());
+    person.press("y\r").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(env.project().join("made").exists());
+
+    let server = serve(vec![run, says("Over.")]).await;
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("go").await;
+    person.sees("Run it? y/n/e/v, then Enter").await;
+    person.types_behind(": ").await;
+    person.press("v\r").await;
+    person.sees_below("e/v, then Enter", "Run it? y/n").await;
+    person.types_behind(": ").await;
+    assert!(blocks(&person.all()).contains(&command), "{}", person.all());
+    person.press("n\r").await;
+    person.sees("Over.").await;
+    person.prompt("agent").await;
+    leave(person).await;
 }
 
 /// What is replaced is on the disk, and no argument says it.

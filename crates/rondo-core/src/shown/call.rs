@@ -24,31 +24,97 @@ const TELLING: [&str; 14] = [
 const INLINE_CHARS_MAX: usize = 200;
 /// The longest name that is shown whole, in characters.
 const NAME_CHARS_MAX: usize = 80;
-/// The longest text that is shown whole, in characters; of a longer one, half of it from each end.
-const TEXT_CHARS_MAX: usize = 4_000;
-/// The arguments, elements or lines that are shown of one value; of more, half of them from each end.
-const PARTS_MAX: usize = 400;
+/// The arguments that hold what a call runs: a person who allows it can see every character of them.
+const RUN: [&str; 3] = ["command", "argv", "code"];
+/// The bounds of values.
+const BOUNDS: Bounds = Bounds {
+    text_chars: 4_000,
+    parts: 400,
+};
+/// The bounds of what a call runs. The rules judge no command that is longer either.
+const RUN_BOUNDS: Bounds = Bounds {
+    text_chars: 64 << 10,
+    parts: usize::MAX,
+};
+/// No bounds.
+const IN_FULL: Bounds = Bounds {
+    text_chars: usize::MAX,
+    parts: usize::MAX,
+};
 /// How deep values are taken apart; what lies deeper is shown as JSON.
 const DEPTH_MAX: usize = 6;
 /// The bound on all of it, in lines; of more, half of them from each end.
 const LINES_MAX: usize = 1_000;
 
+/// What is shown of one value; of more, half of it from each end.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// The longest text that is shown whole, in characters.
+    text_chars: usize,
+    /// The arguments, elements or lines.
+    parts: usize,
+}
+
 /// Returns the arguments of a call for the user to decide about, indented by two blanks, without a line break
 /// at the end.
 ///
 /// Short arguments come first, the most telling ones before the others; texts of several lines follow as
-/// blocks, each with the number of its lines. Long texts are shortened in the middle, with a note.
+/// blocks, each with the number of its lines. Long texts are shortened in the middle, with a note; commands and code only
+/// if they are longer than any that the rules judge ([`command_left_out`]).
 #[must_use]
 pub fn call(arguments: &Value) -> String {
     let mut lines = Vec::new();
-    match arguments {
-        Value::Object(fields) => object(fields, 1, &mut lines),
-        other => value("", other, 1, &mut lines),
-    }
-    without_middle(lines, LINES_MAX, 1).join("\n")
+    let Value::Object(fields) = arguments else {
+        value("", arguments, 1, BOUNDS, &mut lines);
+        return without_middle(lines, LINES_MAX, 1).join("\n");
+    };
+    let of_run = |name: &str| RUN.contains(&name);
+    let is_short = |it: &Value| inline(it).is_some();
+    let some = |wanted: &dyn Fn(&str, &Value) -> bool| -> Map<String, Value> {
+        let some = fields.iter().filter(|(name, it)| wanted(name, it));
+        some.map(|(name, it)| (name.clone(), it.clone())).collect()
+    };
+    object(&some(&|_, it| is_short(it)), 1, BOUNDS, &mut lines);
+    let run = some(&|name, it| !is_short(it) && of_run(name));
+    object(&run, 1, RUN_BOUNDS, &mut lines);
+    let mut others = Vec::new();
+    let rest = some(&|name, it| !is_short(it) && !of_run(name));
+    object(&rest, 1, BOUNDS, &mut others);
+    lines.extend(without_middle(others, LINES_MAX, 1));
+    lines.join("\n")
 }
 
-fn object(fields: &Map<String, Value>, depth: usize, lines: &mut Vec<String>) {
+/// Returns how many characters of what a call runs are left out by [`call`].
+#[must_use]
+pub fn command_left_out(arguments: &Value) -> usize {
+    run_of(arguments).map(|(_, it)| left_out(it)).sum()
+}
+
+/// Returns what a call runs as [`call`] shows it, and nothing is left out.
+#[must_use]
+pub fn command_in_full(arguments: &Value) -> String {
+    let mut lines = Vec::new();
+    for (name, it) in run_of(arguments) {
+        value(name, it, 1, IN_FULL, &mut lines);
+    }
+    lines.join("\n")
+}
+
+fn run_of(arguments: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let named = |name: &'static str| Some((name, arguments.get(name)?));
+    RUN.into_iter().filter_map(named)
+}
+
+fn left_out(value: &Value) -> usize {
+    let text = |it: &str| ends(it.chars().count(), RUN_BOUNDS.text_chars).1;
+    match value {
+        Value::String(it) => text(it),
+        Value::Array(elements) => elements.iter().map(left_out).sum(),
+        other => text(&other.to_string()),
+    }
+}
+
+fn object(fields: &Map<String, Value>, depth: usize, bounds: Bounds, lines: &mut Vec<String>) {
     let mut fields: Vec<_> = fields.iter().collect();
     fields.sort_by_key(|(name, value)| {
         let place = TELLING.iter().position(|telling| telling == name);
@@ -56,17 +122,17 @@ fn object(fields: &Map<String, Value>, depth: usize, lines: &mut Vec<String>) {
         (is_block, place.unwrap_or(TELLING.len()))
     });
     let count = fields.len();
-    let (first, left_out, last) = ends(count, PARTS_MAX);
+    let (first, left_out, last) = ends(count, bounds.parts);
     for (at, (name, it)) in fields.into_iter().enumerate() {
         if at < first || at >= count - last {
-            value(&short_name(name), it, depth, lines);
+            value(&short_name(name), it, depth, bounds, lines);
         } else if at == first {
             lines.push(format!("{}[{left_out} more arguments]", indent(depth)));
         }
     }
 }
 
-fn value(name: &str, value: &Value, depth: usize, lines: &mut Vec<String>) {
+fn value(name: &str, value: &Value, depth: usize, bounds: Bounds, lines: &mut Vec<String>) {
     let indent = indent(depth);
     let colon = if name.is_empty() { "" } else { ": " };
     if let Some(text) = inline(value) {
@@ -75,23 +141,23 @@ fn value(name: &str, value: &Value, depth: usize, lines: &mut Vec<String>) {
     match value {
         Value::Object(fields) if depth < DEPTH_MAX => {
             lines.push(format!("{indent}{name}:"));
-            object(fields, depth + 1, lines);
+            object(fields, depth + 1, bounds, lines);
         }
         Value::Array(elements) if depth < DEPTH_MAX => {
             lines.push(format!("{indent}{name}: ({} elements)", elements.len()));
-            array(elements, depth + 1, lines);
+            array(elements, depth + 1, bounds, lines);
         }
-        Value::String(text) => block(name, text, &indent, lines),
-        other => block(name, &other.to_string(), &indent, lines),
+        Value::String(text) => block(name, text, &indent, bounds, lines),
+        other => block(name, &other.to_string(), &indent, bounds, lines),
     }
 }
 
-fn array(elements: &[Value], depth: usize, lines: &mut Vec<String>) {
+fn array(elements: &[Value], depth: usize, bounds: Bounds, lines: &mut Vec<String>) {
     let count = elements.len();
-    let (first, left_out, last) = ends(count, PARTS_MAX);
+    let (first, left_out, last) = ends(count, bounds.parts);
     for (at, it) in elements.iter().enumerate() {
         if at < first || at >= count - last {
-            value(&format!("[{at}]"), it, depth, lines);
+            value(&format!("[{at}]"), it, depth, bounds, lines);
         } else if at == first {
             lines.push(format!("{}[{left_out} more elements]", indent(depth)));
         }
@@ -111,7 +177,7 @@ fn inline(value: &Value) -> Option<String> {
     is_short.then(|| line(&text))
 }
 
-fn block(name: &str, text: &str, indent: &str, lines: &mut Vec<String>) {
+fn block(name: &str, text: &str, indent: &str, bounds: Bounds, lines: &mut Vec<String>) {
     let chars = text.chars().count();
     let count = text.lines().count();
     let colon = if name.is_empty() { "" } else { ": " };
@@ -119,7 +185,7 @@ fn block(name: &str, text: &str, indent: &str, lines: &mut Vec<String>) {
         "{indent}{name}{colon}({count} {}, {chars} characters)",
         if count == 1 { "line" } else { "lines" }
     ));
-    let (first, left_out, last) = ends(chars, TEXT_CHARS_MAX);
+    let (first, left_out, last) = ends(chars, bounds.text_chars);
     let mut shown = Vec::new();
     if left_out == 0 {
         barred(text, indent, &mut shown);
@@ -134,7 +200,7 @@ fn block(name: &str, text: &str, indent: &str, lines: &mut Vec<String>) {
         ));
         barred(text.get(after..).unwrap_or_default(), indent, &mut shown);
     }
-    lines.extend(without_middle(shown, PARTS_MAX, indent.len() / 2));
+    lines.extend(without_middle(shown, bounds.parts, indent.len() / 2));
 }
 
 fn barred(text: &str, indent: &str, lines: &mut Vec<String>) {
@@ -193,21 +259,51 @@ mod tests {
 
     #[test]
     fn a_long_text_loses_its_middle_and_never_its_end() {
-        let command = format!("echo {}; rm -rf notes", "x".repeat(9_000));
-        let shown = call(&json!({ "command": command }));
-        assert!(shown.starts_with("  command: (1 line, 9019 characters)\n  │ echo xxx"));
-        assert!(shown.ends_with("xxx; rm -rf notes"), "{shown}");
-        let said = "\n  [5019 characters with 0 line breaks are left out here]\n";
+        let text = format!("{}; the end", "x".repeat(9_000));
+        let shown = call(&json!({ "text": text }));
+        assert!(shown.starts_with("  text: (1 line, 9009 characters)\n  │ xxx"));
+        assert!(shown.ends_with("xxx; the end"), "{shown}");
+        let said = "\n  [5009 characters with 0 line breaks are left out here]\n";
         assert!(shown.contains(said), "{shown}");
     }
 
     #[test]
+    fn a_command_is_shown_whole_whatever_else_the_call_has() {
+        let command = format!(
+            "echo {}\n{}rm -rf notes",
+            "x".repeat(60_000),
+            "true\n".repeat(1_050)
+        );
+        let shown = call(&json!({"text": "z\n".repeat(9_000), "command": command}));
+        let whole: String = command.lines().map(|it| format!("\n  │ {it}")).collect();
+        assert!(shown.contains(&whole), "{shown}");
+        let words = json!({"argv": ["sh", "-c", "y".repeat(9_000)]});
+        assert!(call(&words).contains(&"y".repeat(9_000)));
+        assert_eq!(command_left_out(&words), 0);
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_command_is_counted_and_can_be_shown() {
+        for (chars, left_out) in [(65_535, 0), (65_536, 0), (65_537, 1)] {
+            let arguments = json!({ "command": "x".repeat(chars) });
+            assert_eq!(command_left_out(&arguments), left_out, "{chars}");
+            assert_eq!(call(&arguments).contains("left out"), left_out > 0);
+            let whole = command_in_full(&arguments);
+            assert_eq!(
+                whole,
+                format!(
+                    "  command: (1 line, {chars} characters)\n  │ {}",
+                    "x".repeat(chars)
+                )
+            );
+        }
+        assert_eq!(command_in_full(&json!({"path": "x"})), "");
+    }
+
+    #[test]
     fn a_text_may_be_exactly_as_long_as_its_bound() {
-        for (chars, is_whole) in [
-            (TEXT_CHARS_MAX - 1, true),
-            (TEXT_CHARS_MAX, true),
-            (TEXT_CHARS_MAX + 1, false),
-        ] {
+        let max = BOUNDS.text_chars;
+        for (chars, is_whole) in [(max - 1, true), (max, true), (max + 1, false)] {
             let shown = call(&json!({ "text": "x".repeat(chars) }));
             assert_eq!(!shown.contains("left out"), is_whole, "{chars}");
         }
@@ -254,7 +350,7 @@ mod tests {
         }
         fields.insert("path".to_owned(), json!("/etc/passwd"));
         let shown = call(&Value::Object(fields));
-        assert_eq!(shown.lines().count(), PARTS_MAX + 1);
+        assert_eq!(shown.lines().count(), BOUNDS.parts + 1);
         assert!(shown.starts_with("  path: /etc/passwd\n  field0: 0\n"));
         assert!(shown.ends_with("\n  field4999: 4999") && shown.contains("[4601 more arguments]"));
         let mut deep = json!("x".repeat(300));

@@ -1,13 +1,13 @@
 //! Renders a call for the user who decides whether it may run.
 //!
 //! The arguments come from the model, so they must not mislead: the most telling argument comes first,
-//! whatever its order; a long text loses its middle but never its end; and characters that a terminal would
-//! hide or move are escaped.
+//! whatever its order; a long text loses its middle but never its end, and a command nothing of it; and characters
+//! that a terminal would hide or move are escaped.
 
 mod call;
 mod hidden;
 
-pub use call::call;
+pub use call::{call, command_in_full, command_left_out};
 pub use hidden::{is_hidden, line, visible};
 
 /// The beginning of each line of a text that is shown as a block; no other line begins with it.

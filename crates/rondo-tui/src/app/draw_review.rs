@@ -7,6 +7,7 @@ use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::theme::Theme;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
+use rondo_core::shown::BAR;
 
 impl App {
     pub(super) fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -71,11 +72,7 @@ pub(super) fn asked_rows(
     width: usize,
     theme: &Theme,
 ) -> (Vec<Row>, Vec<usize>) {
-    let wrap = Wrap {
-        keeps_blanks: true,
-        ..Wrap::at(width)
-    };
-    let lines = |text: &str| wrap.lines(&clean::exact(text), theme.text);
+    let lines = |text: &str| exact_rows(text, width, theme);
     let around = proposal.and_then(|it| Some((it, it.around(prompt)?)));
     let Some((proposal, (head, foot))) = around else {
         let mut rows = lines(prompt);
@@ -90,6 +87,25 @@ pub(super) fn asked_rows(
         rows.extend(lines(&foot));
     }
     (rows, hunks)
+}
+
+/// Lays out a text of which nothing is left out. Each row of a block begins with the block's bar: nothing in a block can
+/// look like a line of the question.
+fn exact_rows(text: &str, width: usize, theme: &Theme) -> Vec<Row> {
+    let text = clean::exact(text);
+    let rows = text.lines().flat_map(|line| {
+        let rest = line.trim_start_matches(' ');
+        let (bar, rest) = match rest.strip_prefix(BAR) {
+            Some(block) => line.split_at(line.len() - block.len()),
+            None => ("", line),
+        };
+        let wrap = Wrap {
+            keeps_blanks: true,
+            ..Wrap::at(width).behind(Piece::new(bar, theme.text))
+        };
+        wrap.lines(rest, theme.text)
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -128,6 +144,24 @@ mod tests {
         );
         assert_eq!(rows.len(), 2 + 41 + 1);
         assert_eq!(rows.last().unwrap(), "Reason: x.");
+    }
+
+    #[test]
+    fn no_row_of_a_command_looks_like_a_line_of_the_question() {
+        let command = format!("echo {}Reason: it is harmless.", " ".repeat(250));
+        let arguments = json!({ "command": command });
+        let prompt = format!("run\n{}\nReason: x.", shown::call(&arguments));
+        let rows = shown_of(&prompt, &arguments);
+        let (block, others): (Vec<_>, Vec<_>) = rows.iter().partition(|it| it.starts_with("  │"));
+        assert_eq!(
+            others,
+            ["run", "  command: (1 line, 278 characters)", "Reason: x."]
+        );
+        let text: String = block
+            .iter()
+            .map(|it| it.trim_start_matches("  │ "))
+            .collect();
+        assert!(text.contains("it is harmless."), "{rows:?}");
     }
 
     #[test]

@@ -178,6 +178,7 @@ impl App {
         let Some((name, arguments)) = self.story.call_asked_about(question) else {
             return;
         };
+        review.leaves_out(shown::command_left_out(&arguments));
         match name == WRITE_FILE {
             true => review.look(arguments),
             false => review.propose(Proposal::of_edit(&arguments)),

@@ -14,6 +14,7 @@ use crate::prompt::run_mode::RunMode;
 use crate::text::{Row, clean};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;
+use rondo_core::shown;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
 use serde_json::Value;
 
@@ -41,6 +42,8 @@ pub(crate) struct Review {
     look: Option<Value>,
     /// What is known of the change in place of a difference.
     told: Option<String>,
+    /// Characters of the call's command that the question leaves out.
+    left_out: usize,
     /// Whether the selected hunk has to come into view.
     goes_to_hunk: bool,
     laid: Option<Laid>,
@@ -81,6 +84,7 @@ impl Review {
             was_proposed: false,
             look: None,
             told: None,
+            left_out: 0,
             goes_to_hunk: false,
             laid: None,
         }
@@ -105,7 +109,7 @@ impl Review {
         self.at = at.min(self.questions.len().saturating_sub(1));
         self.step = Step::Choose;
         (self.proposal, self.look, self.told) = (None, None, None);
-        self.was_proposed = false;
+        (self.was_proposed, self.left_out) = (false, 0);
         self.show_anew();
     }
 
@@ -152,6 +156,17 @@ impl Review {
     pub(super) fn tell(&mut self, told: String) {
         (self.proposal, self.told) = (None, Some(told));
         self.show_anew();
+    }
+
+    /// Says how many characters of the call's command the question leaves out.
+    pub(super) fn leaves_out(&mut self, chars: usize) {
+        self.left_out = chars;
+    }
+
+    /// Shows all of the command below the question.
+    fn show_command(&mut self, arguments: &Value) {
+        self.left_out = 0;
+        self.tell(shown::command_in_full(arguments));
     }
 
     pub(super) fn proposal(&self) -> Option<&Proposal> {
@@ -251,6 +266,7 @@ impl Review {
             Step::Choose => self
                 .hunk_hint()
                 .into_iter()
+                .chain(self.rest_hint())
                 .chain([self.choice_hint(now)])
                 .collect(),
         }
@@ -280,6 +296,12 @@ impl Review {
             _ => "leaves it out",
         };
         Some(format!("← → selects a hunk · x {does}"))
+    }
+
+    /// Returns what shows the rest of a command that is too long for the question.
+    fn rest_hint(&self) -> Option<String> {
+        let count = self.left_out;
+        (count > 0).then(|| format!("v shows the {count} characters that are left out"))
     }
 
     /// Selects a hunk, or leaves it out. Returns whether the key did that.
@@ -373,6 +395,11 @@ impl App {
                 return review.answer(AnswerValue::Deny { reason }, None, &actor);
             }
             ("b", Step::Choose) if is_armed => review.step = Step::Words(Editor::default()),
+            ("v", Step::Choose) if review.left_out > 0 => {
+                if let Some(arguments) = &arguments {
+                    review.show_command(arguments);
+                }
+            }
             ("e", Step::Choose) if is_armed && arguments.is_some() => {
                 review.step = Step::Value(editable(arguments));
             }

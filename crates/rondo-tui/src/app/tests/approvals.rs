@@ -193,6 +193,35 @@ fn file(text: &str) -> Replaced {
 }
 
 #[test]
+fn every_character_of_a_command_can_be_seen_before_it_is_allowed() {
+    let mut scene = Scene::new();
+    let command = format!("echo {}; the-end", "x".repeat(70_000));
+    let arguments = serde_json::json!({ "command": command });
+    asks_about(&mut scene, "exec", &arguments);
+    scene.waits();
+    let shown = scene.shown();
+    assert!(
+        shown.contains("v shows the 4478 characters that are left out"),
+        "{shown}"
+    );
+    scene.types("v");
+    let mut seen = String::new();
+    for _ in 0..3_000 {
+        scene.waits();
+        seen = scene.shown();
+        assert!(!seen.contains("v shows"), "{seen}");
+        if seen.contains("y allow · ") {
+            break;
+        }
+        scene.press(KeyCode::PageDown);
+    }
+    assert!(
+        seen.contains("; the-end") && seen.contains("y allow · "),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_hunk_that_is_left_out_is_not_allowed_and_the_model_reads_which() {
     let mut scene = Scene::new();
     let arguments = serde_json::json!({"path": "f", "old_string": OLD, "new_string": NEW});
