@@ -18,12 +18,14 @@ use rondo_runtime::paths::project_config;
 use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
 use rondo_runtime::review::Review;
+use rondo_runtime::sandboxed::{self, UNDO};
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::telemetry;
 use rondo_runtime::transport;
 use rondo_runtime::unchecked;
+use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::weights::{Store, Wanted};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -135,12 +137,35 @@ fn check_here(settings: &Settings, report: &mut Report) {
     if let Some(places) = unchecked::of(settings) {
         report.info("unchecked", &places);
     }
+    check_chosen_folders(settings, report);
     match confined::enforced() {
         Ok(said) if confined::is_full() => report.good("sandbox", &said),
         Ok(said) => report.info("sandbox", &said),
         Err(reason) => {
             let said = format!("not here, also not around commands that only look: {reason}");
             report.info("sandbox", &said);
+        }
+    }
+}
+
+/// Names the folders around this one in which the user chose to run commands in the sandbox without a question.
+fn check_chosen_folders(settings: &Settings, report: &mut Report) {
+    let chosen = settings.values.sandboxed_folders.as_deref();
+    let chosen = sandboxed::covering(chosen.unwrap_or_default(), &settings.directory);
+    for folder in chosen {
+        let folder = folder.display();
+        match settings.values.approval {
+            Some(ApprovalMode::Auto) => {
+                let runs = "commands in it run in the sandbox without a question";
+                let detail = format!("{folder}: {runs}; `{UNDO}` undoes it");
+                report.good("sandboxed folder", &detail);
+            }
+            _ => {
+                let detail = format!(
+                    "{folder}: without effect here, other settings or the system do not allow it"
+                );
+                report.info("sandboxed folder", &detail);
+            }
         }
     }
 }

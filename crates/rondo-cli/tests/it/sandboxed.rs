@@ -93,6 +93,34 @@ async fn a_folder_chosen_at_the_line_prompt_runs_commands_in_the_sandbox_until_i
 }
 
 #[tokio::test]
+async fn doctor_names_the_folder_in_which_commands_run_in_the_sandbox() {
+    let env = TestEnv::new();
+    let args = [
+        "doctor",
+        "-m",
+        "openai/m",
+        "--base-url",
+        "http://127.0.0.1:9",
+    ];
+    let before = env.run(&args).await;
+    assert!(!before.stdout.contains("sandboxed folder"), "{before:?}");
+    let chosen = env.run(&["policy", "sandbox"]).await;
+    assert_eq!(chosen.code, Some(0), "{chosen:?}");
+    let after = env.run(&args).await;
+    let line = match is_enforced() {
+        true => {
+            "ok sandboxed folder [ROOT]/project: commands in it run in the sandbox without a question; \
+             `rondo policy sandbox --revoke` undoes it\n"
+        }
+        false => "-- sandboxed folder [ROOT]/project: without effect here",
+    };
+    assert!(after.stdout.contains(line), "{after:?}");
+    let off = env.var("RONDO_SANDBOX", "off").run(&args).await;
+    let line = "-- sandboxed folder [ROOT]/project: without effect here";
+    assert!(off.stdout.contains(line), "{off:?}");
+}
+
+#[tokio::test]
 async fn the_full_screen_offers_the_sandbox_and_its_status_says_that_it_was_chosen() {
     if !is_enforced() {
         return;
