@@ -151,10 +151,23 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
 /// Returns what a result of a command says of protected files that the command changed, for a person to read as well.
 #[must_use]
 pub fn changed_protected(result: &Value) -> Option<&str> {
+    let said = for_person(result)?;
+    said.get(said.find(CHANGED)?..)
+}
+
+/// Returns what a result of a command says of the sandbox besides [`changed_protected`]: what it refused or hid, as far as
+/// that can be known. What the model may do about it is left out.
+#[must_use]
+pub fn sandbox_note(result: &Value) -> Option<&str> {
+    let said = for_person(result)?;
+    let said = said.split(CHANGED).next()?.trim_end_matches(['.', ' ']);
+    (!said.is_empty()).then_some(said)
+}
+
+fn for_person(result: &Value) -> Option<&str> {
     let of_error = result.get("details").and_then(|it| it.get("sandbox"));
     let said = result.get("sandbox").or(of_error)?.as_str()?;
-    let said = said.split(ASK).next()?;
-    said.starts_with(CHANGED).then_some(said)
+    said.split(ASK).next()
 }
 
 fn rules(mode: SandboxMode) -> &'static str {
@@ -299,6 +312,36 @@ mod tests {
             ..refused
         };
         assert_eq!(said(&outside), None);
+    }
+
+    #[test]
+    fn a_person_reads_what_was_refused_and_not_what_the_model_may_do() {
+        let refused = said(&status(
+            "touch: cannot touch '/a': Read-only file system\n",
+            1,
+        ));
+        let mut outcome = ToolOutcome::Ok(rondo_types::ToolOutput {
+            value: json!({ "sandbox": refused }),
+            ..rondo_types::ToolOutput::default()
+        });
+        let note = |outcome: &ToolOutcome| match outcome {
+            ToolOutcome::Ok(output) => sandbox_note(&output.value).map(str::to_owned),
+            ToolOutcome::Error(_) => None,
+        };
+        let first = note(&outcome).unwrap();
+        assert!(first.starts_with("it ran in a sandbox ("), "{first}");
+        assert!(first.ends_with("may be why something failed"), "{first}");
+        add(&mut outcome, "a hook did not run");
+        assert_eq!(
+            note(&outcome).unwrap(),
+            format!("a hook did not run. {first}")
+        );
+        let changed = json!({"sandbox": format!("a hook did not run. {CHANGED}`.envrc`{ASK} x")});
+        assert_eq!(sandbox_note(&changed), Some("a hook did not run"));
+        let warned = format!("{CHANGED}`.envrc`");
+        assert_eq!(changed_protected(&changed), Some(warned.as_str()));
+        assert_eq!(sandbox_note(&json!({ "sandbox": warned })), None);
+        assert_eq!(sandbox_note(&json!({"stdout": ""})), None);
     }
 
     #[test]

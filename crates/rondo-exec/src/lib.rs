@@ -16,7 +16,7 @@ pub mod shell;
 pub mod supervisor;
 mod tool;
 
-pub use denial::changed_protected;
+pub use denial::{changed_protected, sandbox_note};
 pub use rondo_launch::{
     SupervisorCommand, bound_heaps, hide_environment, move_environment, survive_large_files,
 };

@@ -5,6 +5,7 @@ use crate::review;
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_exec::ExecTool;
+pub use rondo_exec::sandbox_note;
 use rondo_policy::rules::{Hosts, Rules};
 use rondo_policy::{Confined, ReadOnlySandbox};
 use rondo_sandbox::{

@@ -13,7 +13,8 @@ use crate::changes::Changes;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
-use rondo_core::shown::visible;
+use rondo_core::shown::{line, visible};
+use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
 use rondo_types::{
@@ -217,6 +218,9 @@ impl TextView {
             self.aside(&format!("• {line}"));
         }
         self.changed(id, columns);
+        if let Some(note) = sandbox_note(result) {
+            self.aside(&format!("  sandbox: {}", line(note)));
+        }
         if let Some(code) = code {
             let why = match result {
                 Value::String(text) => text.clone(),

@@ -93,6 +93,42 @@ async fn a_folder_chosen_at_the_line_prompt_runs_commands_in_the_sandbox_until_i
 }
 
 #[tokio::test]
+async fn a_person_reads_under_a_call_what_the_sandbox_refused_wherever_they_ask() {
+    if !is_enforced() {
+        return;
+    }
+    let note = "sandbox: it ran in a sandbox (";
+    let auto = ["--profile", "shell", "--approval", "auto"];
+    let refused = || vec![runs("touch /usr/rondo-refused"), says("Over.")];
+    let env = TestEnv::new();
+    let server = serve(refused()).await;
+    let url = server.url("/v1");
+    let own = ["ask", "-m", "openai/test", "--base-url", &url];
+    let mut person = Person::start(&env, &[&own[..], &auto, &["go"]].concat());
+    person.sees(note).await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(
+        !person.all().contains("a person is asked"),
+        "{}",
+        person.all()
+    );
+
+    let server = serve(refused()).await;
+    let mut person = begun(&env, &server, &["--approval", "auto"]).await;
+    person.sees(note).await;
+    person.sees("Over.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+
+    let server = serve(refused()).await;
+    let mut person = screen::open(&env, &server, &auto).await;
+    person.press("go\r").await;
+    person.shows(note).await;
+    person.shows("Over.").await;
+    screen::leave(person).await;
+}
+
+#[tokio::test]
 async fn doctor_names_the_folder_in_which_commands_run_in_the_sandbox() {
     let env = TestEnv::new();
     let args = [

@@ -8,6 +8,7 @@ use crate::text::clean::{self, LiveText};
 use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
+use rondo_runtime::confined::sandbox_note;
 use rondo_types::{TodoItem, TodoStatus, TurnEvent};
 use serde_json::Value;
 
@@ -53,6 +54,8 @@ pub(crate) struct Card {
     live: LiveText,
     /// Bytes of output that are not kept.
     left_out: usize,
+    /// What the sandbox refused or hid, as far as that is known.
+    sandbox: String,
     /// What it changed, where its result says so: shown in place of the output.
     diff: Option<Diff>,
     /// The subagent that it started.
@@ -164,6 +167,7 @@ impl Card {
     /// Takes the result, which is shown where nothing was written while it ran.
     pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
         self.is_running = false;
+        self.sandbox = sandbox_note(result).map_or_else(String::new, clean::line);
         let told = Told::of(result).filter(|_| end.is_ok);
         if let Some(Told { is_ok, said, text }) = told {
             self.end = Some(CardEnd { is_ok, said, ..end });
@@ -208,6 +212,9 @@ impl Card {
         if let Some(end) = self.end.as_ref().filter(|it| !it.said.is_empty()) {
             text.push_str(&format!(" [{}]", end.said));
         }
+        if !self.sandbox.is_empty() {
+            text.push_str(&format!("\n[sandbox: {}]", self.sandbox));
+        }
         format!("{text}\n{}", self.output.trim_end())
     }
 
@@ -224,6 +231,10 @@ impl Card {
                 other => clean::exact(&shown::call(other)),
             };
             rows.extend(bar.lines(&arguments, theme.text));
+        }
+        if !self.sandbox.is_empty() {
+            let note = format!("sandbox: {}", self.sandbox);
+            rows.extend(bar.lines(&note, theme.dim));
         }
         let gutter = Piece::new(format!("{MARGIN}│ "), theme.frame);
         rows.extend(self.branch_rows(&gutter, width, theme, is_open));
@@ -455,6 +466,27 @@ mod tests {
         rows.iter()
             .map(|it| it.whole().trim_end().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn a_card_says_what_the_sandbox_refused() {
+        let mut card = Card::call("exec", &json!({"command": "touch /a"}));
+        let said = "it ran in a sandbox (no network). If it needs more, call it with `outside_sandbox`: true";
+        let result = json!({"stdout": "touch: no\n", "exitCode": 1, "sandbox": said});
+        card.finish(
+            CardEnd {
+                is_ok: true,
+                said: String::new(),
+                took_ms: None,
+            },
+            &result,
+        );
+        let note = ["  │ sandbox: it ran in a sandbox (no net", "  │ work)"];
+        assert_eq!(shown(&card, false)[1..3], note);
+        assert!(
+            card.source()
+                .contains("[sandbox: it ran in a sandbox (no network)]")
+        );
     }
 
     #[test]
