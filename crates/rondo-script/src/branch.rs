@@ -28,6 +28,26 @@ pub(crate) struct Branch {
 /// Steps of the generator of random numbers, SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// What the names of branches that are calls of a tool begin with.
+const TOOL: &str = "tool ";
+
+/// Returns whether a branch with this name belongs to the call of a tool, whose failures the model reads.
+pub(crate) fn is_of_tool(name: &str) -> bool {
+    name.starts_with(TOOL)
+}
+
+/// Returns the branches that a branch is in, the nearest first, each with the place of the call that began the branch
+/// there.
+pub(crate) fn above(name: &str) -> impl Iterator<Item = (&str, u32)> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let (begun, _number) = rest.rsplit_once('.')?;
+        let (above, place) = begun.rsplit_once('.').unwrap_or(("", begun));
+        rest = above;
+        Some((above, place.parse().ok()?))
+    })
+}
+
 impl Branch {
     /// The script itself.
     pub(crate) fn root(seed: u64) -> Arc<Self> {
@@ -35,7 +55,7 @@ impl Branch {
     }
 
     /// A branch with its own name.
-    pub(crate) fn named(name: String, seed: u64, until: Option<TimeMs>) -> Arc<Self> {
+    fn named(name: String, seed: u64, until: Option<TimeMs>) -> Arc<Self> {
         let digest = Sha256::digest(format!("{seed}/{name}"));
         let start = digest
             .first_chunk::<8>()
@@ -46,6 +66,11 @@ impl Branch {
             places: AtomicU32::new(0),
             random: AtomicU64::new(start),
         })
+    }
+
+    /// The call of a tool, named by its key.
+    pub(crate) fn of_tool(key: &str, seed: u64, until: Option<TimeMs>) -> Arc<Self> {
+        Self::named(format!("{TOOL}{key}"), seed, until)
     }
 
     /// One of several branches that a call at a place begins.
@@ -81,5 +106,29 @@ impl Branch {
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_branches_that_a_branch_is_in_are_read_from_its_name() {
+        let root = Branch::root(1);
+        let outer = root.below(3, 2, 1);
+        let inner = outer.below(40, 5, 1);
+        let of = |branch: &Branch| -> Vec<(String, u32)> {
+            let found = above(&branch.name);
+            found
+                .map(|(name, place)| (name.to_owned(), place))
+                .collect()
+        };
+        assert_eq!(of(&root), []);
+        assert_eq!(of(&outer), [(String::new(), 3)]);
+        assert_eq!(of(&inner), [("3.2".to_owned(), 40), (String::new(), 3)]);
+        assert!(is_of_tool(
+            &Branch::of_tool("s-1.2", 1, None).below(1, 1, 1).name
+        ));
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum CallError {
     Failed(String),
     /// It may catch this, which says already where it is from.
     Told(String),
+    /// It may catch this. The call did nothing, so a script that failed by it makes it again when it is resumed.
+    NotDone(String),
     /// It may catch this, too; the host wants to know more where it does not.
     Setup(SetupError),
     /// The script ends.
@@ -72,6 +74,15 @@ pub(crate) enum CallError {
 impl CallError {
     pub(crate) fn failed(why: impl std::fmt::Display) -> Self {
         Self::Failed(why.to_string())
+    }
+
+    /// Returns why the call failed, as a text.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Failed(why) | Self::Told(why) | Self::NotDone(why) => why.clone(),
+            Self::Setup(error) => error.line(),
+            Self::Abort(_) => "it has ended".to_owned(),
+        }
     }
 
     /// The script ends with this.

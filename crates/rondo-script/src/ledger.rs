@@ -1,6 +1,6 @@
 //! The calls of a script: those that are in its records get their results from there, all others are made and recorded.
 
-use crate::branch::Branch;
+use crate::branch::{self, Branch};
 use crate::error::{Abort, CallError, ScriptError};
 use rondo_core::FROM_OUTSIDE;
 use rondo_core::ports::{RecordBody, ScriptCall, ScriptRun};
@@ -63,6 +63,28 @@ struct State {
     made: usize,
 }
 
+impl State {
+    /// Forgets the calls that a script failed by, if they did nothing. What it caught and went on from is no such call:
+    /// a later call follows in its branch, or after the branches that it belongs to.
+    fn forget_failures(&mut self) {
+        let mut last_places: HashMap<String, u32> = HashMap::new();
+        for (branch, place) in self.known.keys() {
+            let last = last_places.entry(branch.clone()).or_default();
+            *last = (*last).max(*place);
+        }
+        let is_followed = |branch: &str, place: u32| {
+            let last = |branch: &str| last_places.get(branch).copied().unwrap_or_default();
+            last(branch) > place
+                || branch::above(branch).any(|(above, begun_at)| last(above) > begun_at)
+        };
+        self.known.retain(|(branch, place), known| {
+            let result = known.result.as_ref();
+            let did_nothing = result.and_then(|it| it.get("again")) == Some(&Value::Bool(true));
+            !did_nothing || branch::is_of_tool(branch) || is_followed(branch, *place)
+        });
+    }
+}
+
 impl Ledger {
     /// One of a script that begins.
     pub(crate) fn new(run: ScriptRun) -> Self {
@@ -73,13 +95,12 @@ impl Ledger {
         }
     }
 
-    /// One of a script that runs again over its records. Where it failed by a call, that call is made again.
+    /// One of a script that runs again over its records. If it failed by a call that did nothing, that call is made again.
     pub(crate) fn over(run: ScriptRun, records: Vec<RecordBody>, is_replay: bool) -> Self {
         let mut state = State {
             has_begun: true,
             ..State::default()
         };
-        let mut last_failed = None;
         for record in records {
             match record {
                 RecordBody::ScriptCallStarted { call, evidence } => {
@@ -94,9 +115,6 @@ impl Ledger {
                 }
                 RecordBody::ScriptCallFinished { call, result } => {
                     let key = (call.branch.clone(), call.place);
-                    if result.get("again") == Some(&Value::Bool(true)) {
-                        last_failed = Some(key.clone());
-                    }
                     let evidence = state.known.get(&key).and_then(|it| it.evidence.clone());
                     let known = Known {
                         call,
@@ -107,9 +125,7 @@ impl Ledger {
                     state.known.insert(key, known);
                 }
                 RecordBody::ScriptFinished { error: Some(_), .. } if !is_replay => {
-                    if let Some(key) = last_failed.take() {
-                        state.known.remove(&key);
-                    }
+                    state.forget_failures();
                 }
                 _ => {}
             }
@@ -174,9 +190,8 @@ impl Ledger {
         let made = make(Made { id, begun }).await;
         let mut result = match &made {
             Ok(value) => json!({ "ok": value }),
-            Err(CallError::Failed(why) | CallError::Told(why)) => json!({ "error": why }),
-            Err(CallError::Setup(error)) => json!({ "error": error.line(), "again": true }),
             Err(CallError::Abort(_)) => return made,
+            Err(error) => failure_of(error, keeping),
         };
         // So that a resumed script knows it as well.
         if script.outside_text().is_present()
@@ -278,6 +293,12 @@ impl Ledger {
         written.map_err(CallError::Setup)
     }
 
+    /// Returns whether the script has made calls that are recorded, or are about to be.
+    pub(crate) fn has_records(&self) -> bool {
+        let state = self.state();
+        state.has_begun || !state.waiting.is_empty()
+    }
+
     /// Returns whether the script has a session.
     pub(crate) fn has_begun(&self) -> bool {
         self.state().has_begun
@@ -328,6 +349,19 @@ fn hash(arguments: &Value) -> String {
 
 fn size(value: &Value) -> usize {
     value.to_string().len()
+}
+
+/// Returns what is recorded of a failure, with a mark if the call may be made again because it did nothing.
+fn failure_of(error: &CallError, keeping: Keeping) -> Value {
+    let did_nothing = match error {
+        CallError::NotDone(_) | CallError::Setup(_) => true,
+        _ => keeping != Keeping::Effect,
+    };
+    let why = error.reason();
+    match did_nothing {
+        true => json!({ "error": why, "again": true }),
+        false => json!({ "error": why }),
+    }
 }
 
 fn result_of(recorded: &Value) -> Result<Value, CallError> {

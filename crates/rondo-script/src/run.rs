@@ -168,22 +168,18 @@ async fn finished(shared: &Shared, result: Result<u8, ScriptError>) -> Result<u8
         Err(_) => None,
     };
     let record = record
-        .filter(|_| shared.ledger.has_begun())
+        .filter(|_| shared.ledger.has_records())
         .map(|(exit_code, error)| RecordBody::ScriptFinished { exit_code, error });
-    match shared.ledger.write(&shared.session, record).await {
-        Ok(()) => result,
-        Err(_) if result.is_err() => result,
-        Err(error) => Err(unwritten(error)),
+    match (shared.ledger.write(&shared.session, record).await, &result) {
+        (Err(error), Ok(_) | Err(ScriptError::Raised(_))) => Err(unwritten(error)),
+        _ => result,
     }
 }
 
 fn unwritten(error: CallError) -> ScriptError {
     let error = match error {
         CallError::Setup(error) => error,
-        CallError::Failed(why) | CallError::Told(why) => {
-            SetupError::new(SetupErrorKind::Journal, why)
-        }
-        CallError::Abort(_) => SetupError::new(SetupErrorKind::Journal, "the script has ended"),
+        other => SetupError::new(SetupErrorKind::Journal, other.reason()),
     };
     ScriptError::Setup {
         message: error.line(),

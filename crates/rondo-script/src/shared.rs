@@ -6,8 +6,8 @@ use crate::host::ScriptHost;
 use crate::ledger::{CallOf, Keeping, Ledger, Made};
 use mlua::{IntoLua, Lua, LuaSerdeExt as _};
 use rondo_core::clock::Clock;
-use rondo_runtime::SetupError;
 use rondo_runtime::script::ScriptSession;
+use rondo_runtime::{SetupError, SetupErrorKind};
 use rondo_types::TimeMs;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -220,13 +220,18 @@ impl Shared {
     ) -> mlua::Result<(mlua::Value, Option<String>)> {
         match made {
             Ok(value) => Ok((value.into_lua(lua)?, None)),
-            Err(CallError::Failed(why)) => Ok((
+            Err(CallError::Failed(why) | CallError::NotDone(why)) => Ok((
                 mlua::Value::Nil,
                 Some(format!("{}{function}: {why}", at.prefix())),
             )),
             Err(CallError::Told(why)) => Ok((mlua::Value::Nil, Some(why))),
             Err(CallError::Setup(error)) => {
                 let message = format!("{}{function}: {}", at.prefix(), error.line());
+                if error.kind == SetupErrorKind::Journal {
+                    // What cannot be recorded must not be done, whatever the script catches.
+                    let error = Box::new(error);
+                    return Err(self.abort(Abort::Error(ScriptError::Setup { message, error })));
+                }
                 self.ending().setup = Some((message.clone(), error));
                 Ok((mlua::Value::Nil, Some(message)))
             }

@@ -10,6 +10,7 @@ mod durable;
 mod endings;
 mod examples;
 mod extending;
+mod failures;
 #[path = "../it/harness.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod harness;

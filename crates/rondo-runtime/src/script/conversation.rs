@@ -48,6 +48,13 @@ pub enum Asked {
     Parked(Vec<Question>),
 }
 
+/// Returns the failure of a turn that could not be recorded to its end.
+fn unrecorded(outcome: &Outcome) -> SetupError {
+    let why = outcome.error.as_ref().map(|error| error.message.clone());
+    let why = why.unwrap_or_else(|| "the journal could not be written".to_owned());
+    SetupError::new(SetupErrorKind::Journal, why)
+}
+
 impl AgentConversation {
     /// Names the conversation that a call of a script begins.
     ///
@@ -140,6 +147,9 @@ impl AgentConversation {
             TurnEnd::Parked(parked) => Ok(Asked::Parked(parked.questions)),
             TurnEnd::Done(outcome) => {
                 session.finished(&outcome);
+                if session.has_journal_failed() {
+                    return Err(unrecorded(&outcome));
+                }
                 self.session = Some(session);
                 Ok(Asked::Done(outcome))
             }

@@ -9,7 +9,7 @@ use crate::shared::{Shared, to_lua};
 use mlua::Table;
 use rondo_core::ports::OutputSink;
 use rondo_runtime::script::Interrupted;
-use rondo_types::{ToolErrorCode, ToolOutcome};
+use rondo_types::{ToolError, ToolErrorCode, ToolOutcome};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -149,8 +149,18 @@ fn result(shared: &Shared, outcome: ToolOutcome) -> Result<Value, CallError> {
         {
             Err(CallError::end(ScriptError::Stopped))
         }
+        ToolOutcome::Error(error) if was_not_run(&error) => Err(CallError::NotDone(error.message)),
         outcome => told(outcome),
     }
+}
+
+/// Returns whether a command did not run at all: of one that did, there are details, or it is in doubt.
+fn was_not_run(error: &ToolError) -> bool {
+    let is_refusal = matches!(
+        error.code,
+        ToolErrorCode::InvalidArgs | ToolErrorCode::Failed | ToolErrorCode::Internal
+    );
+    is_refusal && error.details.is_null()
 }
 
 /// Returns what Lua gets of a command, whether it ended by itself or at its time.

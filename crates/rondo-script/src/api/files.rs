@@ -6,6 +6,8 @@ use crate::error::CallError;
 use crate::ledger::{Keeping, RESULT_BYTES_MAX};
 use crate::shared::{Position, Shared, to_lua};
 use serde_json::{Value, json};
+use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,8 +89,8 @@ fn writing(to: &Functions<'_>) -> mlua::Result<()> {
                 Keeping::Effect,
                 async |_| {
                     // It is the same however often it is done.
-                    blocking(&path, move || std::fs::write(&file, &bytes)).await?;
-                    Ok(Value::Null)
+                    let written = blocking(&path, move || std::fs::write(&file, &bytes)).await;
+                    written.map(|()| Value::Null).map_err(not_done)
                 },
             );
             call.await.map(|_| mlua::Nil)
@@ -162,34 +164,80 @@ async fn append(
         evidence,
         async |made| {
             let before = made.begun.map(|it| it.as_ref().and_then(Value::as_u64));
-            blocking(&path, move || append_once(&file, &bytes, before)).await?;
-            Ok(Value::Null)
+            let appended = blocking(&path, move || Ok(append_once(&file, &bytes, before))).await?;
+            match appended {
+                Ok(()) => Ok(Value::Null),
+                Err(AppendError::NotDone(err)) => Err(CallError::NotDone(named(&path, err))),
+                Err(AppendError::InDoubt(why)) => Err(CallError::failed(named(&path, why))),
+            }
         },
     );
     call.await.map(|_| mlua::Nil)
 }
 
+/// Why a text was not appended.
+#[derive(Debug)]
+enum AppendError {
+    /// The file is as it was.
+    NotDone(io::Error),
+    /// The text, or a part of it, may be in the file.
+    InDoubt(String),
+}
+
+impl From<io::Error> for AppendError {
+    fn from(error: io::Error) -> Self {
+        Self::NotDone(error)
+    }
+}
+
 /// `before` is the length of the file before the call was begun the first time; none where it is begun now.
-fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> io::Result<()> {
+fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> Result<(), AppendError> {
+    let in_doubt = || AppendError::InDoubt(IN_DOUBT.to_owned());
     let mut options = std::fs::OpenOptions::new();
     let mut opened = options.append(true).create(true).open(file)?;
     if let Some(before) = before {
-        let before = before.ok_or_else(|| io::Error::other(IN_DOUBT))?;
+        let before = before.ok_or_else(in_doubt)?;
         let now = opened.metadata()?.len();
-        let added = now
-            .checked_sub(before)
-            .ok_or_else(|| io::Error::other(IN_DOUBT))?;
+        let added = now.checked_sub(before).ok_or_else(in_doubt)?;
         let all = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if added == all {
             return Ok(());
         }
         if added > all {
-            return Err(io::Error::other(IN_DOUBT));
+            return Err(in_doubt());
         }
         // What was written in part is written anew.
         opened.set_len(before)?;
     }
-    opened.write_all(bytes)
+    append_all(&mut opened, bytes)
+}
+
+/// Appends all bytes or none: what was written before a failure is taken back.
+fn append_all(file: &mut File, bytes: &[u8]) -> Result<(), AppendError> {
+    let before = file.metadata()?.len();
+    let mut left = bytes;
+    let error = loop {
+        if left.is_empty() {
+            return Ok(());
+        }
+        match file.write(left) {
+            Ok(0) => break io::ErrorKind::WriteZero.into(),
+            Ok(written) => left = left.get(written..).unwrap_or_default(),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            Err(err) => break err,
+        }
+    };
+    let written = u64::try_from(bytes.len() - left.len()).unwrap_or(u64::MAX);
+    // Another process may have appended more, which must stay.
+    let is_last = || {
+        file.metadata()
+            .is_ok_and(|it| it.is_file() && it.len() == before + written)
+    };
+    if written == 0 || is_last() && file.set_len(before).is_ok() {
+        return Err(AppendError::NotDone(error));
+    }
+    let why = format!("{error}; {written} bytes of the text were written, and it is not repeated");
+    Err(AppendError::InDoubt(why))
 }
 
 /// Says that a call that was cut off is not repeated.
@@ -200,7 +248,7 @@ fn length(file: &Path) -> u64 {
 }
 
 fn read_bounded(file: &PathBuf, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let opened = std::fs::File::open(file)?;
+    let opened = File::open(file)?;
     let mut bytes = Vec::new();
     opened
         .take(bytes_max.saturating_add(1))
@@ -227,5 +275,17 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, CallError> {
     let done = spawn_blocking(work).await.map_err(CallError::failed)?;
-    done.map_err(|err| CallError::failed(format!("`{path}`: {err}")))
+    done.map_err(|err| CallError::failed(named(path, err)))
+}
+
+fn named(path: &str, why: impl Display) -> String {
+    format!("`{path}`: {why}")
+}
+
+/// Says that a call which failed may be made again.
+fn not_done(error: CallError) -> CallError {
+    match error {
+        CallError::Failed(why) => CallError::NotDone(why),
+        other => other,
+    }
 }

@@ -1,6 +1,5 @@
 //! JSON.
 
-use super::reason;
 use crate::error::CallError;
 use crate::shared::{Position, to_json, to_lua};
 use mlua::{Lua, LuaSerdeExt as _, LuaString, Table, Value as LuaValue};
@@ -61,7 +60,7 @@ fn answer(
             let at = Position::of(lua).prefix();
             (
                 LuaValue::Nil,
-                Some(format!("{at}{function}: {}", reason(error))),
+                Some(format!("{at}{function}: {}", error.reason())),
             )
         }
     }

@@ -100,12 +100,3 @@ impl Functions<'_> {
         self.core.set(name, function)
     }
 }
-
-/// Returns why a call failed, as a text.
-pub(crate) fn reason(error: CallError) -> String {
-    match error {
-        CallError::Failed(why) | CallError::Told(why) => why,
-        CallError::Setup(error) => error.line(),
-        CallError::Abort(_) => "it has ended".to_owned(),
-    }
-}

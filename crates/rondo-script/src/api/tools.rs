@@ -62,7 +62,7 @@ impl LuaTool {
     ) -> ToolOutcome {
         let seed = self.shared.ledger.run().seed;
         let until = timeout.map(|it| self.shared.clock.now().after(it));
-        let branch = Branch::named(format!("tool {key}"), seed, until);
+        let branch = Branch::of_tool(key, seed, until);
         let called = branch.run(async {
             let arguments = to_lua(&self.lua, arguments)?;
             let value = self.tool.run.call_async::<LuaValue>(arguments).await?;
@@ -100,12 +100,7 @@ impl Tool for LuaTool {
         };
         // What it looked up is recorded before its result is, which rests on that.
         if let Err(error) = self.shared.ledger.write(&self.shared.session, None).await {
-            let why = match error {
-                CallError::Failed(why) | CallError::Told(why) => why,
-                CallError::Setup(error) => error.line(),
-                CallError::Abort(_) => "the script has ended".to_owned(),
-            };
-            return ToolOutcome::error(ToolErrorCode::Failed, why);
+            return ToolOutcome::error(ToolErrorCode::Failed, error.reason());
         }
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(RecordedCall {

@@ -3,7 +3,7 @@
 
 use super::registered::{Command, EACH_MAX, Event, Handler, Registered, RegisteredTool, Run};
 use super::{InitKey, tool};
-use crate::api::{add_json, date, reason, told};
+use crate::api::{add_json, date, told};
 use crate::error::{CallError, message_of};
 use crate::names::INIT_OPTIONS;
 use crate::shared::{Position, to_lua};
@@ -253,7 +253,7 @@ fn functions(lua: &Lua, shared: &Arc<Within>) -> mlua::Result<Table> {
         lua.create_function(move |lua, (how, at): (Option<String>, Option<f64>)| {
             let now = std::time::Duration::from_millis(of.clock.now().0).as_secs_f64();
             let made = date(lua, how.as_deref().unwrap_or("%c"), at.unwrap_or(now));
-            made.map_err(|error| mlua::Error::runtime(reason(error)))
+            made.map_err(|error| mlua::Error::runtime(error.reason()))
         })?,
     )?;
     let where_ = lua.create_function(|lua, ()| Ok(Position::of(lua).prefix()))?;
@@ -365,7 +365,7 @@ fn add<A: mlua::FromLuaMulti, R: mlua::IntoLua>(
         match make(lua, arguments) {
             Ok(value) => Ok((value.into_lua(lua)?, None)),
             Err(error) => {
-                let message = format!("{}rondo.{name}: {}", at.prefix(), reason(error));
+                let message = format!("{}rondo.{name}: {}", at.prefix(), error.reason());
                 Ok((LuaValue::Nil, Some(message)))
             }
         }
