@@ -20,7 +20,7 @@ use rondo_core::shown;
 use rondo_types::{Effects, Grant, GrantScope, ToolKind};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The rule where a setting says so: the allowed and the disallowed tools.
@@ -128,6 +128,8 @@ pub struct Confined {
     pub is_enough: bool,
     /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
     pub protected: &'static [&'static str],
+    /// Files and directories without links of which the same holds.
+    pub kept: Vec<PathBuf>,
     /// The names of tools that run inside of it, besides commands. They are asked about as where there is none.
     pub tools: Vec<String>,
 }
@@ -330,6 +332,7 @@ impl Judge {
             let path = Path::new(path);
             self.dirs.holds_unprotected(path, confined.protected)
                 && !self.dirs.is_of_repository(path)
+                && !self.dirs.leads_into(path, &confined.kept)
         });
         match (is_own, confined.is_enough) {
             (false, _) => Reach::Protected,

@@ -1,6 +1,7 @@
 //! What commands may reach, by the settings.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::paths::Paths;
 use crate::review;
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
@@ -9,8 +10,8 @@ pub use rondo_exec::sandbox_note;
 use rondo_policy::rules::{Hosts, Rules};
 use rondo_policy::{Confined, ReadOnlySandbox};
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, PROTECTED, Root, SandboxMode, SandboxSpec, Support,
-    readable_roots_by, support,
+    Enforcement, NetworkAccess, PROTECTED, Root, SandboxMode, SandboxSpec, Support, can_be_hidden,
+    kept_of_user, readable_roots_by, support,
 };
 #[cfg(all(feature = "web", target_os = "linux"))]
 use rondo_web::proxy::HostProxy;
@@ -101,6 +102,46 @@ pub(crate) fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Resul
     }
 }
 
+/// Refuses a directory of Rondo's own, whose files configure it or are its records.
+fn refuse_own(paths: &Paths, directories: &[PathBuf]) -> Result<()> {
+    let own = [&paths.config, &paths.data, &paths.state].map(|it| it.canonicalize());
+    let is_own = |it: &&PathBuf| {
+        let real = it.canonicalize();
+        real.is_ok_and(|it| own.iter().flatten().any(|own| it.starts_with(own)))
+    };
+    match directories.iter().find(is_own) {
+        None => Ok(()),
+        Some(directory) => Err(SetupError::new(
+            SetupErrorKind::Usage,
+            format_args!(
+                "a sandbox around `{}` would hold nothing: it is a directory of Rondo's own",
+                directory.display()
+            ),
+        )
+        .hint("`--approval ask --sandbox off` works there")),
+    }
+}
+
+/// Returns what of the user is read by shells, `git`, Rondo and other agents, and must not change if it lies in a directory
+/// that commands write.
+fn kept(settings: &Settings) -> Vec<PathBuf> {
+    let variable = |name: &str| settings.env.get(name).map(OsString::from);
+    let of_user = home(settings).map(|home| kept_of_user(home, &variable));
+    let own = settings.paths.config.canonicalize();
+    of_user.into_iter().flatten().chain(own).collect()
+}
+
+/// Returns the directories of Rondo's own records that lie in these directories. No command sees them.
+pub(crate) fn own_records(settings: &Settings, directories: &[PathBuf]) -> Vec<PathBuf> {
+    let records = [&settings.paths.data, &settings.paths.state];
+    let real = records.into_iter().filter_map(|it| it.canonicalize().ok());
+    let is_inside = |it: &PathBuf| {
+        let mut real = directories.iter().filter_map(|it| it.canonicalize().ok());
+        real.any(|directory| it.starts_with(directory)) && can_be_hidden(it, directories)
+    };
+    real.filter(is_inside).collect()
+}
+
 /// Returns the directory that has the home directory in it; none if none has.
 pub(crate) fn around_home<'a>(
     home: Option<&Path>,
@@ -120,6 +161,7 @@ pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
         reaches_hosts: hosts(rules).is_some(),
         is_enough: settings.values.approval == Some(ApprovalMode::Auto),
         protected: &PROTECTED,
+        kept: kept(settings),
         tools: Vec::new(),
     })
 }
@@ -190,6 +232,7 @@ pub(crate) fn spec(
         .hint("`--sandbox off` runs them with everything that you may; docs/safety.md says what a sandbox needs")
     })?;
     refuse_home(home(settings), directories)?;
+    refuse_own(&settings.paths, directories)?;
     // What they leave there would be run by later commands, so those that write nothing have none.
     let scratch = match mode {
         SandboxMode::ReadOnly => None,
@@ -247,7 +290,14 @@ pub(crate) fn offered(
 fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {
     let home = home(settings);
     let variable = |name: &str| settings.env.get(name).map(OsString::from);
+    let mut kept = kept(settings);
+    kept.retain(|it| {
+        directories
+            .iter()
+            .any(|directory| it.starts_with(directory))
+    });
     SandboxSpec {
+        kept,
         readable: Arc::new(readable_roots_by(home, directories, &variable)),
         home: home.map(Path::to_owned),
         ..SandboxSpec::new(mode, directories.to_vec())

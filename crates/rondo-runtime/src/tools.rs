@@ -427,7 +427,7 @@ fn confine_commands(
     };
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
-    let hidden = hidden_from_commands(hidden);
+    let hidden = hidden_from_commands(hidden, options.settings, workspace);
     let specs = exec.sandbox.iter_mut();
     for spec in specs.chain(exec.looking.as_mut().map(|(_, spec)| spec)) {
         spec.readable = options.values.readable.share(Arc::clone(&spec.readable));
@@ -452,7 +452,7 @@ fn offer(
     let roots = confined::with_repositories(&settings, &own_directories(workspace, &settings));
     let roots: Vec<Root> = roots.into_iter().map(Root::new).collect();
     let skills: Vec<PathBuf> = skills.iter().map(|it| it.path().to_owned()).collect();
-    let hidden = hidden_from_commands(hidden);
+    let hidden = hidden_from_commands(hidden, options.settings, workspace);
     let (own, is_kept) = (exec.sandbox.clone(), exec.is_kept);
     let paths = settings.paths.clone();
     Some(SandboxOffer::new(folder, &paths, move || {
@@ -471,8 +471,15 @@ fn offer(
 }
 
 /// Returns the files that commands in the sandbox do not see.
-fn hidden_from_commands(hidden: &HiddenFromCommands) -> Vec<PathBuf> {
+fn hidden_from_commands(
+    hidden: &HiddenFromCommands,
+    settings: &Settings,
+    workspace: &Workspace,
+) -> Vec<PathBuf> {
+    let directories = own_directories(workspace, settings);
+    let directories = confined::with_repositories(settings, &directories);
     let places = hidden.places.iter().cloned();
+    let places = places.chain(confined::own_records(settings, &directories));
     places.chain(confined::secrets_of_system()).collect()
 }
 

@@ -37,17 +37,9 @@ pub(crate) fn add(
     home: &Path,
     variable: &dyn Fn(&str) -> Option<OsString>,
 ) {
-    let path = |name: &str| {
-        variable(name)
-            .map(PathBuf::from)
-            .filter(|it| it.is_absolute())
-    };
-    let directory = path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    let directory = directory.join("git");
-    let mut files = match path("GIT_CONFIG_GLOBAL") {
-        Some(global) => vec![global],
-        None => vec![directory.join("config"), home.join(".gitconfig")],
-    };
+    let path = |name: &str| absolute(variable, name);
+    let directory = directory(home, variable);
+    let mut files = of_user(home, variable);
     for file in &files {
         readable.add(file);
     }
@@ -69,6 +61,28 @@ pub(crate) fn add(
             }
         }
     }
+}
+
+/// Returns the user's main files of settings, which need not exist.
+pub(crate) fn of_user(home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    match absolute(variable, "GIT_CONFIG_GLOBAL") {
+        Some(global) => vec![global],
+        None => {
+            let directory = directory(home, variable);
+            vec![directory.join("config"), home.join(".gitconfig")]
+        }
+    }
+}
+
+/// Returns the directory of the user's configuration.
+fn directory(home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> PathBuf {
+    let all = absolute(variable, "XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    all.join("git")
+}
+
+fn absolute(variable: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+    let path = variable(name).map(PathBuf::from);
+    path.filter(|it| it.is_absolute())
 }
 
 /// Adds the files in the directory of the user's configuration, but for passwords.

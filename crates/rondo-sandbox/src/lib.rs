@@ -86,7 +86,7 @@ pub use environment::passes_variable;
 pub use hooks::{HiddenHooks, hidden_hooks};
 pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;
-pub use roots::{PROTECTED, readable_roots, readable_roots_by, repository_around};
+pub use roots::{PROTECTED, kept_of_user, readable_roots, readable_roots_by, repository_around};
 pub use shown_path::shown_path;
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
@@ -152,6 +152,10 @@ pub struct SandboxSpec {
     /// exist when the sandbox is prepared is passed over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<PathBuf>,
+    /// Files and directories in the writable roots that it cannot change, absolute and without links, besides what is
+    /// [`PROTECTED`]. They need not exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<PathBuf>,
     /// What its sockets reach.
     #[serde(default)]
     pub network: NetworkAccess,
@@ -194,6 +198,7 @@ impl SandboxSpec {
             home: None,
             scratch: None,
             hidden: Vec::new(),
+            kept: Vec::new(),
             network: NetworkAccess::Loopback,
             proxy: None,
             ledger: None,

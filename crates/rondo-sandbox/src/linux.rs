@@ -176,7 +176,12 @@ impl Preparation {
     /// # Errors
     /// When what is protected cannot be kept.
     pub fn protect(&mut self) -> io::Result<(Protection, Covered)> {
-        let protected = Protected::find(self.mode, &self.writable, &self.repositories);
+        let protected = Protected::find(
+            self.mode,
+            &self.writable,
+            &self.repositories,
+            &self.ground.spec.kept,
+        );
         let covered = match self.enforcement {
             Enforcement::Full => Covered::new(&protected)?,
             Enforcement::Partial => Covered::default(),

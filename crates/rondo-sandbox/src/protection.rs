@@ -87,10 +87,12 @@ impl Protected {
         mode: SandboxMode,
         roots: &[PathBuf],
         enclosing: &[EnclosingRepository],
+        kept: &[PathBuf],
     ) -> Self {
         let mut protected = Self::default();
         if mode == SandboxMode::WorkspaceWrite {
             protected.failed = protected.look(roots, enclosing).err();
+            kept.iter().for_each(|it| protected.protect_named(it));
         }
         protected
     }
@@ -222,7 +224,7 @@ impl Protected {
             return;
         };
         if path == root {
-            let reason = "settings of `git` name the directory itself".to_owned();
+            let reason = "it is named itself by what must not be changed".to_owned();
             let path = path.to_owned();
             return self.unchecked.push(Unchecked { path, reason });
         }
@@ -443,7 +445,7 @@ fn unwatched(places: &[Place], err: &io::Error) -> Option<Unchecked> {
 pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
     let verified = |it: &Root| it.verify().ok().map(|()| it.path().to_owned());
     let roots = spec.writable.iter().filter_map(verified);
-    let protected = Protected::find(spec.mode, &roots.collect::<Vec<_>>(), &[]);
+    let protected = Protected::find(spec.mode, &roots.collect::<Vec<_>>(), &[], &spec.kept);
     let found = protected.repositories.unchecked();
     let all = protected.unchecked.iter().chain(found).cloned();
     all.chain(protected.linked())
@@ -572,7 +574,7 @@ mod tests {
                 enforcement,
                 ..SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![self.root.clone()])
             };
-            let found = Protected::find(spec.mode, std::slice::from_ref(&self.root), &[]);
+            let found = Protected::find(spec.mode, std::slice::from_ref(&self.root), &[], &[]);
             Protection::new(spec.enforcement, found).unwrap()
         }
 

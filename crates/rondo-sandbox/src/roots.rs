@@ -43,6 +43,34 @@ pub(crate) const PROTECTED_OF_WORKTREE: [&str; 3] = ["commondir", "config.worktr
 /// what was staged in it. `git worktree remove` removes them although it cannot remove the files.
 pub(crate) const PROTECTED_OF_OTHER_WORKTREE: [&str; 4] = ["HEAD", "commondir", "gitdir", "index"];
 
+/// What the user's shells, session and agents read in the home directory, beside the settings of `git`.
+const OF_USER: [&str; 24] = [
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".claude",
+    ".codex",
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/git",
+    ".config/systemd",
+    ".cursor",
+    ".gemini",
+    ".gitconfig",
+    ".local/bin",
+    ".profile",
+    ".ssh",
+    ".xprofile",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
 /// Of the system.
 const SYSTEM: [&str; 14] = [
     "/bin",
@@ -90,6 +118,43 @@ pub fn readable_roots_by(
 pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<PathBuf> {
     let variable = |name: &str| search_path.filter(|_| name == "PATH").map(OsStr::to_owned);
     readable_roots_by(home, &[], &variable)
+}
+
+/// Returns what the user's shells, `git`, session and agents read in the home directory, and where it really is: a working
+/// directory may hold some of it, as a repository of such files does. What does not exist is among it.
+#[must_use]
+pub fn kept_of_user(home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let mut kept: Vec<PathBuf> = OF_USER.iter().map(|it| home.join(it)).collect();
+    let settings = git_settings::of_user(home, variable);
+    kept.extend(named(settings.clone()));
+    kept.extend(settings);
+    let mut kept: Vec<PathBuf> = kept.iter().map(|it| without_links(it)).collect();
+    kept.sort();
+    kept.dedup();
+    kept
+}
+
+#[cfg(target_os = "linux")]
+fn named(settings: Vec<PathBuf>) -> Vec<PathBuf> {
+    crate::named::by_settings(settings, None)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn named(_: Vec<PathBuf>) -> Vec<PathBuf> {
+    Vec::new()
+}
+
+/// Returns where a path leads; of one that does not exist, where its nearest directory leads.
+fn without_links(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|it| {
+        let below = path.strip_prefix(it).ok()?;
+        Some((it.canonicalize().ok()?, below))
+    });
+    match found {
+        Some((real, below)) if below.as_os_str().is_empty() => real,
+        Some((real, below)) => real.join(below),
+        None => path.to_owned(),
+    }
 }
 
 /// Returns the top of the repository that a directory is a subdirectory of: none if it has a repository itself, or if that

@@ -415,3 +415,73 @@ async fn hosts_that_a_rule_allows_are_reached_by_a_proxy_and_no_other() {
     let (_, result) = result_of(&env, &["--approval", "auto"], ASK_PROXY).await;
     assert!(!result.contains("no rule lets"), "{result}");
 }
+
+#[tokio::test]
+async fn what_configures_rondo_git_and_shells_is_kept_where_a_directory_holds_it() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    env.user_config("");
+    let (home, project) = (env.home(), env.project());
+    std::fs::create_dir_all(project.join("dots")).unwrap();
+    env.write("dots/rc", "mine").write("dots/included", "");
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(project.join(target), home.join(name)).unwrap();
+    };
+    link("dots/rc", ".bashrc");
+    let settings = format!(
+        "[include]\npath = {}\n",
+        project.join("dots/included").display()
+    );
+    env.write("dots/git", settings);
+    link("dots/git", ".gitconfig");
+    let script = "for it in rc git included; do echo evil > dots/$it; done; mv dots moved; echo a > dots/other; echo end";
+    let (code, result) = result_of(&env, &["--approval", "auto"], script).await;
+    assert!(code == Some(0) && result.contains("end"), "{result}");
+    assert_eq!(
+        std::fs::read_to_string(project.join("dots/rc")).unwrap(),
+        "mine"
+    );
+    assert_eq!(
+        std::fs::read_to_string(project.join("dots/included")).unwrap(),
+        ""
+    );
+    assert!(project.join("dots/other").exists());
+    let config = home.join(".config");
+    let config = config.to_str().unwrap();
+    let script =
+        "echo evil > rondo/init.lua; mkdir git && echo evil > git/config; echo a > other; echo end";
+    let (code, result) = result_of(&env, &["-C", config, "--approval", "auto"], script).await;
+    assert!(code == Some(0) && result.contains("end"), "{result}");
+    assert!(home.join(".config/other").exists());
+    assert!(!home.join(".config/rondo/init.lua").exists() && !home.join(".config/git").exists());
+    let written = serve(vec![
+        calls(
+            "write_file",
+            &json!({ "path": "rondo/init.lua", "content": "evil" }),
+        ),
+        says("Done."),
+    ])
+    .await;
+    env.ask(&written, &["-C", config, "--approval", "auto", "do it"])
+        .await;
+    assert!(!home.join(".config/rondo/init.lua").exists());
+    let own = home.join(".config/rondo");
+    let (code, _) = result_of(
+        &env,
+        &["-C", own.to_str().unwrap(), "--approval", "auto"],
+        "true",
+    )
+    .await;
+    assert_eq!(code, Some(2));
+    let local = home.join(".local");
+    let local = local.to_str().unwrap();
+    for flags in [&["-C", local, "--approval", "auto"][..], &["-C", local]] {
+        let (_, result) = result_of(&env, flags, "find share state -type f; echo end").await;
+        assert!(
+            result.contains("end") && !result.contains("journal"),
+            "{result}"
+        );
+    }
+}

@@ -87,6 +87,7 @@ async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
         may_write: true,
         is_enough: true,
         protected: &[],
+        kept: Vec::new(),
         tools: Vec::new(),
     };
     fixture.options.confined = Some(confined.clone());
@@ -110,6 +111,7 @@ async fn a_file_that_makes_or_changes_a_repository_is_asked_about_in_whatever_or
         may_write: true,
         is_enough: true,
         protected: &[".git"],
+        kept: Vec::new(),
         tools: Vec::new(),
     });
     let write = async |path: &str| {

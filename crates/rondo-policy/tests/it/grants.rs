@@ -41,6 +41,7 @@ impl World {
             may_write: true,
             is_enough: false,
             protected: &[],
+            kept: Vec::new(),
             tools: Vec::new(),
         });
         self
@@ -594,6 +595,7 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
         may_write: true,
         is_enough: true,
         protected: &[],
+        kept: Vec::new(),
         tools: Vec::new(),
     });
     assert_eq!(world.check("make && curl http://x").await, Verdict::Allow);

@@ -203,6 +203,7 @@ async fn a_sandbox_that_hides_them_answers_what_cannot_be_told_but_not_what_is_n
         reaches_hosts: false,
         is_enough: true,
         protected: &[],
+        kept: Vec::new(),
         tools: Vec::new(),
     });
     assert_eq!(guarded.exec("cp -r . ../x").await, Verdict::Allow);
