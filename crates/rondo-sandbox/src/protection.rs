@@ -11,7 +11,7 @@ use crate::directory::{Directory, identity};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
-use crate::repository::{linked_hooks, named_by_settings};
+use crate::repository::{linked, linked_hooks, named_by_settings};
 use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
@@ -33,6 +33,8 @@ const KEPT: Budget = Budget {
 };
 /// The bound on repositories further down that mounts protect; of all others, what a command made of them is refused.
 const REPOSITORIES_MAX: usize = 64;
+/// The bound on links that lead from a protected name to what is protected with it.
+const LINKS_MAX: usize = 8;
 /// A command that makes the same name again within this time after it was refused does so by a loop.
 const REPEATED_WITHIN: Duration = Duration::from_secs(1);
 /// What is said of a name that a command made again at once, or that could not be renamed.
@@ -104,7 +106,10 @@ impl Protected {
         for root in roots {
             let directory = Directory::open(root)?;
             let at_top = PROTECTED.iter().filter(|it| !it.contains('/'));
+            // What a link leads to is as much protected, and where it is.
+            let targets = linked(&directory, at_top.clone().map(OsStr::new));
             self.protect(directory.open_below("")?, at_top, false);
+            targets.iter().for_each(|it| self.protect_named(it));
             let git = directory.stat(GIT)?;
             if git.is_some_and(|it| kind(&it) == FileType::Directory) {
                 self.protect_repository(directory.open_below(GIT)?, root, false);
@@ -217,23 +222,34 @@ impl Protected {
         }
     }
 
-    /// Protects a file or a directory that lies where the command may write, and keeps the directories above it in their
-    /// places; if it is not there, protects what would lead to it.
+    /// Protects a file or a directory that lies where the command may write, and what it leads to if it is a link.
     fn protect_named(&mut self, path: &Path) {
-        let Some(root) = self.written.iter().find(|it| path.starts_with(it)) else {
-            return;
-        };
-        if path == root {
-            let reason = "it is named itself by what must not be changed".to_owned();
-            let path = path.to_owned();
-            return self.unchecked.push(Unchecked { path, reason });
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            match self.protect_path(&path) {
+                Some(target) => path = target,
+                None => return,
+            }
         }
-        let Ok(root) = Directory::open(root) else {
-            return;
-        };
-        let mut place = root;
-        let below = path.strip_prefix(place.path()).map(Path::to_owned);
-        for part in below.unwrap_or_default().iter() {
+        let reason = "too many links lead on from it".to_owned();
+        self.unchecked.push(Unchecked { path, reason });
+    }
+
+    /// Protects a file or a directory that lies where the command may write, and keeps the directories above it in their
+    /// places; if it is not there, protects what would lead to it. Returns what a link on the way makes of the path.
+    fn protect_path(&mut self, path: &Path) -> Option<PathBuf> {
+        let root = self.written.iter().find(|it| path.starts_with(it))?;
+        if path == root {
+            let reason =
+                "settings of `git`, or a protected link, name the directory itself".to_owned();
+            let path = path.to_owned();
+            self.unchecked.push(Unchecked { path, reason });
+            return None;
+        }
+        let mut place = Directory::open(root).ok()?;
+        let below = path.strip_prefix(root).ok()?.to_owned();
+        let mut parts = below.iter();
+        while let Some(part) = parts.next() {
             match place.open_below(part) {
                 Ok(next) if next.path() != path => {
                     if !self.paths.iter().any(|it| it == next.path()) {
@@ -243,11 +259,15 @@ impl Protected {
                     place = next;
                 }
                 _ => {
-                    let name = part.to_string_lossy();
-                    return self.protect(place, [&&*name], false);
+                    let target = linked(&place, [part].into_iter()).pop();
+                    if !self.paths.iter().any(|it| *it == place.path().join(part)) {
+                        self.protect(place, [&&*part.to_string_lossy()], false);
+                    }
+                    return target.map(|it| it.into_iter().chain(parts).collect());
                 }
             }
         }
+        None
     }
 
     /// Returns the protected files that have another name, by which a command could change them.

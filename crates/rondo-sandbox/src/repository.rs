@@ -172,14 +172,22 @@ pub(crate) fn linked_hooks(git: &Directory) -> Vec<PathBuf> {
         let is_link = matches!(kind, FileType::Symlink | FileType::Unknown);
         names.extend(is_link.then(|| name.to_owned()));
     });
-    let target = |name: &OsString| {
-        let target = rustix::fs::readlinkat(hooks.as_fd(), name, Vec::new()).ok()?;
-        resolved(hooks.path(), target.as_bytes())
-    };
     match listed {
-        Ok(()) => names.iter().filter_map(target).collect(),
+        Ok(()) => linked(&hooks, names.iter().map(OsString::as_os_str)),
         Err(_) => Vec::new(),
     }
+}
+
+/// Returns where those of these names lead that are links in a directory.
+pub(crate) fn linked<'a>(
+    directory: &Directory,
+    names: impl Iterator<Item = &'a OsStr>,
+) -> Vec<PathBuf> {
+    let target = |name| {
+        let target = rustix::fs::readlinkat(directory.as_fd(), name, Vec::new()).ok()?;
+        resolved(directory.path(), target.as_bytes())
+    };
+    names.filter_map(target).collect()
 }
 
 fn is_step(line: &[u8]) -> bool {

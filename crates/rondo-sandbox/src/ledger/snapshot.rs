@@ -307,6 +307,10 @@ impl Taking<'_> {
             if leads_to_file {
                 kept.hash = self.content(path).map(|it| hash_of(&it));
             }
+            if self.leads_below(root, path) {
+                self.found.files.push(kept);
+                return self.entries(root, path);
+            }
         } else if file_type.is_file() {
             kept.kind = Kind::File;
             self.keep(&mut kept, path);
@@ -346,18 +350,33 @@ impl Taking<'_> {
             return;
         }
         let is_listed = name != GIT;
-        let listed = is_listed.then(|| fs::read_dir(path));
-        kept.kind = match &listed {
+        kept.kind = match is_listed.then(|| fs::read_dir(path)) {
             None => Kind::Place,
             Some(Ok(_)) => Kind::Directory,
             Some(Err(_)) => Kind::Unreadable,
         };
         self.found.files.push(kept);
-        for entry in listed.into_iter().flatten().flatten().flatten() {
+        if is_listed {
+            self.entries(root, path);
+        }
+    }
+
+    fn entries(&mut self, root: usize, directory: &Path) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if !entry.file_name().as_bytes().ends_with(SAMPLE.as_bytes()) {
                 self.file(root, &entry.path());
             }
         }
+    }
+
+    /// Returns whether a name at the top of a root is a link to a directory that a command there may change.
+    fn leads_below(&self, root: usize, link: &Path) -> bool {
+        let top = self.found.roots.get(root).map(|it| it.path.path());
+        let is_at_top = top.as_deref() == link.parent();
+        let target = link.canonicalize().ok();
+        let target = target.filter(|it| is_at_top && !link.ends_with(GIT) && it.is_dir());
+        let mut roots = self.found.roots.iter().map(|it| it.path.path());
+        target.is_some_and(|it| roots.any(|root| it != root && it.starts_with(root)))
     }
 
     /// Keeps the content of a file, or its hash.

@@ -333,6 +333,26 @@ fn what_a_link_leads_to_counts_as_the_link_does() {
 }
 
 #[test]
+fn what_is_in_a_directory_that_a_protected_link_leads_to_counts() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.root.join("cfg/husky")).unwrap();
+    folder.write("cfg/husky/tasks.json", "mine");
+    symlink("cfg/husky", folder.root.join(".husky")).unwrap();
+    // A link to the directory itself makes no difference of ordinary files.
+    symlink(".", folder.root.join(".codex")).unwrap();
+    let entry = folder.begin(Supervisor::Runs);
+    fs::rename(folder.root.join("cfg"), folder.root.join("cfg2")).unwrap();
+    fs::create_dir_all(folder.root.join("cfg/husky")).unwrap();
+    folder.write("cfg/husky/tasks.json", "theirs");
+    assert!(!entry.end(&[]).unwrap());
+    let found = folder.differences();
+    assert!(
+        found.contains(&named(".husky/tasks.json", DifferenceKind::Changed)),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn another_directory_in_the_place_of_a_repository_or_of_the_folder_is_a_difference() {
     let folder = Folder::new();
     let entry = folder.begin(Supervisor::Runs);

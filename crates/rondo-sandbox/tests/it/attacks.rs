@@ -492,6 +492,50 @@ fn what_settings_of_a_repository_include_or_run_of_the_tree_is_protected() {
 }
 
 #[test]
+fn what_a_protected_link_leads_to_is_neither_changed_nor_moved_away() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = Place::with_repository();
+    let made = Command::new("bash")
+        .args([
+            "-euc",
+            "mkdir -p cfg/vscode deep/husky env docs; echo {} > cfg/vscode/tasks.json; echo mine | tee deep/husky/pre-commit env/rc
+             ln -s cfg/vscode .vscode; ln -s deep/husky .husky; ln -s env/rc .envrc; ln -s absent/rondo .rondo; ln -s docs/a.md AGENTS.md
+             mkdir -p far/away; echo mine > far/away/GEMINI.md; ln -s far near; ln -s near/away/GEMINI.md GEMINI.md
+             ln -s b a; ln -s a b; ln -s a .cursor",
+        ])
+        .current_dir(&place.workspace)
+        .status();
+    assert!(made.unwrap().success());
+    for script in [
+        "mv cfg cfg2",
+        "mv cfg/vscode cfg/other",
+        "rm -r deep/husky",
+        "mv deep moved",
+        "mv env env2",
+        "echo theirs > .vscode/tasks.json",
+        "echo theirs > deep/husky/pre-commit",
+        "echo theirs > env/rc",
+        "mv far further",
+        "echo theirs > far/away/GEMINI.md",
+    ] {
+        place.fails(script);
+    }
+    place.works("echo a > cfg/other; echo a > env/other; echo a > docs/b.md");
+    assert!(place.undone.borrow().is_empty(), "{:?}", place.undone);
+    place.works(
+        "mkdir -p absent/rondo; echo theirs > absent/rondo/init.lua; echo theirs > docs/a.md",
+    );
+    place.works("rm near; mkdir -p near/away; echo theirs > near/away/GEMINI.md");
+    for made in ["absent", "docs/a.md"] {
+        assert!(!place.workspace.join(made).exists(), "{made}");
+    }
+    let read = std::fs::read_to_string(place.workspace.join("GEMINI.md"));
+    assert_eq!(read.unwrap(), "mine\n");
+}
+
+#[test]
 fn what_is_made_in_the_sandbox_stays_unless_it_runs_something() {
     if !place::is_enforced(Enforcement::Full) {
         return;
