@@ -695,6 +695,7 @@ impl Judge {
             if analysis.any_fits(|words| pattern.may_mean(words))
                 || analysis.wrapped_names().iter().any(|name| name == program)
                 || analysis.has_hidden_names()
+                || analysis.may_be_completed(|name| name == program)
                 || analysis.patterns().may_mean(program)
             {
                 return Some(format!(

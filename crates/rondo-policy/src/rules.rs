@@ -674,7 +674,8 @@ impl Rule {
         }
         let may_fit_command = fits_command
             || analysis.has_hidden_names()
-            || fit::may_be_expanded(&self.spec.command, analysis);
+            || fit::may_be_expanded(&self.spec.command, analysis)
+            || fit::may_be_completed(&self.spec.command, analysis);
         let is_in_history = has_path && self.lies_below(&reached.in_history);
         let is_place = |path: &PathBuf| self.places.iter().any(|it| path.starts_with(it));
         let is_within =

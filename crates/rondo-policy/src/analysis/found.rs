@@ -175,6 +175,20 @@ impl Analysis {
             || (self.runs_others() && (self.has_dynamic_word || self.expands_in_shell()))
     }
 
+    /// Returns whether a command that begins with such a program may get the rest of its words from input, as by `xargs`.
+    pub(crate) fn may_be_completed(&self, is_program: impl Fn(&str) -> bool) -> bool {
+        let runs_others = |simple: &&Simple| wrappers::runs_others(&simple.words);
+        self.simple.iter().filter(runs_others).any(|simple| {
+            let words = simple.written.iter();
+            let tokens: Vec<String> = words.flat_map(|word| wrappers::tokens(word)).collect();
+            let mut behind = tokens
+                .iter()
+                .skip_while(|word| !wrappers::adds_words(word))
+                .skip(1);
+            behind.any(|word| is_program(wrappers::base(word)) || wrappers::is_wrapper(word))
+        })
+    }
+
     /// A shell in the shell makes names out of what is no name here.
     fn expands_in_shell(&self) -> bool {
         let is_shell = |name: &String| wrappers::is_shell(name);

@@ -305,6 +305,9 @@ pub(crate) const PREFIXES: &[&str] = &[
     "command", "doas", "env", "exec", "nice", "nohup", "sudo", "time", "timeout", "xargs",
 ];
 
+/// Programs that add words from their input to the command that they run.
+const ADDING: &[&str] = &["parallel", "rush", "xargs"];
+
 /// Programs that read a program from their input when they are given no file.
 const INTERPRETERS: &[&str] = &[
     "ash", "bash", "csh", "dash", "deno", "fish", "guile", "irb", "julia", "ksh", "lua", "mksh",
@@ -482,6 +485,11 @@ pub(super) fn substitutes_in_words(words: &[Value]) -> bool {
     let is_read = known
         .any(|(builtin, option)| *builtin == name && texts().any(|text| text.starts_with(option)));
     is_read && texts().any(|text| text.contains("$(") || text.contains('`'))
+}
+
+/// Returns whether a program adds words from its input to the command that it runs.
+pub(super) fn adds_words(name: &str) -> bool {
+    is_among(ADDING, base(name))
 }
 
 /// Returns whether a program reads a program from its input.

@@ -37,6 +37,12 @@ pub(super) fn may_be_expanded(command: &[AnyOf], analysis: &Analysis) -> bool {
     programs.iter().any(|program| patterns.may_mean(program))
 }
 
+/// Returns whether words that a command reads from its input may complete this one.
+pub(super) fn may_be_completed(command: &[AnyOf], analysis: &Analysis) -> bool {
+    let program = command.first();
+    program.is_some_and(|program| analysis.may_be_completed(|name| means(program, name)))
+}
+
 /// Returns whether a text that is not understood names a command: its program and its words, in any order.
 pub(super) fn may_name(command: &[AnyOf], text: &str) -> bool {
     let names: HashSet<String> = tokens(text).collect();

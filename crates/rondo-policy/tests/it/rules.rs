@@ -122,6 +122,41 @@ async fn what_cannot_be_told_is_asked_about_where_a_rule_denies_even_if_all_call
 }
 
 #[tokio::test]
+async fn words_from_input_may_complete_a_command_that_a_rule_denies() {
+    let denied = vec![
+        about("git commit|push", Decision::Deny),
+        about("rm", Decision::Deny),
+    ];
+    let mut gate = Fixture::new().with(denied);
+    gate.options.yolo = true;
+    for completed in [
+        "printf 'commit\n-m\nx\n' | xargs git",
+        "xargs git < words",
+        "xargs -n4 /usr/bin/git < words",
+        "parallel git < words",
+        "sudo xargs git < words",
+        "bash -c 'xargs git < words'",
+        "printf 'rm x' > f; xargs -n2 nice < f",
+        "xargs -d '\n' sh < words",
+        "xargs env A=1 < words",
+    ] {
+        assert_ne!(
+            gate.decision(completed).await,
+            Decision::Allow,
+            "{completed}"
+        );
+    }
+    for told in [
+        "xargs cargo < words",
+        "ls | xargs wc -l",
+        "git log | xargs echo",
+        "echo xargs; git log",
+    ] {
+        assert_eq!(gate.decision(told).await, Decision::Allow, "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_rule_that_asks_is_lifted_where_all_calls_are_allowed() {
     let mut gate = Fixture::new().with(vec![about("ls", Decision::Ask)]);
     assert_eq!(gate.decision("ls").await, Decision::Ask);
