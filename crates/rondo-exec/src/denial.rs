@@ -2,7 +2,7 @@
 
 use rondo_launch::CallStatus;
 use rondo_policy::OUTSIDE_SANDBOX;
-use rondo_sandbox::{SandboxMode, SandboxSpec, Undone, shown_path};
+use rondo_sandbox::{SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -277,6 +277,7 @@ fn of_undone(undone: &[Undone]) -> Option<String> {
     let named: Vec<String> = named.collect();
     let more = match undone.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
+        more if undone.len() >= UNDONE_MAX => format!(", and at least {more} more"),
         more => format!(", and {more} more"),
     };
     (!named.is_empty()).then(|| format!("{CHANGED}{}{more}", named.join(", ")))
@@ -414,5 +415,9 @@ mod tests {
         assert!(!text.contains("and 1 more"), "{text}");
         status.undone.push(status.undone[0].clone());
         assert!(said(&status).unwrap().contains("and 1 more"));
+        // Of more than these nobody has the number.
+        status.undone = vec![status.undone[0].clone(); UNDONE_MAX];
+        let said = said(&status).unwrap();
+        assert!(said.contains("and at least 992 more"), "{said}");
     }
 }

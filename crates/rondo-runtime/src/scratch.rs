@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 /// The bound on sessions whose caches are kept; those that were not used for longest are removed first.
 const SESSIONS_MAX: usize = 8;
-/// Caches that were used this recently may be in use, and are kept whatever their number.
-const USED_FOR: Duration = Duration::from_hours(24);
+/// Caches of sessions whose last turn began this recently may be in use, and are kept whatever their number.
+const USED_FOR: Duration = Duration::from_hours(1);
 
 /// Makes the directory of a session's caches where it is not there, and removes those of old sessions.
 ///

@@ -241,6 +241,9 @@ impl SandboxSpec {
     }
 }
 
+/// The bound on [`Undone`] things that are named of one command.
+pub const UNDONE_MAX: usize = 1_000;
+
 /// Something protected that a command changed, or made where it did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {

@@ -481,10 +481,8 @@ fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
 /// Gives up every capability but those over files, for this process and every program that it starts, whoever runs it:
 /// which files are reached, the mounts and rules hold.
 fn keep_file_capabilities() -> io::Result<()> {
-    let kept = CapabilitySet::CHOWN
-        | CapabilitySet::DAC_OVERRIDE
-        | CapabilitySet::FOWNER
-        | CapabilitySet::FSETID;
+    // Without FSETID the kernel takes the bits that give a file's rights from one that is written.
+    let kept = CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;
     drop_from_bounding_set(kept)?;
     let own = rustix::thread::capabilities(None)?;
     let sets = CapabilitySets {

@@ -4,6 +4,7 @@
 //! To clone a repository or to make one is ordinary work. What is not: settings that run a program when a person looks
 //! at the repository later, hooks, and whatever leads `git` to such settings. Each that was not there before is renamed.
 
+use crate::UNDONE_MAX;
 use crate::Unchecked;
 use crate::Undone;
 use crate::content::{Budget, Content};
@@ -33,9 +34,6 @@ const COMPARED: Budget = Budget {
     bytes: 16 << 20,
     entries: 8_192,
 };
-
-/// The bound on things that are named of one command.
-const UNDONE_MAX: usize = 1_000;
 
 /// What was found after the latest commands of this process, which can have several, one after another.
 static SEARCHED: Mutex<Vec<(Identity, Search)>> = Mutex::new(Vec::new());
@@ -398,15 +396,10 @@ impl Harm {
     }
 }
 
-/// Leaves the first ones, and those that could not be renamed before all others; the last one says how many are not named.
+/// Leaves the first ones, and those that could not be renamed before all others.
 fn bounded(mut undone: Vec<Undone>) -> Vec<Undone> {
     undone.sort_by_key(|it| it.is_restored);
-    let more = undone.len().saturating_sub(UNDONE_MAX);
     undone.truncate(UNDONE_MAX);
-    if let (1.., Some(last)) = (more, undone.last_mut()) {
-        let reason = last.reason.take().unwrap_or_default();
-        last.reason = Some(format!("{reason}; {more} more files are not named"));
-    }
     undone
 }
 
@@ -443,7 +436,5 @@ mod tests {
         let named = bounded(all);
         assert_eq!(named.len(), UNDONE_MAX);
         assert!(!named[0].is_restored && named[1].is_restored);
-        let last = named.last().unwrap().reason.as_deref();
-        assert_eq!(last, Some("; 1 more files are not named"));
     }
 }

@@ -7,6 +7,7 @@ use rondo_sandbox::{
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::Command;
@@ -515,6 +516,13 @@ fn no_file_gains_whoever_runs_it_the_rights_of_its_owner() {
     }
     place.refused("os.open('h', os.O_CREAT | os.O_WRONLY, 0o4755)");
     place.refused("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o2755)");
+    // One that was there before gives nobody the rights of its owner once it has other content.
+    let was_there = place.workspace.join("was-there");
+    std::fs::write(&was_there, "before").unwrap();
+    std::fs::set_permissions(&was_there, fs::Permissions::from_mode(0o4755)).unwrap();
+    place.works("printf after | dd of=was-there conv=notrunc");
+    let mode = std::fs::metadata(&was_there).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
     // The flag alone says that the mode counts.
     place.works("python3 -c \"import os; os.open('a', os.O_RDONLY, 0o4755)\"");
 }

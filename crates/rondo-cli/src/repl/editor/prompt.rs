@@ -4,6 +4,7 @@ use crate::repl::mode::Mode;
 use reedline::{
     Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, PromptViMode,
 };
+use rondo_core::shown::line;
 use rondo_tui::prompt::run_mode::RunMode;
 use std::borrow::Cow;
 
@@ -43,9 +44,10 @@ impl Face {
 
 impl Prompt for Face {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        let mut left = format!("{} {}", self.mode.name(), self.directory);
+        // A command can give both any name.
+        let mut left = format!("{} {}", self.mode.name(), line(&self.directory));
         if let Some(branch) = &self.branch {
-            left.push_str(&format!(" ({branch})"));
+            left.push_str(&format!(" ({})", line(branch)));
         }
         if self.run_mode != RunMode::Ask {
             left.push_str(&format!(" · {}", self.run_mode.name()));
@@ -106,5 +108,25 @@ impl Prompt for Face {
 
     fn get_prompt_right_color(&self) -> Color {
         Color::DarkGray
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_turn_the_prompt_around() {
+        let face = Face {
+            mode: Mode::Agent,
+            run_mode: RunMode::Ask,
+            directory: "~/a\u{202e}b".to_owned(),
+            branch: Some("c\u{202e}d".to_owned()),
+            exit_code: 0,
+            model: String::new(),
+            context_percent: None,
+        };
+        let shown = face.render_prompt_left();
+        assert_eq!(shown, r"agent ~/a\u{202e}b (c\u{202e}d) ");
     }
 }
