@@ -60,6 +60,8 @@ mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod set_aside;
 mod settings;
 mod shown_path;
 mod support;

@@ -12,6 +12,7 @@ use crate::ground::Ground;
 use crate::nested::GIT;
 use crate::protection::Protected;
 use crate::root::open_without_links;
+use crate::set_aside::SetAside;
 use crate::{
     Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, hidden, init, passing,
 };
@@ -176,6 +177,8 @@ impl Preparation {
     /// # Errors
     /// When what is protected cannot be kept.
     pub fn protect(&mut self) -> io::Result<(Protection, Covered)> {
+        // Before anything is looked at, so that nothing is missed in between.
+        let notes = self.ground.spec.ledger.as_deref().map(SetAside::new);
         let protected = Protected::find(
             self.mode,
             &self.writable,
@@ -187,6 +190,7 @@ impl Preparation {
             Enforcement::Partial => Covered::default(),
         };
         let mut protection = Protection::new(self.enforcement, protected)?;
+        notes.into_iter().for_each(|it| protection.notes(it));
         protection.take_held(self.held.take().unwrap_or_default());
         Ok((protection, covered))
     }

@@ -15,6 +15,7 @@ use crate::repository::{linked, linked_hooks, named_by_settings};
 use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
+use crate::set_aside::SetAside;
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
 use rustix::fs::{FileType, Stat};
@@ -328,6 +329,11 @@ impl Protection {
     /// Keeps a connection to the command's proxy.
     pub(crate) fn serves_until_dropped(&mut self, proxy: OwnedFd) {
         self.proxy = Some(proxy);
+    }
+
+    /// Has what is set aside noted for other commands, and their notes looked at.
+    pub(crate) fn notes(&mut self, notes: SetAside) {
+        self.repositories.notes(notes);
     }
 
     /// Takes over what another one holds until it is dropped.

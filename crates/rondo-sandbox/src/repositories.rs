@@ -12,6 +12,7 @@ use crate::directory::{Directory, Identity, identity};
 use crate::git_files::{self, List, Lists};
 use crate::nested::{Found, FoundKind, GIT, Search};
 use crate::repository::{self, Bound, Finding, line, resolved};
+use crate::set_aside::{Mark, SetAside};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -47,6 +48,8 @@ pub(crate) struct Repositories {
     /// Those whose settings and hooks are kept by other means: the ones at the top.
     top: HashSet<Identity>,
     before: State,
+    /// What of other commands is set aside.
+    notes: Option<SetAside>,
 }
 
 /// A directory that is searched.
@@ -147,6 +150,11 @@ impl Repositories {
         &self.before.unchecked
     }
 
+    /// Has what is set aside noted for other commands, and their notes looked at.
+    pub(crate) fn notes(&mut self, notes: SetAside) {
+        self.notes = Some(notes);
+    }
+
     /// Renames everything harmful that was not there before, and returns it, with what can no longer be looked at.
     pub(crate) fn refuse(&mut self) -> Vec<Undone> {
         for base in &mut self.bases {
@@ -156,6 +164,9 @@ impl Repositories {
         self.bases.iter_mut().for_each(Base::keep);
         let mut undone: Vec<Undone> = Vec::new();
         let mut seen = HashSet::new();
+        if let Some(notes) = &self.notes {
+            notes.add(harms.iter().filter_map(Harm::mark));
+        }
         for harm in harms {
             let path = harm.place.path().join(&harm.finding.file);
             // One renaming is enough for all that a file says.
@@ -178,6 +189,10 @@ impl Repositories {
             state: State::default(),
             harms: Vec::new(),
             budget: COMPARED,
+            set_aside: match &self.notes {
+                Some(notes) if is_after => notes.since_it_began(),
+                _ => HashSet::new(),
+            },
         };
         for base in &self.bases {
             look.state
@@ -230,6 +245,8 @@ struct Look<'a> {
     harms: Vec<Harm>,
     /// What is left of the bounds on what is compared.
     budget: Budget,
+    /// What of other commands was set aside since this one began, which counts as not there before.
+    set_aside: HashSet<Mark>,
 }
 
 impl Look<'_> {
@@ -249,7 +266,11 @@ impl Look<'_> {
         let place = base.directory.open_below(parent)?;
         let now = Content::read(&place, name, &mut self.budget)?;
         let key = (identity(&place.own_stat()?), name.to_owned());
-        for file in changed(name.as_ref(), self.all.before.rondo.get(&key), &now) {
+        let finding = Finding::of_rondo(name.into());
+        let mark = Mark::new(key.0, &finding.file, &finding.value);
+        let before = self.all.before.rondo.get(&key);
+        let before = before.filter(|_| !self.set_aside.contains(&mark));
+        for file in changed(name.as_ref(), before, &now) {
             self.harms.push(Harm {
                 place: place.open_below("")?,
                 finding: Finding::of_rondo(file),
@@ -281,7 +302,9 @@ impl Look<'_> {
         findings.extend(of_files);
         let before = self.all.before.findings.get(&of);
         for finding in &findings {
-            if !before.is_some_and(|it| it.contains(finding)) {
+            let mark = Mark::new(of, &finding.file, &finding.value);
+            let was_there = before.is_some_and(|it| it.contains(finding));
+            if !was_there || self.set_aside.contains(&mark) {
                 self.harms.push(Harm {
                     place: git.open_below("")?,
                     finding: finding.clone(),
@@ -328,12 +351,14 @@ impl Look<'_> {
             _ => {}
         }
         // What is outside is no work of the command's, but nor did anybody else lead there.
-        let is_new = !self.all.before.outside.contains(&path);
-        self.state.outside.insert(path.clone());
+        let what = format!("it leads to `{}`", path.display());
+        let finding = Finding::of_pointer(name, what);
+        let mark = Mark::new(identity(&place.own_stat()?), &finding.file, &finding.value);
+        let was_there = self.all.before.outside.contains(&path);
+        let is_new = !was_there || self.set_aside.contains(&mark);
+        self.state.outside.insert(path);
         let is_top = parent.as_os_str().is_empty();
         if is_new && !is_top {
-            let what = format!("it leads to `{}`", path.display());
-            let finding = Finding::of_pointer(name, what);
             self.harms.push(Harm { place, finding });
         }
         Ok(())
@@ -378,6 +403,11 @@ fn changed(name: &Path, before: Option<&Content>, now: &Content) -> Vec<PathBuf>
 }
 
 impl Harm {
+    fn mark(&self) -> Option<Mark> {
+        let place = identity(&self.place.own_stat().ok()?);
+        Some(Mark::new(place, &self.finding.file, &self.finding.value))
+    }
+
     fn refuse(&self, path: PathBuf) -> Undone {
         let file = &self.finding.file;
         let renamed = match (file.parent(), file.file_name()) {

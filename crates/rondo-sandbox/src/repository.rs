@@ -65,7 +65,7 @@ pub(crate) struct Finding {
     /// What it does, for a person.
     pub(crate) what: String,
     /// What it says, to compare.
-    value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// A directory that paths in a repository may lead to.

@@ -583,6 +583,39 @@ fn two_commands_at_once_refuse_nothing_that_is_harmless_of_the_other() {
     }
 }
 
+#[test]
+fn what_another_command_had_made_is_not_taken_for_what_was_there_before() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work; mkdir work/ev; git init -q work/own; git -C work/own config core.editor vim");
+        let begin = || {
+            let spec = SandboxSpec {
+                enforcement: attack.enforcement,
+                ledger: Some(attack.path("ledger")),
+                ..SandboxSpec::new(SandboxMode::WorkspaceWrite, [attack.path("work")])
+            };
+            confine(&mut Command::new("/bin/true"), &spec).unwrap()
+        };
+        let mut first = begin();
+        attack.shell(
+            "cd work; git -C ev init -q; git -C ev config core.fsmonitor x; mkdir sub/.rondo; echo x > sub/.rondo/init.lua
+             mkdir .git/rebase-merge; echo 'exec x' > .git/rebase-merge/git-rebase-todo; echo 'gitdir: /x' > sub/.git",
+        );
+        let mut second = begin();
+        let planted = [
+            "work/.git/rebase-merge/git-rebase-todo",
+            "work/ev/.git/config",
+            "work/sub/.git",
+            "work/sub/.rondo",
+        ];
+        assert_eq!(attack.refused(&first.restore()), planted);
+        for path in planted {
+            attack.shell(&format!("mv {path}.refused {path}"));
+        }
+        assert_eq!(attack.refused(&second.restore()), planted);
+        assert_eq!(attack.refused(&begin().restore()), [""; 0]);
+    }
+}
+
 /// Runs a test again as a user without privileges, from whom a mode takes a permission away.
 fn as_ordinary_user(test: &str) -> bool {
     const MARK: &str = "RONDO_TEST_AS_USER";
