@@ -113,6 +113,9 @@ pub(crate) struct FilterOptions<'a> {
     pub(crate) watchers: &'a [i32],
 }
 
+/// The largest segment of shared memory, in bytes: it is no process's, and there are up to 4,096 of them.
+const SEGMENT_BYTES_MAX: u64 = 64 << 10;
+
 /// Returns the filter. The kernel compiles it and runs it for each system call that there is when it is set, before each
 /// command, so it is one filter, and calls without a rule are allowed after a few steps.
 pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
@@ -128,6 +131,14 @@ pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
         false => Vec::new(),
     };
     rules.insert(libc::SYS_socket, sockets);
+    let is_large = SeccompCondition::new(
+        1,
+        SeccompCmpArgLen::Qword,
+        SeccompCmpOp::Gt,
+        SEGMENT_BYTES_MAX,
+    );
+    let is_large = rule(vec![is_large.map_err(io::Error::other)?])?;
+    rules.insert(libc::SYS_shmget, vec![is_large]);
     refuse_gaining(&mut rules)?;
     if !options.has_own_processes {
         refuse_other_processes(&mut rules, options.watchers)?;

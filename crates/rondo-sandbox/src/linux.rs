@@ -44,10 +44,11 @@ const PROCESS_IDS_MAX: &str = "4608";
 const SHARED_MEMORY: &str = "/proc/sys/kernel/shmall";
 /// 256 MiB.
 const SHARED_MEMORY_PAGES: &str = "65536";
-/// The bound on what each directory of a command's own holds: it is memory, which no process has.
-const PRIVATE_SIZE: &CStr = c"size=1g";
+/// The bound on what each directory of a command's own holds: it is memory, which no process has. The number of files is
+/// also that of KiB for their attributes.
+const PRIVATE_SIZE: &CStr = c"size=1g,nr_inodes=256k";
 /// The same for a command that only reads.
-const PRIVATE_SIZE_READING: &CStr = c"size=256m";
+const PRIVATE_SIZE_READING: &CStr = c"size=256m,nr_inodes=64k";
 
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     let mut preparation = Preparation::new(spec.clone())?;

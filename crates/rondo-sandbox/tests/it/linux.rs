@@ -443,6 +443,38 @@ fn a_command_that_only_reads_writes_to_no_pipe_of_the_directories() {
 }
 
 #[test]
+fn memory_that_is_no_processs_is_bounded() {
+    if !is_enforced() {
+        return;
+    }
+    let place = workspace_write();
+    place.refused(
+        "if libc.shmget(0, 65537, 0o1600) < 0: raise OSError(ctypes.get_errno(), 'shmget')",
+    );
+    place.works(
+        "python3 -c 'import ctypes; assert ctypes.CDLL(None).shmget(0, 65536, 0o1600) >= 0'",
+    );
+    let attributes = "
+import os
+try:
+    for file in range(3000):
+        path = '/tmp/%d' % file
+        open(path, 'w').close()
+        for number in range(20):
+            os.setxattr(path, 'user.%d' % number, b'x' * 60000)
+    print('all')
+except OSError as err:
+    print(err.strerror)
+";
+    let shown = place.works(&format!("python3 -c \"{attributes}\""));
+    // Before Linux 6.6 there are no such attributes.
+    assert!(
+        shown.starts_with("No space") || shown.contains("not supported"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn caches_are_where_a_command_may_write_and_outlive_it() {
     if !is_enforced() {
         return;
