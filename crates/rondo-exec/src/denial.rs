@@ -63,6 +63,29 @@ const SETTINGS_KEPT: [&str; 3] = [
     "could not lock config file",
     "update of config-file failed",
 ];
+/// What programs write for which there is another way, and that way.
+const KNOWN: [(&str, &str); 3] = [
+    (
+        "Unable to find a suitable destination",
+        "the environment that `poetry` keeps in the home directory can be used and not changed; one in the project can: \
+         `POETRY_VIRTUALENVS_IN_PROJECT=true`",
+    ),
+    (
+        "ENOTCACHED",
+        "it has no network, and its `npm` a cache of its own; `npm_config_cache=~/.npm npm ci --offline` reads that of the user",
+    ),
+    (
+        "Failed to register url for submodule",
+        "a new submodule is written into `.git/config`, which is protected; a person can run `git submodule update --init`",
+    ),
+];
+/// What the lines have in them of a package manager of the system, which fails for an ordinary user anywhere.
+const OF_SYSTEM: [&str; 4] = [
+    "/var/lib/dpkg",
+    "/var/lib/apt",
+    "/var/cache/apt",
+    "are you root?",
+];
 /// What is written in no ordinary output, so that it counts after a success too: a later command of the same line may have
 /// succeeded.
 const CERTAIN: [&str; 5] = [
@@ -129,14 +152,17 @@ fn has_error(printed: &str, texts: &[&str]) -> bool {
 /// Returns why a command may have failed in the sandbox, by what it printed.
 fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     let has = |texts: &[&str]| texts.iter().any(|it| printed.contains(it));
-    let reason = if has(&UNSIGNED) {
+    let known = KNOWN.iter().find(|(text, _)| printed.contains(text));
+    let reason = if let Some((_, way)) = known {
+        way
+    } else if has(&UNSIGNED) {
         "the keys that commits are signed with are hidden from it"
     } else if has(&SETTINGS_KEPT) {
         "`.git/config` is protected: branches to follow, remotes and other settings of the repository stay as they are, \
          whatever `git` says afterwards"
     } else if has(&UNREACHED) {
         "it has no network, and reaches nothing that an earlier command started; nothing can be downloaded"
-    } else if has(&REFUSED) {
+    } else if is_refused(printed) {
         rules(mode)
     } else if has(&MISSING) && names_home(printed) {
         "of the home directory it sees only toolchains, their caches and the settings of `git`, and changes none of them"
@@ -146,6 +172,14 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     Some(format!(
         "it ran in a sandbox ({reason}), which may be why something failed"
     ))
+}
+
+/// Returns whether the kernel refused something that it would perhaps not have refused outside.
+fn is_refused(printed: &str) -> bool {
+    let has = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
+    let is_of_system = |line: &&str| !rustix::process::geteuid().is_root() && has(line, &OF_SYSTEM);
+    let mut lines = printed.lines().filter(|it| !is_of_system(it));
+    lines.any(|line| has(line, &REFUSED))
 }
 
 /// Returns what a result of a command says of protected files that the command changed, for a person to read as well.
@@ -352,7 +386,6 @@ mod tests {
             "error: failed to get `a` as a dependency: you are in the offline mode (--offline)",
             "error: the crate `a` could not be found in registry index.",
             "ERROR: No matching distribution found for a",
-            "npm error code ENOTCACHED",
         ] {
             let text = said(&status(printed, 1)).unwrap();
             assert!(text.contains("it has no network"), "{printed}: {text}");
@@ -360,6 +393,36 @@ mod tests {
         }
         let unresolved = status("curl: (6) Could not resolve host: example.org", 0);
         assert!(said(&unresolved).unwrap().contains("it has no network"));
+    }
+
+    #[test]
+    fn what_can_be_done_instead_is_said_where_it_is_known() {
+        for (printed, way) in [
+            (
+                "Unable to find a suitable destination for \"a.pth\"",
+                "IN_PROJECT=true",
+            ),
+            ("npm error code ENOTCACHED", "npm_config_cache=~/.npm"),
+            (
+                "error: could not write config file .git/config: Device or resource busy\n\
+                 fatal: Failed to register url for submodule path 'a'",
+                "`git submodule update --init`",
+            ),
+        ] {
+            let text = said(&status(printed, 1)).unwrap();
+            assert!(text.contains(way), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_package_manager_of_the_system_fails_for_a_user_without_the_sandbox_too() {
+        let printed = "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)\n\
+                       E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?";
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(is_refused(printed), is_root);
+        assert!(is_refused(&format!(
+            "{printed}\ntouch: /x: Permission denied"
+        )));
     }
 
     #[test]

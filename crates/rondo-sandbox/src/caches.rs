@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 /// Each variable, and the name of its directory. The user's own caches are at most read in the sandbox: what a command puts
 /// into them would be run by others. Cargo has no row: `CARGO_HOME` moves the user's registry and settings along with the
 /// cache, so its crates are read where they are (`OF_HOME` in `toolchains.rs`).
-const CACHES: [(&str, &str); 13] = [
+///
+/// A program that `cargo install` builds is no cache, but would be found in `PATH` by others in the same way.
+const CACHES: [(&str, &str); 14] = [
     ("XDG_CACHE_HOME", "cache"),
     ("npm_config_cache", "npm"),
     ("YARN_CACHE_FOLDER", "yarn"),
@@ -23,6 +25,7 @@ const CACHES: [(&str, &str); 13] = [
     ("BUN_INSTALL_CACHE_DIR", "bun"),
     ("COMPOSER_CACHE_DIR", "composer"),
     ("COURSIER_CACHE", "coursier"),
+    ("CARGO_INSTALL_ROOT", "cargo-install"),
 ];
 /// Where temporary files go, where `/tmp` is not a command's own.
 const TEMPORARY: (&str, &str) = ("TMPDIR", "tmp");

@@ -480,7 +480,10 @@ fn caches_are_where_a_command_may_write_and_outlive_it() {
         return;
     }
     let place = workspace_write();
-    place.works("echo a > $XDG_CACHE_HOME/a; echo a > $GOCACHE/b; test \"$npm_config_cache\" = $SCRATCH/npm");
+    place.works(
+        "echo a > $XDG_CACHE_HOME/a; echo a > $GOCACHE/b; test \"$npm_config_cache\" = $SCRATCH/npm
+         test \"$CARGO_INSTALL_ROOT\" = $SCRATCH/cargo-install",
+    );
     assert!(place.scratch.join("cache/a").exists() && place.scratch.join("go-build/b").exists());
     place.works("cat $XDG_CACHE_HOME/a");
     if Path::new("/usr/bin/npm").exists() {
