@@ -37,6 +37,10 @@ const SHORT: u64 = 96;
 const SHORT_SEED: u64 = 42;
 /// How often the machine is started anew after a command ended it, at the most.
 const RESTARTS_MAX: u64 = 100;
+/// The bound on the processes of a machine: a storm of forks is to be seen, and not to stop everything else.
+const PROCESSES_MAX: u32 = 2_000;
+/// Where cgroups of processes are made: of version 1, and of version 2.
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
 /// The longest that is printed of one finding, in characters.
 const DETAIL_MAX: usize = 240;
 
@@ -282,6 +286,10 @@ fn run_machine(options: &Options, mut take: impl FnMut(&Outcome)) -> Result<Exit
     if options.is_partial {
         unshare.arg("--partial");
     }
+    let groups = CGROUPS.map(|it| format!("{it}/rondo-fuzz-gate-{}", std::process::id()));
+    unshare
+        .env("GROUPS_OF_PROCESSES", groups.join(" "))
+        .env("PROCESSES_MAX", PROCESSES_MAX.to_string());
     // `cargo` builds this program anew while it runs: its path may name another one.
     unshare
         .stdin(File::open("/proc/self/exe")?)
@@ -295,5 +303,8 @@ fn run_machine(options: &Options, mut take: impl FnMut(&Outcome)) -> Result<Exit
             Err(_) => println!("{line}"),
         }
     }
-    Ok(child.wait()?)
+    let status = child.wait()?;
+    // Those that were not made are not there.
+    let _ = groups.map(std::fs::remove_dir);
+    Ok(status)
 }

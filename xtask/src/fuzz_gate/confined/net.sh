@@ -1,10 +1,15 @@
 # Makes a machine of its own for the fuzzer, within the namespaces that `unshare` made: each change of the root file
 # system lands in /mnt/changed and nowhere else, and signals reach processes in here alone.
 #
-# Standard input is the program. Arguments: the number of the user that runs it, and its words.
+# Standard input is the program. Arguments: the number of the user that runs it, and its words. GROUPS_OF_PROCESSES are
+# the cgroups of which the first one that can be made has all of it, with at most PROCESSES_MAX processes.
 set -eu
 user=$1
 shift
+# A storm of forks stays in this group, so that the machine around it goes on.
+for group in $GROUPS_OF_PROCESSES; do
+    mkdir -p "$group" && echo "$PROCESSES_MAX" > "$group/pids.max" && echo 0 > "$group/cgroup.procs" && break
+done 2> /dev/null || echo "the number of processes is not bounded: there is no cgroup for it" >&2
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 none /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
