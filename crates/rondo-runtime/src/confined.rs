@@ -46,6 +46,11 @@ pub(crate) fn secrets_of_system() -> Vec<PathBuf> {
     readable.map(PathBuf::from).collect()
 }
 
+/// Returns the files with passwords in toolchains of the user, which commands see otherwise.
+pub(crate) fn secrets_of_toolchains(settings: &Settings) -> Vec<PathBuf> {
+    home(settings).map_or_else(Vec::new, rondo_sandbox::secrets_of_toolchains)
+}
+
 /// Says what this system enforces, which is tried the first time.
 ///
 /// # Errors

@@ -480,6 +480,7 @@ fn hidden_from_commands(
     let directories = confined::with_repositories(settings, &directories);
     let places = hidden.places.iter().cloned();
     let places = places.chain(confined::own_records(settings, &directories));
+    let places = places.chain(confined::secrets_of_toolchains(settings));
     places.chain(confined::secrets_of_system()).collect()
 }
 

@@ -21,7 +21,18 @@ const PATHS: [&str; 8] = [
 ];
 /// Parts of names of variables whose values are secrets. A file with one of them is opened only if it is the user's main
 /// configuration.
-const SECRETS: [&str; 4] = ["extraheader", "password", "secret", "token"];
+const SECRETS: [&str; 8] = [
+    "extraheader",
+    "oauth",
+    "passwd",
+    "password",
+    "private",
+    "secret",
+    "smtppass",
+    "token",
+];
+/// What a value has in it by which a helper gives a secret.
+const GIVEN: [&str; 2] = ["password=", "token="];
 /// The bound on configuration files that are read, by which includes in a circle end as well.
 const FILES_MAX: usize = 64;
 /// The bound on files in the directory of the user's configuration.
@@ -130,7 +141,9 @@ fn has_secret(file: &Path) -> bool {
         let is_named_so = SECRETS.iter().any(|name| key.contains(name));
         let (_, between, _) = it.parts();
         let texts = [between, it.value.as_deref()];
-        is_named_so || texts.into_iter().flatten().any(has_password)
+        let value = String::from_utf8_lossy(it.value.as_deref().unwrap_or_default());
+        let is_given = GIVEN.iter().any(|it| value.contains(it));
+        is_named_so || is_given || texts.into_iter().flatten().any(has_password)
     };
     git_config::read(file).iter().any(is_secret)
 }

@@ -89,6 +89,7 @@ pub use hooks::{HiddenHooks, hidden_hooks};
 pub use ledger::{Difference, DifferenceKind, Entry, Ledger};
 pub use root::Root;
 pub use roots::{PROTECTED, kept_of_user, readable_roots, readable_roots_by, repository_around};
+pub use secrets::secrets_of_toolchains;
 pub use shown_path::shown_path;
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
