@@ -277,6 +277,13 @@ impl Tool for Redacted {
         Some(evidence)
     }
 
+    async fn evidence_of(&self, idempotency_key: &str, arguments: &Value) -> Option<Value> {
+        let evidence = self.tool.evidence_of(idempotency_key, arguments);
+        let mut evidence = evidence.await?;
+        self.secrets.in_value(&mut evidence);
+        Some(evidence)
+    }
+
     async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         match self.tool.reconcile(call).await {
             Reconciled::Done(outcome) => Reconciled::Done(self.secrets.outcome(outcome)),

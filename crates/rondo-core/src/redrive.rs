@@ -6,7 +6,9 @@ use crate::machine::{
 };
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
-use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, ToolSpec, Transcript};
+use rondo_types::{
+    CallId, EventBody, InDoubtDecision, Message, Outcome, Recovery, TimeMs, ToolSpec, Transcript,
+};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
@@ -33,6 +35,19 @@ pub struct Redriven {
     pub finished: bool,
 }
 
+impl Redriven {
+    /// Takes what was decided about a call that was cut off: one that a tool is asked about runs again only if nothing
+    /// of it was done.
+    fn settled(&mut self, call_id: &CallId, decision: InDoubtDecision, still_running: bool) {
+        let running = self.open.running.iter().find(|it| it.call_id == *call_id);
+        let is_checked = running.is_some_and(|it| it.recovery == Recovery::Checkable);
+        if let Some(started) = self.started.get_mut(call_id) {
+            let is_again = decision == InDoubtDecision::Retry && !still_running;
+            started.never_began = is_checked && is_again;
+        }
+    }
+}
+
 /// What is recorded of a call's beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
@@ -40,6 +55,8 @@ pub struct Started {
     pub idempotency_key: String,
     /// What the tool noted before it.
     pub evidence: Option<Value>,
+    /// Whether its tool said after a crash that nothing of it was done.
+    pub never_began: bool,
 }
 
 /// What was asked of the driver and not yet answered.
@@ -302,11 +319,14 @@ impl Drive<'_> {
                 call_id,
                 decision,
                 still_running,
-            } => Input::InDoubt {
-                call_id: call_id.clone(),
-                decision: *decision,
-                still_running: *still_running,
-            },
+            } => {
+                self.state.settled(call_id, *decision, *still_running);
+                Input::InDoubt {
+                    call_id: call_id.clone(),
+                    decision: *decision,
+                    still_running: *still_running,
+                }
+            }
             RecordBody::ToolFinished {
                 call_id,
                 outcome,
@@ -331,6 +351,7 @@ impl Drive<'_> {
                 let started = Started {
                     idempotency_key: idempotency_key.clone(),
                     evidence: evidence.clone(),
+                    never_began: false,
                 };
                 self.state.started.insert(call_id.clone(), started);
                 return Ok(());
@@ -386,7 +407,11 @@ impl Drive<'_> {
         let input = Input::AskAgain {
             call_id: call_id.clone(),
             prompt: prompt.to_owned(),
-            has_begun: self.state.started.contains_key(call_id),
+            has_begun: self
+                .state
+                .started
+                .get(call_id)
+                .is_some_and(|it| !it.never_began),
         };
         self.input(at, input);
         Ok(())

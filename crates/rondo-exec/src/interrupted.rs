@@ -11,9 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The bound on interrupted calls whose commands were found running and that were not waited for yet.
 const FOUND_RUNNING_MAX: usize = 1024;
 
-/// Returns what will show, after a crash, whether a command was run: where its files are kept.
-pub(crate) fn evidence(state_dir: &Path) -> Option<Value> {
-    serde_json::to_value(Whereabouts::of(state_dir)?).ok()
+/// Returns what will show, after a crash, whether a command was run: where its files are kept. If the key of its call is
+/// known, a file says from now on that it was not.
+pub(crate) fn evidence(state_dir: &Path, key: Option<&str>) -> Option<Value> {
+    let whereabouts = match key {
+        Some(key) => Whereabouts::reserved(state_dir, key),
+        None => Whereabouts::of(state_dir),
+    };
+    serde_json::to_value(whereabouts?).ok()
 }
 
 /// Calls that were found running, and that a call with the same key goes on with.

@@ -486,7 +486,15 @@ impl Tool for ExecTool {
     async fn evidence(&self, _arguments: &Value) -> Option<Value> {
         let dir = &self.options.state_dir;
         match self.options.is_kept {
-            true => crate::interrupted::evidence(dir),
+            true => crate::interrupted::evidence(dir, None),
+            false => None,
+        }
+    }
+
+    async fn evidence_of(&self, idempotency_key: &str, _arguments: &Value) -> Option<Value> {
+        let dir = &self.options.state_dir;
+        match self.options.is_kept {
+            true => crate::interrupted::evidence(dir, Some(idempotency_key)),
             false => None,
         }
     }

@@ -88,7 +88,10 @@ const LOOKS_WITHOUT: u32 = 2;
 fn glance(state_dir: &Path, key: &str) -> Option<Known> {
     let before = match CallStatus::read(state_dir, key) {
         Ok(Some(status)) => status,
-        Ok(None) => return Some(Known::NeverBegun { is_recorded: false }),
+        Ok(None) => {
+            let is_recorded = CallStatus::is_reserved(state_dir, key);
+            return Some(Known::NeverBegun { is_recorded });
+        }
         Err(_) => return Some(Known::Lost { mark: None }),
     };
     // A supervisor writes its last line before it ends: read after it is gone, that is the last.
@@ -115,6 +118,9 @@ pub struct Whereabouts {
     boot: String,
     /// The directory itself: in one that took its place nothing is missed.
     directory: String,
+    /// Whether a file said then that the call had not begun: where that one is missing, so may be what took its place.
+    #[serde(default)]
+    is_reserved: bool,
 }
 
 impl Whereabouts {
@@ -123,13 +129,23 @@ impl Whereabouts {
         Some(Self {
             boot: unix::boot_id()?,
             directory: unix::directory_id(state_dir)?,
+            is_reserved: false,
+        })
+    }
+
+    /// Returns that of a call which begins next, and notes in its status file that it has not.
+    pub fn reserved(state_dir: &Path, key: &str) -> Option<Self> {
+        Some(Self {
+            is_reserved: CallStatus::reserve(state_dir, key).is_ok(),
+            ..Self::of(state_dir)?
         })
     }
 
     /// Returns whether a call that is not known to have begun, did not.
     pub fn rule_out(&self, now: Option<&Self>, is_recorded: bool) -> bool {
         now.is_some_and(|now| {
-            self.boot == now.boot && (is_recorded || self.directory == now.directory)
+            let is_missed = !self.is_reserved && self.directory == now.directory;
+            self.boot == now.boot && (is_recorded || is_missed)
         })
     }
 }

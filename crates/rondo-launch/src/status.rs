@@ -113,6 +113,25 @@ pub enum StatusError {
 }
 
 impl CallStatus {
+    /// Notes of a call that it has not come to its supervisor: its status file is empty.
+    ///
+    /// # Errors
+    /// When the key is no file name, the call has a status file already, or it cannot be made.
+    pub(super) fn reserve(state_dir: &Path, key: &str) -> Result<(), StatusError> {
+        if !CallSpec::is_key(key) {
+            return Err(StatusError::BadKey);
+        }
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(true).mode(0o600);
+        let made = options.open(path(state_dir, key));
+        made.map(drop).map_err(StatusError::Io)
+    }
+
+    /// Returns whether the status file of a call says that it has not come to its supervisor.
+    pub(super) fn is_reserved(state_dir: &Path, key: &str) -> bool {
+        fs::metadata(path(state_dir, key)).is_ok_and(|it| it.len() == 0)
+    }
+
     /// Reads the status of a call; `None` when the call never came to its supervisor, or no line of its file is whole.
     ///
     /// # Errors
@@ -187,15 +206,10 @@ impl CallStatus {
         }
         let place = path(&spec.state_dir, &spec.key);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let created = match options.open(&place) {
-            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_file(&place)?;
-                options.open(&place)
-            }
-            created => created,
-        };
-        created?.write_all(&self.line()?)
+        // What an earlier try left is empty from here on, which says that the call has not begun.
+        let options = options.write(true).create(true).truncate(true);
+        let mut file = options.mode(0o600).open(place)?;
+        file.write_all(&self.line()?)
     }
 
     /// Appends a line, which from then on is what counts.

@@ -154,7 +154,7 @@ impl Ledger {
         &self,
         script: &Arc<ScriptSession>,
         call: CallOf<'_>,
-        evidence: impl AsyncFnOnce() -> Option<Value>,
+        evidence: impl AsyncFnOnce(&CallId) -> Option<Value>,
         make: F,
     ) -> Result<Value, CallError>
     where
@@ -176,8 +176,9 @@ impl Ledger {
             None if self.is_replay => return Err(missing(&call, &self.run.name)),
             None => None,
         };
+        let id = ScriptSession::call_id(&call.branch, call.place);
         if keeping == Keeping::Effect && begun.is_none() {
-            let evidence = evidence().await;
+            let evidence = evidence(&id).await;
             let started = RecordBody::ScriptCallStarted {
                 call: call.clone(),
                 evidence,
@@ -186,7 +187,6 @@ impl Ledger {
         } else if keeping == Keeping::Result {
             self.begin(script).await?;
         }
-        let id = ScriptSession::call_id(&call.branch, call.place);
         let made = make(Made { id, begun }).await;
         let mut result = match &made {
             Ok(value) => json!({ "ok": value }),

@@ -8,7 +8,7 @@ use mlua::{IntoLua, Lua, LuaSerdeExt as _};
 use rondo_core::clock::Clock;
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::{SetupError, SetupErrorKind};
-use rondo_types::TimeMs;
+use rondo_types::{CallId, TimeMs};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -170,7 +170,7 @@ impl Shared {
     where
         F: AsyncFnOnce(Made) -> Result<Value, CallError>,
     {
-        self.call_with_evidence(at, function, arguments, keeping, async || None, make)
+        self.call_with_evidence(at, function, arguments, keeping, async |_| None, make)
             .await
     }
 
@@ -181,7 +181,7 @@ impl Shared {
         function: &'static str,
         arguments: &Value,
         keeping: Keeping,
-        evidence: impl AsyncFnOnce() -> Option<Value>,
+        evidence: impl AsyncFnOnce(&CallId) -> Option<Value>,
         make: F,
     ) -> Result<Value, CallError>
     where

@@ -517,7 +517,9 @@ impl Driver {
 
     /// Records the beginning of calls, and runs them.
     async fn begin_tools(&mut self, calls: Vec<PlannedCall>) {
-        let evidence = resume::evidence(&self.setup.tools, &calls, &self.patience()).await;
+        let setup = &self.setup;
+        let evidence =
+            resume::evidence(&setup.tools, &setup.session, &calls, &self.patience()).await;
         for (call, evidence) in calls.iter().zip(evidence) {
             let key = tool_work::idempotency_key(&self.setup.session, &call.call_id);
             let step = self.machine.steps();

@@ -256,6 +256,7 @@ pub(super) fn recovery(tools: &Toolbox, call: &PlannedCall) -> Recovery {
 /// time, or panics, gives none.
 pub(super) async fn evidence(
     tools: &Toolbox,
+    session: &SessionId,
     calls: &[PlannedCall],
     patience: &Patience,
 ) -> Vec<Option<Value>> {
@@ -264,7 +265,9 @@ pub(super) async fn evidence(
             return None;
         }
         let tool = tools.get(&call.name)?;
-        patience.hear(tool.evidence(&call.arguments)).await?
+        let key = idempotency_key(session, &call.call_id);
+        let evidence = tool.evidence_of(&key, &call.arguments);
+        patience.hear(evidence).await?
     });
     join_all(asked).await
 }
@@ -277,6 +280,8 @@ struct Settled {
     outcome: Option<ToolOutcome>,
     /// Whether it goes on by itself, so that to call it again begins nothing.
     goes_on: bool,
+    /// Whether its tool knows that nothing of it was done.
+    never_began: bool,
 }
 
 impl Driver {
@@ -481,7 +486,7 @@ impl Driver {
                 self.tasks.spawn(seen.in_current_span());
             }
             (InDoubtDecision::Retry, _) if settled.goes_on => self.start_tool(call),
-            (InDoubtDecision::Retry, _) => self.run_again(call).await,
+            (InDoubtDecision::Retry, _) => self.run_again(call, settled.never_began).await,
             (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
             // The machine ends it.
             (InDoubtDecision::Fail, _) => {}
@@ -498,10 +503,13 @@ impl Driver {
     }
 
     /// Runs a call again whose beginning is recorded, if the gate of now lets it.
-    async fn run_again(&mut self, call: PlannedCall) {
+    async fn run_again(&mut self, call: PlannedCall, never_began: bool) {
         match self.verdict(&call).await {
             Verdict::Allow => self.start_tool(call),
-            Verdict::Ask { prompt } => self.ask_first(call, prompt, true),
+            Verdict::Ask { prompt } => {
+                self.begun.insert(call.call_id.clone());
+                self.ask_first(call, prompt, !never_began);
+            }
             Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
                 // It may have been done before.
                 self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
@@ -520,14 +528,12 @@ impl Driver {
             shown::line(&call.name),
             shown::call(&call.arguments)
         );
+        self.begun.insert(call.call_id.clone());
         self.ask_first(call, prompt, true);
     }
 
     /// Has a person asked about a call that the machine takes to be running.
     fn ask_first(&mut self, call: PlannedCall, prompt: String, has_begun: bool) {
-        if has_begun {
-            self.begun.insert(call.call_id.clone());
-        }
         self.ready.push_back(Input::AskAgain {
             call_id: call.call_id,
             prompt,
@@ -551,6 +557,7 @@ async fn decide(
         _ => Reconciled::Unknown,
     };
     let goes_on = known == Reconciled::Running;
+    let never_began = known == Reconciled::NotDone;
     let (decision, outcome) = match (call.recovery, known) {
         (Recovery::Checkable, Reconciled::Done(outcome)) => (InDoubtDecision::Done, Some(outcome)),
         (Recovery::Checkable, Reconciled::NotDone | Reconciled::Running)
@@ -574,6 +581,7 @@ async fn decide(
         decision,
         outcome,
         goes_on,
+        never_began,
     }
 }
 

@@ -52,6 +52,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// As [`Self::evidence`], of the call with this key. The driver calls this one: a tool may note under the key that
+    /// nothing of the call was done yet.
+    async fn evidence_of(&self, _idempotency_key: &str, arguments: &Value) -> Option<Value> {
+        self.evidence(arguments).await
+    }
+
     /// Finds out what became of a call that was begun and whose end was not recorded.
     ///
     /// Called only for tools that declare [`Recovery::Checkable`], after a crash. It does not wait for a call that

@@ -150,6 +150,20 @@ async fn a_command_that_never_began_is_not_done() {
 }
 
 #[tokio::test]
+async fn a_command_whose_status_file_was_removed_is_in_doubt() {
+    let fixture = Fixture::new();
+    let mut next = Next::new(&fixture).await;
+    next.interrupted.evidence = next.tool.evidence_of("key-1", &Value::Null).await;
+    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    // It can be made then, under the same key.
+    fixture.run("echo run >> runs").await;
+    assert!(matches!(next.reconcile().await, Reconciled::Done(_)));
+    std::fs::remove_file(fixture.state.path().join("key-1.json")).unwrap();
+    assert_eq!(next.reconcile().await, Reconciled::Unknown);
+    assert_eq!(runs(&fixture), "run\n");
+}
+
+#[tokio::test]
 async fn after_another_start_of_the_machine_only_a_recorded_end_counts() {
     let fixture = Fixture::new();
     let mut next = Next::new(&fixture).await;

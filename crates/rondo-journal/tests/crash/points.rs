@@ -164,6 +164,10 @@ impl Tool for MortalTool {
         self.inner.evidence(arguments).await
     }
 
+    async fn evidence_of(&self, idempotency_key: &str, arguments: &Value) -> Option<Value> {
+        self.inner.evidence_of(idempotency_key, arguments).await
+    }
+
     async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         self.inner.reconcile(call).await
     }

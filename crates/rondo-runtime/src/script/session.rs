@@ -283,12 +283,17 @@ impl ScriptSession {
         })
     }
 
-    /// Returns what will show after a crash what became of a command.
+    /// Returns what will show after a crash what became of a command that begins next.
     ///
     /// # Errors
     /// When its status cannot be kept.
-    pub async fn command_evidence(&self, arguments: &Value) -> Result<Option<Value>> {
-        Ok(self.commands()?.evidence(arguments).await)
+    pub async fn command_evidence(
+        &self,
+        call: &CallId,
+        arguments: &Value,
+    ) -> Result<Option<Value>> {
+        let tool = self.commands()?;
+        Ok(tool.evidence_of(&self.key(call), arguments).await)
     }
 
     /// Reads a page of the web as text, at public addresses only.

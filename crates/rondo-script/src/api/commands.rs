@@ -9,7 +9,7 @@ use crate::shared::{Shared, to_lua};
 use mlua::Table;
 use rondo_core::ports::OutputSink;
 use rondo_runtime::script::Interrupted;
-use rondo_types::{ToolError, ToolErrorCode, ToolOutcome};
+use rondo_types::{CallId, ToolError, ToolErrorCode, ToolOutcome};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -21,13 +21,9 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
         |shared, lua, at, (command, options): (String, Table)| async move {
             let arguments = arguments(command, &options)?;
             let is_live: bool = options.get::<Option<bool>>("live")?.unwrap_or_default();
-            let evidence = async || {
-                shared
-                    .session
-                    .command_evidence(&arguments)
-                    .await
-                    .ok()
-                    .flatten()
+            let evidence = async |call: &CallId| {
+                let evidence = shared.session.command_evidence(call, &arguments).await;
+                evidence.ok().flatten()
             };
             let make = async |made| exec(&shared, &arguments, is_live, made).await;
             let call = shared.call_with_evidence(

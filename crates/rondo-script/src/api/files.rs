@@ -5,6 +5,7 @@ use super::system::text_of;
 use crate::error::CallError;
 use crate::ledger::{Keeping, RESULT_BYTES_MAX};
 use crate::shared::{Position, Shared, to_lua};
+use rondo_types::CallId;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs::File;
@@ -152,7 +153,7 @@ async fn append(
     let file = shared.session.settings().directory.join(&path);
     let arguments = json!([path, String::from_utf8_lossy(&bytes)]);
     let of_evidence = file.clone();
-    let evidence = async || {
+    let evidence = async |_: &CallId| {
         let length = spawn_blocking(move || length(&of_evidence)).await;
         length.ok().map(|length| json!(length))
     };

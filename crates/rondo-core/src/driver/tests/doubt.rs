@@ -418,8 +418,40 @@ async fn a_call_that_was_cut_off_runs_again_only_where_the_gate_of_now_lets_it()
     assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::Denied)));
 }
 
-/// A tool that never ends, and says of every call that it was done.
-struct Knowing;
+/// A call whose beginning is recorded, and of which the tool knows that it was not begun, was not running.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_began_is_denied_and_not_in_doubt() {
+    let denied = Approval::Denied {
+        reason: "not now".into(),
+    };
+    for known in [Reconciled::NotDone, Reconciled::Unknown] {
+        let records = cut_off(Recovery::Checkable).await;
+        let mut again = Bench::new("default", vec![calls(&[("silent", "{}")])]);
+        again.tools.push(Arc::new(Knowing(known.clone())));
+        again.gate = Arc::new(AskAlways);
+        again.approver = Arc::new(Answers(denied.clone()));
+        let journal = Arc::clone(&again.records);
+        let ran = again.resume(records).await;
+        let code = match known {
+            Reconciled::NotDone => ToolErrorCode::Denied,
+            _ => ToolErrorCode::InDoubt,
+        };
+        assert_eq!(codes(&ran).first(), Some(&Some(code)), "{known:?}");
+        // The same holds if the process is killed again as soon as the answer is recorded.
+        let is_answer = |it: &RecordBody| matches!(it, RecordBody::ApprovalResolved { .. });
+        let later = journal.records();
+        if later.iter().any(|it| is_answer(&it.body)) {
+            let records = up_to(&later, is_answer);
+            let mut bench = bench(Recovery::Checkable);
+            bench.gate = Arc::new(AskAlways);
+            let ran = bench.resume(records).await;
+            assert_eq!(codes(&ran).first(), Some(&Some(code)), "{known:?}");
+        }
+    }
+}
+
+/// A tool that never ends, and says this of every call.
+struct Knowing(Reconciled);
 
 #[async_trait]
 impl Tool for Knowing {
@@ -432,7 +464,7 @@ impl Tool for Knowing {
     }
 
     async fn reconcile(&self, _: &InterruptedCall) -> Reconciled {
-        Reconciled::Done(ToolOutcome::text("done"))
+        self.0.clone()
     }
 }
 
@@ -440,7 +472,9 @@ impl Tool for Knowing {
 async fn what_is_known_under_the_key_of_another_call_is_not_this_ones_result() {
     let knowing = || {
         let mut bench = bench(Recovery::Checkable);
-        bench.tools = vec![Arc::new(Knowing)];
+        bench.tools = vec![Arc::new(Knowing(Reconciled::Done(ToolOutcome::text(
+            "done",
+        ))))];
         bench
     };
     let first = knowing();
