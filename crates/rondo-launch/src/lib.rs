@@ -43,6 +43,7 @@ mod start_error;
 mod status;
 pub mod unix;
 mod watchers;
+mod whole_file;
 
 pub use again::start_again;
 pub use assignment::{Assignment, Life};
@@ -63,3 +64,4 @@ pub use role::{Role, SUPERVISE_ARG, SupervisorCommand, run_if_requested};
 pub use role_process::{Presence, RoleProcess};
 pub use start_error::StartError;
 pub use status::{CallStatus, CommandState, Exceeded, StatusError};
+pub use whole_file::{Readers, replace_file};

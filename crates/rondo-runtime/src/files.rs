@@ -1,9 +1,10 @@
 //! Opens files whose names come from the user or a project.
 
 pub use rondo_journal::sync_above;
+pub use rondo_launch::{Readers, replace_file};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Returns whether there is something of this name, or may be: also a link that leads nowhere, and what cannot be looked at.
@@ -61,18 +62,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
-        if let Ok(known) = fs::metadata(path) {
-            file.set_permissions(known.permissions())?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
-    written.inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
-    })
+    replace_file(path, text.as_bytes(), Readers::AsBefore)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::paths::{Paths, project_config, project_root};
 use crate::project::UntrustedProject;
 use crate::table::Layer;
 use crate::user_file::UserFile;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The file with the folders that the user was asked about and did not trust, one on each line.
@@ -116,6 +115,5 @@ fn was_declined(paths: &Paths, folder: &Path) -> bool {
 fn decline(paths: &Paths, folder: &Path) {
     let file = paths.state.join(DECLINED_FILE);
     let before = files::read_text(&file, DECLINED_BYTES_MAX / 2).unwrap_or_default();
-    let _ = fs::create_dir_all(&paths.state);
-    let _ = fs::write(&file, format!("{before}{}\n", folder.display()));
+    let _ = files::replace(&file, &format!("{before}{}\n", folder.display()));
 }

@@ -28,7 +28,6 @@ use rondo_runtime::unchecked;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::weights::{Store, Wanted};
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -199,12 +198,10 @@ fn check_directory(what: &str, directory: &Path, report: &mut Report) {
 }
 
 fn write_to(directory: &Path) -> io::Result<()> {
-    let file = directory.join(format!(".rondo-doctor-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let mut opened = options.write(true).create_new(true).open(&file)?;
-    let written = opened.write_all(b"x").and_then(|()| opened.sync_all());
-    drop(opened);
-    written.and(fs::remove_file(&file))
+    // It has no name where the system can do that, so that nothing stays if the process is killed.
+    let mut file = tempfile::tempfile_in(directory)?;
+    file.write_all(b"x")?;
+    file.sync_all()
 }
 
 fn in_one_line(error: &SetupError) -> String {

@@ -11,14 +11,14 @@ use rondo_hub::keys::ApiKey;
 use rondo_hub::users::Role;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
+use rondo_runtime::files::{Readers, replace_file};
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::settings::Settings;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// The file below the directory of the configuration that `rondo chat` reads its key from.
 const KEY_FILE: &str = "hub-key";
@@ -117,12 +117,8 @@ fn save_key(path: &Path, key: &ApiKey) -> io::Result<()> {
     let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    // Its mode is 0600 from the beginning.
-    let mut file = NamedTempFile::new_in(directory)?;
-    writeln!(file, "{}", key.reveal())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    let line = format!("{}\n", key.reveal());
+    replace_file(path, line.as_bytes(), Readers::Owner)
 }
 
 fn table(list: &[Account]) -> String {

@@ -5,11 +5,12 @@ use super::translate;
 use super::types::LlmMessage;
 use rondo_core::clock::Clock;
 use rondo_core::compaction::keep_latest;
+use rondo_launch::{Readers, replace_file};
 use rondo_types::{Message, Transcript};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -186,11 +187,5 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
-    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+    replace_file(path, bytes, Readers::AsBefore)
 }

@@ -5,6 +5,7 @@ use crate::outgoing;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_core::{Tool, ToolInvocation};
+use rondo_runtime::files::{Readers, replace_file};
 use rondo_tools::context_files::{ContextFiles, WORKSPACE_SKILLS};
 use rondo_tools::skill_files::{SKILL_BYTES_MAX, SKILL_FILE, SkillFile, skill_file};
 use rondo_tools::{SkillHead, check_skill_name};
@@ -309,9 +310,7 @@ fn put_off(workspace: &Path, name: &str, text: &str) -> Result<(), String> {
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    fs::write(&beside, text)?;
-    fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))
+    replace_file(path, text.as_bytes(), Readers::AsBefore)
 }
 
 /// Switches a skill on, if it says what the owner has seen.

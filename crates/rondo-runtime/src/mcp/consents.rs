@@ -1,16 +1,13 @@
 //! What the user said about servers that a project brings: a line for each, with the hash of what was asked.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::files;
+use crate::files::{self, Readers, replace_file};
 use crate::paths::Paths;
 use crate::tools::private_dir;
 use data_encoding::HEXLOWER;
 use rondo_mcp::config::WrittenServer;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The bound on the file, in bytes; the oldest lines are forgotten.
@@ -69,18 +66,8 @@ impl Consents {
             format!("{word} {hash}\n")
         });
         let text: String = lines.collect();
-        let beside = self
-            .file
-            .with_extension(format!("{}.new", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true).mode(0o600);
-        let written = options.open(&beside).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beside, &self.file)
-        });
+        let written = replace_file(&self.file, text.as_bytes(), Readers::Owner);
         written.map_err(|err| {
-            let _ = fs::remove_file(&beside);
             let what = format!("failed to write `{}`", self.file.display());
             SetupError::because(SetupErrorKind::Other, what, err)
         })

@@ -5,6 +5,7 @@ use super::mode::Mode;
 use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_runtime::assignments::{is_export, mask};
+use rondo_runtime::files::{Readers, replace_file};
 use rondo_runtime::secrets::KeyNames;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -161,17 +162,8 @@ fn append(path: &Path, entry: &Entry) -> io::Result<()> {
 }
 
 fn rewrite(path: &Path, entries: &[Entry]) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut options = OpenOptions::new();
-    let options = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(PRIVATE);
-    let mut file = options.open(&beside)?;
     let lines: Vec<u8> = entries.iter().flat_map(line_of).collect();
-    file.write_all(&lines)?;
-    std::fs::rename(beside, path)
+    replace_file(path, &lines, Readers::Owner)
 }
 
 fn line_of(entry: &Entry) -> Vec<u8> {

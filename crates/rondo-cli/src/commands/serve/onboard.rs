@@ -10,13 +10,12 @@ use crate::signals::Signals;
 use rondo_hub::onboarding::{WrittenWorkspace, write_workspace};
 use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::env::Env;
+use rondo_runtime::files::{Readers, replace_file};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::user_file::UserFile;
 use rondo_runtime::{Layer, NoNotices, Runtime};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -246,13 +245,5 @@ fn keep_secret(path: &Path, secret: &str) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
-    let _ = std::fs::remove_file(path);
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(secret.as_bytes())?;
-    file.sync_all()
+    replace_file(path, secret.as_bytes(), Readers::Owner)
 }
