@@ -2,8 +2,8 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::ids;
 use crate::mcp;
+use crate::message_box::MessageBox;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
@@ -12,8 +12,7 @@ use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
 use crate::values::ApprovalMode;
-use rondo_core::clock::Clock;
-use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
+use rondo_core::ports::{MailBody, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::title;
 use rondo_core::shown;
@@ -606,20 +605,25 @@ impl Session {
     /// # Cancel safety
     /// Not cancel safe: the message may or may not be submitted.
     pub async fn submit(&mut self, message: Message) -> Result<()> {
-        let session = self.info()?.id;
-        let at_ms = Clock::system().now();
-        let mail = NewMail {
-            key: ids::new_key("message", at_ms),
+        self.info()?;
+        let message_box = self.message_box()?;
+        message_box.submit(message, Delivery::Queue).await.map(drop)
+    }
+
+    /// Returns where messages to the session wait.
+    ///
+    /// # Errors
+    /// When nothing is kept of the session, or the journal cannot be used.
+    pub fn message_box(&mut self) -> Result<MessageBox> {
+        let kept = self.conversation().filter(|_| !self.is_ephemeral());
+        let session = kept.map(|it| it.session.clone()).ok_or_else(|| {
+            SetupError::new(SetupErrorKind::NoSession, "nothing is kept of this session")
+        })?;
+        Ok(MessageBox {
             actor: parking::user(&self.settings.env),
-            at_ms,
-            body: MailBody::Message {
-                message,
-                delivery: Delivery::Queue,
-            },
+            store: self.store()?.clone(),
             session,
-        };
-        let pushed = self.store()?.push(mail).await;
-        pushed.map(drop).map_err(parking::unkept)
+        })
     }
 
     /// Returns how turns with the messages that wait in the session's mailbox begin, the oldest first.

@@ -8,12 +8,17 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::TurnHandle;
 use rondo_core::redact::Secrets;
+use rondo_core::session::Delivery;
+use rondo_runtime::MessageBox;
 use rondo_runtime::assignments::is_export;
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::secrets::KeyNames;
+use rondo_types::{MailId, Message};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// How long an escape waits for the rest of a sequence before it is a key of its own.
@@ -36,6 +41,33 @@ pub(super) struct Keyboard {
     /// Lines for the prompt once the turn is over.
     pub(super) queue: Vec<String>,
     asked: Option<Asked>,
+    /// Where messages wait; none if nothing is kept of the session.
+    message_box: Option<MessageBox>,
+    /// The message that is being submitted.
+    submission: Option<Submission>,
+    /// Messages that are submitted after it.
+    entered: VecDeque<String>,
+    /// The rows of messages that are in the mailbox.
+    pub(super) submitted: Vec<MailId>,
+}
+
+/// A message on its way into the session's mailbox. It is submitted by a task of its own, since the turn may end meanwhile.
+struct Submission {
+    text: String,
+    task: JoinHandle<rondo_runtime::error::Result<MailId>>,
+}
+
+impl Submission {
+    /// Waits until the message is in the mailbox.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    async fn end(&mut self) -> Result<MailId, String> {
+        match (&mut self.task).await {
+            Ok(submitted) => submitted.map_err(|error| error.line()),
+            Err(failure) => Err(failure.to_string()),
+        }
+    }
 }
 
 impl Keyboard {
@@ -52,6 +84,23 @@ impl Keyboard {
             typed: String::new(),
             queue: Vec::new(),
             asked: None,
+            message_box: None,
+            submission: None,
+            entered: VecDeque::new(),
+            submitted: Vec::new(),
+        }
+    }
+
+    /// Has messages wait in the session's mailbox, so that none is lost if the process is killed.
+    pub(super) fn submit_to(&mut self, message_box: Option<MessageBox>) {
+        self.message_box = message_box;
+    }
+
+    /// Waits until everything that was entered is in the session's mailbox.
+    pub(super) async fn submit_rest(&mut self) {
+        while let Some(submission) = &mut self.submission {
+            let submitted = submission.end().await;
+            self.take_submitted(submitted, None);
         }
     }
 
@@ -101,6 +150,10 @@ impl Keyboard {
                     self.ask(question);
                     continue;
                 }
+                submitted = ended(&mut self.submission) => {
+                    self.take_submitted(submitted, Some(handle));
+                    continue;
+                }
                 keys = next_keys(&self.keys, &mut self.reader) => keys,
             };
             for key in keys {
@@ -147,17 +200,65 @@ impl Keyboard {
             Some((_, secrets)) => secrets.text(line.to_owned()),
             None => line.to_owned(),
         };
-        let is_taken = !is_for_the_prompt && handle.steer(told.clone());
+        if !is_for_the_prompt && self.message_box.is_some() && self.entered.len() < QUEUE_MAX {
+            self.entered.push_back(told);
+            return self.submit_next();
+        }
+        let is_taken =
+            !is_for_the_prompt && self.message_box.is_none() && handle.steer(told.clone());
         if is_taken {
             self.screen.show_line(format!("queued: {told}"));
         } else if self.queue.len() < QUEUE_MAX {
             self.queue.push(line.to_owned());
-            self.screen
-                .show_line(format!("queued for the prompt: {told}"));
+            self.screen.show_line(format!("after this turn: {told}"));
         } else {
             let message = format!("dropped, {QUEUE_MAX} lines wait already: {told}");
             self.screen.show_line(message);
         }
+    }
+
+    /// Submits the next message that was entered, unless one is on its way.
+    fn submit_next(&mut self) {
+        let Some(message_box) = self.message_box.clone() else {
+            return;
+        };
+        if self.submission.is_some() {
+            return;
+        }
+        self.submission = self.entered.pop_front().map(|text| {
+            let message = Message::user(&text);
+            let submit = async move { message_box.submit(message, Delivery::Steer).await };
+            Submission {
+                text,
+                task: tokio::spawn(submit),
+            }
+        });
+    }
+
+    /// Has the turn take the message that is in the mailbox now, and submits the next one. What the turn does not take is
+    /// asked after it.
+    fn take_submitted(&mut self, submitted: Result<MailId, String>, handle: Option<&TurnHandle>) {
+        let Some(Submission { text, .. }) = self.submission.take() else {
+            return;
+        };
+        match submitted {
+            Ok(mail) => {
+                self.submitted.push(mail);
+                let message = Message::user(&text);
+                let _ = handle.is_some_and(|it| it.steer_from(mail, message));
+                self.screen.show_line(format!("queued: {text}"));
+            }
+            Err(why) => {
+                self.screen
+                    .show_line(format!("not queued, since {why}: {text}"));
+                // It can be entered again.
+                if self.typed.is_empty() {
+                    self.typed = text;
+                    self.screen.set_typed(&self.typed);
+                }
+            }
+        }
+        self.submit_next();
     }
 
     fn ask(&mut self, question: Question) {
@@ -170,6 +271,13 @@ impl Keyboard {
 impl Drop for Keyboard {
     fn drop(&mut self) {
         self.output.stderr("\x1b[?2004l");
+    }
+}
+
+async fn ended(submission: &mut Option<Submission>) -> Result<MailId, String> {
+    match submission {
+        Some(submission) => submission.end().await,
+        None => std::future::pending().await,
     }
 }
 

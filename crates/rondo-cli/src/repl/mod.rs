@@ -323,7 +323,7 @@ impl Repl {
         Ok(())
     }
 
-    fn tell_taken(&self, named: impl Fn(&str, &str) -> String) {
+    fn tell_taken(&mut self, named: impl Fn(&str, &str) -> String) {
         let output = self.talk.output;
         let Some(conversation) = self.talk.current() else {
             return;
@@ -338,6 +338,15 @@ impl Repl {
         let turns = slash::turns(conversation.turns);
         let named = named(conversation.session.as_str(), &turns);
         output.note(&format!("{named}: {what}"));
+        // Where the mailbox cannot be read, the next question says so.
+        let waiting = self.talk.session.queued().map_or(0, |it| it.len());
+        if waiting > 0 {
+            let what = match waiting {
+                1 => "1 queued message is".to_owned(),
+                count => format!("{count} queued messages are"),
+            };
+            output.note(&format!("{what} asked first"));
+        }
     }
 
     async fn until_the_end(&mut self) -> Result<Exit> {

@@ -26,7 +26,7 @@ use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
 use rondo_runtime::{Session as AgentSession, TurnStart};
-use rondo_types::{Message, Part, Profile};
+use rondo_types::{MailId, Message, Part, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -60,6 +60,8 @@ pub(super) struct AgentChat {
     pub(super) attached: Vec<Part>,
     /// The latest commands of the user's shell, and the output of the last one.
     pub(super) terminal_seen: TerminalContext,
+    /// The rows of the mailbox whose messages were entered here.
+    pub(super) submitted: Vec<MailId>,
 }
 
 /// What is asked.
@@ -98,6 +100,7 @@ impl AgentChat {
             shared,
             attached: Vec::new(),
             terminal_seen: TerminalContext::default(),
+            submitted: Vec::new(),
         }
     }
 
@@ -152,16 +155,20 @@ impl AgentChat {
             Asked::Words(question) => (self.message(question)?, true),
             Asked::Prompt(parts) => (self.prompt_message(parts), false),
         };
-        let carried = self.carry_on().await?;
-        if let Some(over) = carried.filter(|it| it.stopped_by.is_some()) {
-            return Ok(over);
-        }
+        let carried = match self.carry_on().await? {
+            Some(over) if over.stopped_by.is_some() => return Ok(over),
+            carried => carried,
+        };
         self.attached.clear();
         let mut start = TurnStart::Message(message.into());
         if is_typed {
             start = self.session.with_resources(start).await?;
         }
-        self.turn(&plan, start).await
+        let over = self.turn(&plan, start).await?;
+        Ok(match carried {
+            Some(earlier) => over.after(earlier),
+            None => over,
+        })
     }
 
     /// Has all that was said summed up, with an eye on what the user names. Nothing changes where that
@@ -188,7 +195,7 @@ impl AgentChat {
         self.turn(&plan, start).await.map(Some)
     }
 
-    /// Carries on the turn that was cut off, if there is one.
+    /// Carries on the turn that was cut off, if there is one, and asks the messages that wait.
     ///
     /// # Errors
     /// When its models cannot be asked.
@@ -199,7 +206,7 @@ impl AgentChat {
 
     async fn carry_on(&mut self) -> Result<Option<TurnEnd>> {
         let Some((plan, start)) = self.session.cut_off()? else {
-            return Ok(None);
+            return self.ask_all_queued().await;
         };
         self.output.note("the turn that was cut off is carried on");
         self.turn(&plan, start).await.map(Some)
@@ -346,6 +353,24 @@ impl AgentChat {
         message.parts = parts;
         message.parts.extend(self.attached.iter().cloned());
         self.all_secrets().message(message)
+    }
+
+    /// Says which message that waited is asked now. One that was entered here may name files, as questions do.
+    pub(super) fn written_here(&mut self, start: TurnStart) -> TurnStart {
+        let TurnStart::Queued(mail, message) = start else {
+            return start;
+        };
+        let text = message.text();
+        let note = format!("the message that was queued is asked now: {text}");
+        self.output.note(&note);
+        let settings = &self.session.settings;
+        let servers = settings.mcp.names();
+        let is_own = self.submitted.contains(&mail);
+        let own = is_own.then(|| user_input::of_text(&text, &settings.directory, &servers));
+        match own {
+            Some(Ok(own)) => TurnStart::Queued(mail, self.all_secrets().message(own).into()),
+            Some(Err(_)) | None => TurnStart::Queued(mail, message),
+        }
     }
 
     fn message(&self, question: &str) -> Result<Message> {

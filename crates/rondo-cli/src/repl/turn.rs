@@ -31,12 +31,62 @@ pub(super) struct TurnEnd {
     pub(super) typed: String,
 }
 
+impl TurnEnd {
+    /// Adds what an earlier turn left.
+    pub(super) fn after(mut self, earlier: Self) -> Self {
+        self.undelivered.splice(0..0, earlier.undelivered);
+        self.typed.insert_str(0, &earlier.typed);
+        self
+    }
+}
+
 impl AgentChat {
-    /// Runs a turn of the session and shows it. The session has its messages then.
+    /// Runs a turn of the session and shows it, and then those of messages that wait. The session has its messages then.
     ///
     /// # Errors
     /// When it cannot begin.
     pub(super) async fn turn(&mut self, plan: &TurnPlan, start: TurnStart) -> Result<TurnEnd> {
+        let over = self.one_turn(plan, start).await?;
+        if over.stopped_by.is_some() {
+            return Ok(over);
+        }
+        Ok(match self.ask_all_queued().await? {
+            Some(next) => next.after(over),
+            None => over,
+        })
+    }
+
+    /// Asks the first message that waits in the session's mailbox, if there is one.
+    ///
+    /// # Errors
+    /// When its turn cannot begin, or the mailbox cannot be read.
+    async fn ask_queued(&mut self) -> Result<Option<TurnEnd>> {
+        let Some(start) = self.session.queued()?.into_iter().next() else {
+            return Ok(None);
+        };
+        let plan = self.plan()?;
+        let start = self.written_here(start);
+        self.one_turn(&plan, start).await.map(Some)
+    }
+
+    /// Asks the messages that wait in the session's mailbox.
+    ///
+    /// # Errors
+    /// When a turn cannot begin, or the mailbox cannot be read.
+    pub(super) async fn ask_all_queued(&mut self) -> Result<Option<TurnEnd>> {
+        let mut all: Option<TurnEnd> = None;
+        while all.as_ref().is_none_or(|it| it.stopped_by.is_none())
+            && let Some(next) = self.ask_queued().await?
+        {
+            all = Some(match all {
+                Some(earlier) => next.after(earlier),
+                None => next,
+            });
+        }
+        Ok(all)
+    }
+
+    async fn one_turn(&mut self, plan: &TurnPlan, start: TurnStart) -> Result<TurnEnd> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
@@ -84,6 +134,8 @@ impl AgentChat {
             ..TurnHost::new(Arc::new(approver), secrets.clone())
         };
         let turn = self.session.turn(plan, connected, start, host)?;
+        let is_kept = !self.session.is_ephemeral();
+        keyboard.submit_to(is_kept.then(|| self.session.message_box()).transpose()?);
         changes.watch(turn.toolset(), &secrets, self.output.stderr_terminal);
         let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
         let events_tx = self.session.runtime().observe(events_tx).await;
@@ -110,6 +162,8 @@ impl AgentChat {
             both = both => both,
             never = keyboard.serve(&handle, &mut questions) => match never {},
         };
+        keyboard.submit_rest().await;
+        self.submitted.append(&mut keyboard.submitted);
         self.note_presence(before);
         // Nothing but the prompt answers here, and it does so at once.
         let outcome = outcome?.outcome().ok_or_else(unexpectedly_parked)?;
@@ -120,9 +174,11 @@ impl AgentChat {
         })?;
         let mut over = over(keyboard, ended.stopped_by);
         let outcome = self.finish(outcome, ended, plan).await?;
-        // What is entered at the prompt is text.
-        let undelivered = outcome.undelivered_steering.iter().map(Message::text);
-        over.undelivered.splice(0..0, undelivered);
+        // What waits in the mailbox is asked next. What is entered at the prompt is text.
+        if !is_kept {
+            let undelivered = outcome.undelivered_steering.iter().map(Message::text);
+            over.undelivered.splice(0..0, undelivered);
+        }
         Ok(over)
     }
 

@@ -87,7 +87,7 @@ async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
     person.press(ENTER).await;
     person.sees("queued: in French please").await;
     person.press("/cost\r").await;
-    person.sees("queued for the prompt: /cost").await;
+    person.sees("after this turn: /cost").await;
     person.press("half").await;
     person.sees("› half").await;
     assert!(!person.all().contains("delivered"), "{}", person.all());
@@ -456,6 +456,63 @@ async fn a_turn_that_was_cut_off_is_carried_on_at_the_next_prompt() {
     leave(person).await;
     assert_eq!(messages(&server, 1), messages(&server, 2));
     assert_eq!(said(&server, 3), ["make it", "else?"]);
+}
+
+#[tokio::test]
+async fn a_line_that_is_shown_as_queued_is_not_lost_if_rondo_is_killed() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("Three files.")),
+        openai::streamed(&says("Trois.")),
+        openai::streamed(&says("Nothing else.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("what is here?").await;
+    server.request(0).await;
+    person.press("in French please\r").await;
+    person.sees("queued: in French please").await;
+    kill_process(Pid::from_raw(person.process()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(person.code().await, None);
+    let mut person = start(&env, &server, &["-c"]);
+    person.sees("1 queued message is asked first").await;
+    ask(&mut person, &[("else?", "Nothing else.")]).await;
+    person.sees("Three files.").await;
+    person.sees("Trois.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let all = ["what is here?", "in French please", "else?"];
+    for (request, known) in [(1, 1), (2, 2), (3, 3)] {
+        assert_eq!(said(&server, request), all[..known]);
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_a_stopped_turn_did_not_read_is_the_next_question() {
+    for flags in [&[][..], &["--ephemeral"]] {
+        let gate = Gate::new();
+        let server = Server::start(Script::from(vec![
+            openai::streamed(&says("Three files.")).before(Step::Gate(gate.clone())),
+            openai::streamed(&says("Trois.")),
+        ]))
+        .await;
+        let env = TestEnv::new();
+        let mut person = start(&env, &server, flags);
+        person.prompt("agent").await;
+        person.enter("what is here?").await;
+        server.request(0).await;
+        person.press("in French\r").await;
+        person.sees("queued: in French").await;
+        person.press("\x03").await;
+        person.sees("Trois.").await;
+        person.prompt("agent").await;
+        leave(person).await;
+        assert_eq!(said(&server, 1).last().unwrap(), "in French", "{flags:?}");
+        assert_eq!(server.requests().len(), 2, "{flags:?}");
+    }
 }
 
 /// Closing the terminal's window ends what runs in it, and the prompt.
