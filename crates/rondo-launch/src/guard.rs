@@ -128,6 +128,7 @@ pub(super) struct Watch {
     /// How often the supervisor is woken before.
     wakes_every: Duration,
     /// Where the supervisor leaves its attach socket, where it has one.
+    #[serde(with = "rondo_sandbox::stored_path")]
     state_dir: Option<PathBuf>,
     /// Whether what the call's supervisor has is hidden from other processes of the user.
     pub(super) is_hidden: bool,

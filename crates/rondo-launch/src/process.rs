@@ -21,10 +21,12 @@ use tokio::time::timeout;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSpec {
     /// The program, by absolute path.
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub program: PathBuf,
     /// Its arguments, without its name.
     pub arguments: Vec<OsString>,
     /// Where it runs; absolute.
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub directory: PathBuf,
     /// What it may reach; everything where there is nothing.
     pub sandbox: Option<SandboxSpec>,

@@ -43,6 +43,7 @@ pub struct CallSpec {
     /// Names the files of the call in `state_dir`: `[A-Za-z0-9._-]{1,200}`, not starting with a dot.
     pub key: String,
     /// Where the status file and the whole output are kept; must exist.
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub state_dir: PathBuf,
     /// The command, for `bash -c`; only shown where there is [`Self::argv`].
     pub command: String,
@@ -50,6 +51,7 @@ pub struct CallSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv: Option<Vec<String>>,
     /// The command's working directory, absolute.
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub directory: PathBuf,
     /// How long the command may run, in milliseconds.
     pub timeout_ms: u64,

@@ -53,7 +53,11 @@ pub struct CallStatus {
     #[serde(default)]
     pub omitted_bytes: u64,
     /// The file that holds the whole output, where some was left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "rondo_sandbox::stored_path"
+    )]
     pub full_output: Option<PathBuf>,
     /// Whether processes were left that could not be ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

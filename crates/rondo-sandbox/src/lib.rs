@@ -64,6 +64,7 @@ mod secrets;
 mod set_aside;
 mod settings;
 mod shown_path;
+pub mod stored_path;
 mod support;
 mod toolchains;
 #[cfg(target_os = "linux")]
@@ -144,16 +145,18 @@ pub struct SandboxSpec {
     /// The directories that it works in.
     pub writable: Vec<Root>,
     /// What else it may read and execute, absolute; what does not exist is passed over.
+    #[serde(with = "stored_path")]
     pub readable: Arc<Vec<PathBuf>>,
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
+    #[serde(default, with = "stored_path")]
     pub home: Option<PathBuf>,
     /// A directory for its caches, to which variables of its environment lead; absolute, and made where it is not
     /// there. It may write it in each mode: whoever is to write nothing that lasts is given none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_path")]
     pub scratch: Option<PathBuf>,
     /// Files and directories in all of these that it does not see, absolute; only with [`Enforcement::Full`]. What does not
     /// exist when the sandbox is prepared is passed over.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored_path")]
     pub hidden: Vec<PathBuf>,
     /// Files and directories in the writable roots that it cannot change, absolute and without links, besides what is
     /// [`PROTECTED`]. They need not exist.
@@ -164,11 +167,11 @@ pub struct SandboxSpec {
     pub network: NetworkAccess,
     /// The socket of a proxy. With a loopback of its own and everything enforced, the command finds the proxy there, at
     /// [`PROXY_PORT`], and variables of its environment lead to it. It is served until the [`Protection`] is dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_path")]
     pub proxy: Option<PathBuf>,
     /// The directory of the [`Ledger`] into which the protected files are written before the command starts; absolute,
     /// and out of the command's reach. None if nothing is written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_path")]
     pub ledger: Option<PathBuf>,
 }
 

@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// Without links, if it was found.
+    #[serde(with = "crate::stored_path")]
     path: PathBuf,
     /// None if it was not found.
     identity: Option<Identity>,

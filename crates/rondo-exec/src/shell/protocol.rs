@@ -16,10 +16,13 @@ const HEAD: usize = 5;
 /// A shell to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spec {
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub(super) program: PathBuf,
     pub(super) family: Family,
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub(super) directory: PathBuf,
     /// Where the shell's start files and pipes are kept; must exist.
+    #[serde(with = "rondo_sandbox::stored_path")]
     pub(super) state_dir: PathBuf,
     pub(super) size: PtySize,
 }

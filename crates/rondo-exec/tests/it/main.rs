@@ -10,6 +10,7 @@ mod deaths;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod keeper;
+mod names;
 mod output;
 mod piped;
 #[cfg(target_os = "linux")]

@@ -2,7 +2,8 @@
 
 use super::process::{Process, boot};
 use super::repositories;
-use super::snapshot::{Snapshot, Stored};
+use super::snapshot::Snapshot;
+use crate::stored_path::StoredPath;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,11 +22,11 @@ pub(super) struct Record {
     /// Whether the files were compared after the command had ended.
     has_ended: bool,
     /// What the command changed and could not be put back.
-    not_restored: Vec<Stored>,
+    not_restored: Vec<StoredPath>,
     /// What was perhaps not what it should be when the command began: until its end, what others had changed, and then, of
     /// what could not be put back, that.
     #[serde(default)]
-    doubtful: Vec<Stored>,
+    doubtful: Vec<StoredPath>,
 }
 
 impl Record {
@@ -50,13 +51,13 @@ impl Record {
 
     /// Notes what others had changed when the command began.
     pub(super) fn doubt(&mut self, changed: &[PathBuf]) {
-        self.doubtful = changed.iter().map(|it| Stored::of(it)).collect();
+        self.doubtful = changed.iter().map(|it| StoredPath::of(it)).collect();
     }
 
     pub(super) fn end(&mut self, not_restored: &[PathBuf], doubtful: &[&Path]) {
         self.has_ended = true;
-        self.doubtful = doubtful.iter().map(|it| Stored::of(it)).collect();
-        self.not_restored = not_restored.iter().map(|it| Stored::of(it)).collect();
+        self.doubtful = doubtful.iter().map(|it| StoredPath::of(it)).collect();
+        self.not_restored = not_restored.iter().map(|it| StoredPath::of(it)).collect();
     }
 
     /// Returns whether the command runs, or its files are about to be compared.
@@ -93,7 +94,7 @@ impl Record {
     }
 
     fn is_doubtful(&self, path: &Path) -> bool {
-        let path = Stored::of(path);
+        let path = StoredPath::of(path);
         self.doubtful.contains(&path)
     }
 
@@ -103,14 +104,14 @@ impl Record {
         &self,
         is_known: impl Fn(&Path) -> bool,
     ) -> impl Iterator<Item = PathBuf> {
-        let left = self.not_restored.iter().map(Stored::path);
+        let left = self.not_restored.iter().map(StoredPath::path);
         let left = left.filter(|it| it.symlink_metadata().is_ok() || self.is_doubtful(it));
         let since = SystemTime::UNIX_EPOCH + Duration::from_micros(self.began_us);
         let changed = match self.has_ended {
             true => Vec::new(),
             false => {
                 let mut changed = repositories::changed_since(&self.roots(), since);
-                changed.extend(self.doubtful.iter().map(Stored::path));
+                changed.extend(self.doubtful.iter().map(StoredPath::path));
                 changed
             }
         };

@@ -1,10 +1,10 @@
 //! What the protected files of some directories are at one time.
 
 use super::{Difference, DifferenceKind};
+use crate::stored_path::StoredPath;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -37,7 +37,7 @@ pub(super) struct Snapshot {
 /// A directory that a command works in.
 #[derive(Debug, Serialize, Deserialize)]
 struct Root {
-    path: Stored,
+    path: StoredPath,
     /// The device and the number of its file; none if it is not there.
     identity: Option<(u64, u64)>,
 }
@@ -45,7 +45,7 @@ struct Root {
 /// A protected file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    path: Stored,
+    path: StoredPath,
     /// The place of its directory in the list of roots.
     root: usize,
     kind: Kind,
@@ -65,7 +65,7 @@ struct Kept {
 enum Kind {
     File,
     /// A link, and where it leads.
-    Link(Stored),
+    Link(StoredPath),
     Directory,
     /// A directory whose files do not count.
     Place,
@@ -73,30 +73,6 @@ enum Kind {
     Unreadable,
     /// A pipe, a socket or a device.
     Other,
-}
-
-/// A path, also one that is no text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Stored {
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl Stored {
-    pub(super) fn of(path: &Path) -> Self {
-        match path.to_str() {
-            Some(text) => Self::Text(text.to_owned()),
-            None => Self::Bytes(path.as_os_str().as_bytes().to_vec()),
-        }
-    }
-
-    pub(super) fn path(&self) -> PathBuf {
-        match self {
-            Self::Text(text) => PathBuf::from(text),
-            Self::Bytes(bytes) => PathBuf::from(OsStr::from_bytes(bytes)),
-        }
-    }
 }
 
 impl Snapshot {
@@ -127,7 +103,7 @@ impl Snapshot {
     }
 
     pub(super) fn has(&self, path: &Path) -> bool {
-        let path = Stored::of(path);
+        let path = StoredPath::of(path);
         self.files.iter().any(|it| it.path == path)
     }
 
@@ -271,7 +247,7 @@ impl Taking<'_> {
         for (index, root) in roots.iter().enumerate() {
             let metadata = root.symlink_metadata().ok();
             self.found.roots.push(Root {
-                path: Stored::of(root),
+                path: StoredPath::of(root),
                 identity: metadata.map(|it| (it.dev(), it.ino())),
             });
             for name in protected {
@@ -289,7 +265,7 @@ impl Taking<'_> {
         }
         let file_type = metadata.file_type();
         let mut kept = Kept {
-            path: Stored::of(path),
+            path: StoredPath::of(path),
             root,
             kind: Kind::Other,
             device: metadata.dev(),
@@ -302,7 +278,7 @@ impl Taking<'_> {
         };
         if file_type.is_symlink() {
             let target = fs::read_link(path).unwrap_or_default();
-            kept.kind = Kind::Link(Stored::of(&target));
+            kept.kind = Kind::Link(StoredPath::of(&target));
             let leads_to_file = path.metadata().is_ok_and(|it| it.is_file());
             if leads_to_file {
                 kept.hash = self.content(path).map(|it| hash_of(&it));
@@ -328,7 +304,7 @@ impl Taking<'_> {
             .is_err_and(|err| err.kind() == io::ErrorKind::PermissionDenied);
         if let Some(parent) = parent.filter(|_| is_hidden) {
             self.found.files.push(Kept {
-                path: Stored::of(path),
+                path: StoredPath::of(path),
                 root,
                 kind: Kind::Unreadable,
                 device: parent.dev(),
