@@ -77,10 +77,16 @@ async fn what_the_sandbox_refuses_says_how_to_ask_and_runs_outside_then() {
         return;
     }
     let fixture = Fixture::new();
-    // What is in `/tmp` is not refused: it is not there.
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let target = outside.path().join("made");
-    let command = format!("touch {}", target.display());
+    // What is in `/tmp` is not refused: it is not there. What is protected is refused wherever the project lies.
+    let hooks = fixture.path().join(".git/hooks");
+    let done = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(fixture.path())
+        .status();
+    assert!(done.unwrap().success());
+    std::fs::create_dir_all(&hooks).unwrap();
+    let target = hooks.join("made");
+    let command = "touch .git/hooks/made";
     let mut options = fixture.options.clone();
     options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
     let refused = run(options.clone(), &fixture, json!({ "command": command })).await;

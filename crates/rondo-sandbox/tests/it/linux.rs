@@ -246,7 +246,6 @@ fn work_goes_on_in_a_linked_worktree_and_its_repository_is_protected() {
     for script in [
         "echo a > $OUTSIDE/main/.git/hooks/pre-commit",
         "git config core.fsmonitor x",
-        "echo a > $OUTSIDE/main/a",
         "mv $OUTSIDE/main/.git $OUTSIDE/main/moved",
         "echo evil > $OUTSIDE/main/.git/worktrees/workspace/commondir",
         "mv $OUTSIDE/main/.git/worktrees/workspace $OUTSIDE/main/.git/moved",
@@ -254,6 +253,7 @@ fn work_goes_on_in_a_linked_worktree_and_its_repository_is_protected() {
     ] {
         place.fails(script);
     }
+    place.makes_nothing("echo a > $OUTSIDE/main/a", &main.join("a"));
     place.works("git worktree add -q other && git -C other status");
     assert!(place.undone.borrow().is_empty(), "{:?}", place.undone);
     place.works("echo evil > $OUTSIDE/main/.git/commondir");

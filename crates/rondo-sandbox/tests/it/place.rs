@@ -137,6 +137,16 @@ impl Place {
         assert!(!output.status.success(), "{script}: {output:?}");
     }
 
+    /// Runs a script that would make a file outside. It is refused; below `/tmp`, which is the command's own, what it makes
+    /// is gone with the command.
+    #[track_caller]
+    pub(crate) fn makes_nothing(&self, script: &str, file: &Path) {
+        let output = self.run(script);
+        let is_own = file.starts_with("/tmp");
+        assert!(is_own || !output.status.success(), "{script}: {output:?}");
+        assert!(!file.exists(), "{script}: {output:?}");
+    }
+
     /// Runs a program of Python that is to end with an error of permission or of reaching nothing.
     #[track_caller]
     pub(crate) fn refused(&self, python: &str) {
