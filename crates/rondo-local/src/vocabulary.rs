@@ -63,9 +63,14 @@ impl Vocabulary {
         let specials = special_tokens(&tokens, &types);
         // Each takes half of the time that loading weights takes.
         let (trie, tokenizer) = thread::scope(|scope| {
-            let trie = scope.spawn(|| build_trie(&tokens, &types, end));
+            let build = || build_trie(&tokens, &types, end);
+            let trie = thread::Builder::new().spawn_scoped(scope, build);
             let tokenizer = build_tokenizer(gguf, &tokens);
-            let trie = trie.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let trie = match trie {
+                Ok(trie) => trie.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system gives no thread.
+                Err(_) => build(),
+            };
             (trie, tokenizer)
         });
         Ok(Arc::new(Self {

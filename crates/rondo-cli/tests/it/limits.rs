@@ -237,3 +237,34 @@ async fn a_journal_that_another_process_has_locked_is_waited_for_no_longer_than_
     assert!(shown.code.is_some_and(|code| code != 0), "{shown:?}");
     assert_eq!(server.requests().len(), 1);
 }
+
+/// No stack of that size can be had, and so no thread.
+#[tokio::test]
+async fn where_no_thread_can_be_started_each_command_says_so_and_none_panics() {
+    let server = serve(vec![says("Yes."), says("Yes.")]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new().var("RUST_MIN_STACK", "1000000000000000");
+    env.write("s.lua", "print(rondo.exec('echo hi').stdout)");
+    let ask = ["ask", "-m", "openai/test", "--base-url", &url, "hi"];
+    for (args, code) in [
+        (&ask[..], 1),
+        (&["run", "s.lua"], 1),
+        (&["resume"], 1),
+        (&["session", "list"], 54),
+        (&["users", "list"], 54),
+        (&["doctor"], 1),
+    ] {
+        let shown = env.run(args).await;
+        assert!(!shown.stderr.contains("panicked"), "{args:?}: {shown:?}");
+        assert_eq!(shown.code, Some(code), "{args:?}: {shown:?}");
+    }
+    let shown = env.run(&ask).await;
+    assert!(
+        shown.stderr.contains("failed to start a thread")
+            && shown
+                .stderr
+                .contains("hint: the system allows no more processes"),
+        "{shown:?}"
+    );
+    assert_eq!(server.requests().len(), 0);
+}

@@ -29,7 +29,8 @@ impl Keyboard {
         let is_over = Arc::new(AtomicBool::new(false));
         let waker = Some(EventStream::new());
         let is_asked = Arc::clone(&is_over);
-        thread::spawn(move || read(&sender, &is_asked));
+        // Without the thread, the sender is dropped: no event comes, as if the terminal were gone.
+        let _ = thread::Builder::new().spawn(move || read(&sender, &is_asked));
         Self {
             events,
             is_over,

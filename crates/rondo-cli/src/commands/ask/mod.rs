@@ -23,6 +23,7 @@ pub(crate) use prepare::{source, working_directory};
 use super::report::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::show_turn::{Signals, end_when_told, say_last};
@@ -50,21 +51,14 @@ pub(super) fn run(command: AskCommand) -> Exit {
     if command.args.detached {
         detach::leave_terminal();
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let result = match runtime {
+    let result = match executor::of_this_thread() {
         Ok(runtime) => {
             let done = runtime.block_on(prepare_and_ask(command, early));
             // Blocking work that ignores its cancellation must not keep the process.
             runtime.shutdown_background();
             done
         }
-        Err(err) => {
-            let context = "failed to start the runtime";
-            let error = CliError::caused(Exit::Error, anyhow::Error::new(err).context(context));
-            Err(Early { error, format })
-        }
+        Err(error) => Err(Early { error, format }),
     };
     result.unwrap_or_else(|Early { error, format }| {
         let exit = exit_of(&error);

@@ -1,5 +1,7 @@
 //! The lines that a person or a program types, read on a thread of their own.
 
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
 use std::io::{self, BufRead as _, Read as _};
 use std::thread;
 use tokio::sync::mpsc;
@@ -27,10 +29,13 @@ impl Lines {
     }
 
     /// Those of standard input.
-    pub(super) fn of_stdin(is_terminal: bool) -> Self {
+    ///
+    /// # Errors
+    /// When the system gives no thread that reads it.
+    pub(super) fn of_stdin(is_terminal: bool) -> Result<Self> {
         let (sender, lines) = mpsc::channel(1);
         // It ends with its input, or with the process.
-        thread::spawn(move || {
+        let read = move || {
             let mut stdin = io::stdin().lock();
             loop {
                 let mut line = Vec::new();
@@ -45,8 +50,12 @@ impl Lines {
                     return;
                 }
             }
-        });
-        Self { lines, is_terminal }
+        };
+        thread::Builder::new().spawn(read).map_err(|err| {
+            let error = anyhow::Error::new(err).context("failed to start a thread");
+            CliError::caused(Exit::Error, error)
+        })?;
+        Ok(Self { lines, is_terminal })
     }
 
     /// Returns the next line; `None` at the end.

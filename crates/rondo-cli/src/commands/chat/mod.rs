@@ -41,7 +41,7 @@ pub(super) fn run(args: ChatArgs, env: Env, output: &Output) -> Result<Exit> {
     let is_single = !args.message.is_empty();
     let lines = match is_single {
         true => Lines::of(args.message.join(" ")),
-        false => Lines::of_stdin(isatty(io::stdin())),
+        false => Lines::of_stdin(isatty(io::stdin()))?,
     };
     let runtime = executor::of_this_thread()?;
     let is_interactive = !is_single && isatty(io::stdin()) && output.stdout_terminal;

@@ -66,7 +66,8 @@ async fn signed_in(name: &str, settings: &Settings, output: &Output) -> Result<(
 /// Reads a line that the user may never write. The thread that waits for it ends with the process.
 async fn read_line() -> Option<String> {
     let (sender, line) = oneshot::channel();
-    std::thread::spawn(move || {
+    // Without the thread, no line comes.
+    let _ = std::thread::Builder::new().spawn(move || {
         let mut line = String::new();
         let mut stdin = io::stdin().lock().take(PASTED_BYTES_MAX);
         if stdin.read_line(&mut line).is_ok_and(|count| count > 0) {

@@ -1,13 +1,13 @@
 //! Runs the recorded calls of read-only tools again in the working directory.
 
 use super::source::Recorded;
-use crate::error::{CliError, Result};
-use crate::exit::Exit;
+use crate::error::Result;
+use crate::executor;
 use rondo_core::ports::Record;
 use rondo_core::replay::Rerun;
 use rondo_runtime::replay::{ReadingTools, RecordedTools};
 use rondo_runtime::settings::Settings;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 /// The tools that only read, ready to be run again in the working directory.
 pub(super) struct Live {
@@ -26,10 +26,7 @@ impl Live {
             tools.gather(records);
             Ok(())
         })?;
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|err| CliError::caused(Exit::Error, err))?;
+        let runtime = executor::of_this_thread()?;
         Ok(Self {
             tools: tools.reading_tools(&recorded.session, settings)?,
             runtime,

@@ -4,7 +4,8 @@ mod channels;
 pub(super) mod onboard;
 
 use crate::cli::ServeArgs;
-use crate::error::{CliError, Result};
+use crate::error::Result;
+use crate::executor;
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::signals::Signals;
@@ -83,11 +84,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     }
     let workers = threads();
     rondo_exec::bound_heaps(workers);
-    let threads = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let threads = executor::of_threads(workers)?;
     let ended = threads.block_on(async {
         let hub = open(runtime, &hub_config, channels, own_file)?;
         let stop = CancellationToken::new();

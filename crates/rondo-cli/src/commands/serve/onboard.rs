@@ -4,6 +4,7 @@ use super::channels;
 use crate::cli::OnboardArgs;
 use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
+use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, has_person};
 use crate::signals::Signals;
@@ -60,11 +61,7 @@ pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -
     let flags = config::flags(Layer::default(), &settings);
     let runtime = Runtime::new(env.clone(), flags, Arc::new(NoNotices));
     let own_file = super::own_file(&runtime, &hub_config, settings)?;
-    let threads = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let threads = executor::of_threads(2)?;
     let is_answered = threads.block_on(async {
         let hub = super::open(runtime, &hub_config, channels, own_file)?;
         output.note("write a message to the assistant now; Ctrl-C ends this");
