@@ -81,6 +81,9 @@ pub struct ExecOptions {
     pub output_bytes_max: usize,
     /// The bound on the file that holds a whole output, in bytes.
     pub spill_bytes_max: u64,
+    /// The bound on the memory of all processes of a command, in bytes; `None`, the default, for half of the machine's, and
+    /// at least 2 GiB. A command that runs unasked has at most 1 GiB.
+    pub memory_bytes_max: Option<u64>,
     /// What commands find in their environment.
     pub environment: Arc<CommandEnvironment>,
     /// The terminal they see.
@@ -142,6 +145,7 @@ impl ExecOptions {
             timeout: Self::TIMEOUT,
             output_bytes_max: Self::OUTPUT_BYTES,
             spill_bytes_max: Self::SPILL_BYTES,
+            memory_bytes_max: None,
             environment: Arc::default(),
             pty: PtySize::default(),
             sandbox: None,
@@ -248,7 +252,11 @@ impl ExecTool {
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
             is_kept: options.is_kept,
-            memory_bytes_max: sandbox.is_looking.then_some(LOOKING_BYTES_MAX),
+            memory_bytes_max: match (sandbox.is_looking, options.memory_bytes_max) {
+                (false, max) => max,
+                (true, None) => Some(LOOKING_BYTES_MAX),
+                (true, Some(max)) => Some(max.min(LOOKING_BYTES_MAX)),
+            },
             sandbox: sandbox.spec,
             secrets: options.secrets.clone(),
         })

@@ -364,6 +364,21 @@ mod tests {
     }
 
     #[test]
+    fn only_the_user_says_how_much_memory_a_command_may_use() {
+        let scene = Folders::new("command_memory_mib = 512", "command_memory_mib = 999999");
+        let memory = |env: &[(&str, &str)]| {
+            let settings = scene.load(env, Layer::default());
+            settings.values.command_memory_mib
+        };
+        assert_eq!(memory(&[]), Some(512));
+        scene.trust("");
+        assert_eq!(memory(&[]), None);
+        scene.trust("command_memory_mib = 4096");
+        assert_eq!(memory(&[]), Some(4096));
+        assert_eq!(memory(&[("RONDO_COMMAND_MEMORY_MIB", "8192")]), Some(8192));
+    }
+
+    #[test]
     fn a_link_to_the_configuration_of_a_trusted_folder_lends_no_trust() {
         let scene = Folders::new("", "yolo = true");
         let clone = tempfile::tempdir_in(scene.project.path().parent().unwrap()).unwrap();

@@ -237,6 +237,8 @@ settings! {
     exec_shell: bool, Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
     #[doc = "Variables that commands get although they look like keys, or are not ones that the sandbox passes"]
     command_env: Vec<String>, Some("RONDO_COMMAND_ENV"), None, FromUntrusted::Ignored;
+    #[doc = "Memory that the processes of a command may use together, in MiB"]
+    command_memory_mib: u64, Some("RONDO_COMMAND_MEMORY_MIB"), None, FromUntrusted::Ignored;
     #[doc = "Files that no tool may read, in the syntax of `.gitignore`; `.rondoignore` names more"]
     ignored_files: Vec<String>, Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]

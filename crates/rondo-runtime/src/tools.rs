@@ -40,6 +40,8 @@ const ALL: &str = "*";
 const OPTIONAL: [&str; 3] = [SKILL_TOOL, "web_fetch", "web_search"];
 /// The bound on directories of skills whose files can be read.
 const SKILL_DIRECTORIES_MAX: usize = 16;
+/// The least memory that a command may be given, in MiB.
+const COMMAND_MEMORY_MIB_MIN: u64 = 64;
 /// The mode of directories that hold the output of commands.
 const PRIVATE: u32 = 0o700;
 
@@ -297,6 +299,7 @@ pub(crate) fn own_commands(
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
     Arc::make_mut(&mut options.environment).withholds_secrets = false;
     options.is_kept = is_kept;
+    options.memory_bytes_max = memory_bytes_max(settings);
     options.secrets = secrets.clone();
     options.output_bytes_max = output_bytes_max;
     if is_kept {
@@ -388,10 +391,17 @@ fn exec_options(
     let environment = command_environment(keys, settings, *workdir);
     options.environment = toolset.values.environments.share(environment);
     options.is_kept = is_kept;
+    options.memory_bytes_max = memory_bytes_max(settings);
     options.secrets = toolset.secrets.clone();
     // After a crash, the process that resumes the session finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
     options
+}
+
+/// Returns the bound on the memory of a command that the user set.
+fn memory_bytes_max(settings: &Settings) -> Option<u64> {
+    let mib = settings.values.command_memory_mib?;
+    Some(mib.max(COMMAND_MEMORY_MIB_MIN).saturating_mul(1 << 20))
 }
 
 /// Says what commands may reach, and returns where those are noted that run because they only look.

@@ -75,6 +75,8 @@ fn trusted(file: PathBuf) -> Result<Project> {
     let mut layer = Layer::from_file(&file)?;
     layer.trusted_folders = None;
     layer.sandboxed_folders = None;
+    // What a command takes of the machine is for its user to say.
+    layer.command_memory_mib = None;
     // Who may reach the gateway, and how, is the user's alone to say.
     layer.hub = toml::Table::new();
     Ok(Project::Trusted(file, layer))

@@ -268,3 +268,15 @@ async fn where_no_thread_can_be_started_each_command_says_so_and_none_panics() {
     );
     assert_eq!(server.requests().len(), 0);
 }
+
+#[tokio::test]
+async fn a_command_is_ended_at_the_memory_that_the_users_file_says() {
+    let greedy = calls("exec", &json!({"command": "seq 1 99999999999 | sed -n H"}));
+    let server = serve(vec![greedy, says("Over.")]).await;
+    let env = TestEnv::new();
+    env.user_config("command_memory_mib = 64\n");
+    let shown = env.ask(&server, &["--yolo", "go"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let result = server.requests()[1].json()["messages"].to_string();
+    assert!(result.contains("more than 64 MiB of memory"), "{result}");
+}

@@ -229,6 +229,18 @@ async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_sai
 }
 
 #[tokio::test]
+async fn a_command_that_takes_more_memory_than_the_options_say_is_ended() {
+    let mut fixture = Fixture::new();
+    fixture.options.memory_bytes_max = Some(64 << 20);
+    let greedy = json!({ "command": "seq 1 99999999999 | sed -n H" });
+    let error = failure(fixture.call(greedy).await);
+    let said = "more than 64 MiB of memory";
+    assert!(error.message.contains(said), "{error:?}");
+    let modest = crate::fixture::result(fixture.call(json!({ "command": "seq 3" })).await);
+    assert_eq!(modest["exitCode"], 0, "{modest}");
+}
+
+#[tokio::test]
 async fn a_command_with_too_many_processes_is_ended_and_the_reason_is_said() {
     let fixture = Fixture::new();
     let mark = marker();
