@@ -228,10 +228,9 @@ impl TurnContext<'_> {
                 looking: toolset.looking(),
             });
         }
-        let look_first = self.look_first(profile, &toolset, &gate, &secrets);
-        extensions.interceptors.extend(look_first);
-        let shown_terminal = self.show_terminal(profile, &mut host, &secrets);
-        extensions.interceptors.extend(shown_terminal);
+        let interceptors = &mut extensions.interceptors;
+        interceptors.extend(self.look_first(profile, &toolset, &gate, &secrets));
+        interceptors.extend(self.show_terminal(profile, &mut host, &secrets));
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(

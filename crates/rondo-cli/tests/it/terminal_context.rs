@@ -14,7 +14,7 @@ fn env() -> TestEnv {
     let env = TestEnv::new()
         .var("SHELL", "/bin/bash")
         .var("DEPLOY_TOKEN", KEY);
-    env.write(".git/HEAD", &format!("ref: refs/heads/topic-{KEY}\n"));
+    env.write(".git/HEAD", format!("ref: refs/heads/topic-{KEY}\n"));
     env.write(".git/MERGE_HEAD", "0\n");
     env
 }
