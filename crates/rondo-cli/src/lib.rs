@@ -12,7 +12,8 @@
 //!   call run; `changes`: the changes to files that
 //!   both show.
 //! - `output`: standard output and standard error; `log`: the output of `-v`.
-//! - `exit`, `error`: exit codes and messages; `signals`: the signals that stop a run.
+//! - `exit`, `error`: exit codes and messages; `signals`: the signals that stop a run; `process_end`: the deadline of
+//!   the process.
 //!
 //! Everything except [`run`] is private: the binary is the interface.
 
@@ -27,6 +28,7 @@ mod full_screen;
 mod interactive;
 mod log;
 mod output;
+mod process_end;
 mod remember;
 mod render;
 mod repl;

@@ -5,6 +5,7 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::output::Stderr;
 use rondo_runtime::env::Env;
 use std::io;
 use tracing_subscriber::Layer as _;
@@ -25,7 +26,7 @@ pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
         return Ok(());
     };
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(rustix::termios::isatty(io::stderr()))
         .with_filter(wanted);
     tracing_subscriber::registry().with(lines).init();

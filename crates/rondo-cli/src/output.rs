@@ -3,17 +3,21 @@
 use crate::cli::ColorChoice;
 use crate::error::CliError;
 use crate::render::{differences, escaped, wrapped};
+use rondo_core::clock::Clock;
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
 use rondo_runtime::mcp::ProjectServers;
 use rondo_runtime::project::UntrustedProject;
 use rondo_runtime::review::Difference;
 use rondo_runtime::sanitize;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{isatty, tcgetwinsize};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes of a typed answer.
 const ANSWER_BYTES_MAX: u64 = 4096;
@@ -27,6 +31,15 @@ const COLUMNS_DEFAULT: usize = 80;
 /// Returns the cursor to the line's beginning and erases the line.
 const ERASE: &str = "\r\x1b[K";
 
+/// How long to wait for a reader of standard error, and for a user who stopped the terminal with Ctrl-S.
+const STDERR_WAIT: Duration = Duration::from_secs(1);
+const TERMINAL_WAIT: Duration = Duration::from_secs(10);
+/// Bytes that a pipe takes without waiting if it takes any.
+const PIECE_BYTES: usize = 4096;
+
+/// Nobody read standard error for so long that it is not waited for until somebody does.
+static STDERR_UNREAD: AtomicBool = AtomicBool::new(false);
+
 /// The reader took nothing for too long, and the process is about to end.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
@@ -38,6 +51,70 @@ pub(crate) fn give_up() {
 /// Returns whether nothing is printed any more.
 pub(crate) fn has_given_up() -> bool {
     GIVEN_UP.load(Ordering::Relaxed)
+}
+
+/// Writes to standard error; a reader that takes nothing is waited for once, and what it does not take is left out. A
+/// failure is not reported, since there is nowhere to report it.
+pub(crate) fn stderr(text: &str) {
+    if !has_given_up() {
+        let _ = Stderr.write_all(text.as_bytes());
+    }
+}
+
+/// Writes to standard error what it takes without waiting.
+pub(crate) fn stderr_at_once(text: &str) {
+    STDERR_UNREAD.store(true, Ordering::Relaxed);
+    stderr(text);
+}
+
+/// Standard error as [`stderr`] writes to it. It takes everything and never fails.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stderr = io::stderr().lock();
+        for piece in bytes.chunks(PIECE_BYTES) {
+            let wait = match STDERR_UNREAD.load(Ordering::Relaxed) {
+                true => Duration::ZERO,
+                false if isatty(&stderr) => TERMINAL_WAIT,
+                false => STDERR_WAIT,
+            };
+            let is_read = is_ready_within(&stderr, PollFlags::OUT, wait).unwrap_or(true);
+            STDERR_UNREAD.store(!is_read, Ordering::Relaxed);
+            if !is_read || stderr.write_all(piece).is_err() {
+                break;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns whether a stream can be read or written within this time, as the flags say. The end of a stream counts.
+///
+/// # Errors
+/// When the system does not say.
+pub(crate) fn is_ready_within(
+    stream: impl AsFd,
+    flags: PollFlags,
+    wait: Duration,
+) -> io::Result<bool> {
+    let clock = Clock::system();
+    let until = clock.now().after(wait);
+    loop {
+        let left = until.since(clock.now());
+        let mut fds = [PollFd::new(&stream, flags)];
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
 }
 
 /// Where things are printed, and how.
@@ -115,11 +192,9 @@ impl Output {
         stdout.flush()
     }
 
-    /// Writes to standard error. A failure is not reported, since there is nowhere to report it.
+    /// Writes to standard error, as the function [`stderr`] does.
     pub(crate) fn stderr(&self, text: &str) {
-        if !has_given_up() {
-            let _ = io::stderr().lock().write_all(text.as_bytes());
-        }
+        stderr(text);
     }
 
     /// Prints a note for the user, unless they want none.

@@ -3,6 +3,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::output;
+use crate::process_end;
 use crate::render::{DeniedCall, FinishedTurn, View};
 pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
@@ -17,8 +18,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
-/// How long to wait for unread output after the turn and its time limit have ended.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long to wait for unread output after the turn has ended, if the process ends with it.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait for unread output after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the process may take to end after `SIGTERM`, whatever it waits for.
@@ -31,8 +32,8 @@ pub(crate) struct Ended {
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
     signals: Signals,
-    /// When the turn's time is over, if it has any.
-    deadline: Option<Instant>,
+    /// Until when unread output is waited for; `None` if it is never given up.
+    give_up_at: Option<Instant>,
 }
 
 /// Cancels a turn, and remembers the first reason.
@@ -67,8 +68,8 @@ impl Brake {
 /// end; a second one ends the process at once.
 ///
 /// The view has a thread of its own, so that a slow or absent reader cannot hold up the turn, its timers or
-/// signals. Once `over` says that the turn is over and recorded, unread output is given up: [`GRACE`] after
-/// the turn's `timeout`, or [`STOP_GRACE`] after a signal.
+/// signals. Unread output is given up if `grace` has passed since `over` said that the turn is over and recorded,
+/// [`STOP_GRACE`] if a signal stopped the turn, and at the deadline of the process at the latest.
 ///
 /// # Errors
 /// When no thread can be started for the view; the turn is cancelled then.
@@ -81,9 +82,8 @@ pub(crate) async fn show(
     brake: Brake,
     mut signals: Signals,
     mut over: oneshot::Receiver<()>,
-    timeout: Option<Duration>,
+    grace: Option<Duration>,
 ) -> io::Result<Ended> {
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (shown_tx, mut shown_rx) = oneshot::channel();
     let on_pipe_closed = brake.clone();
     let spawned = Builder::new().name("view".to_owned()).spawn(move || {
@@ -96,36 +96,39 @@ pub(crate) async fn show(
     }
     let mut stopped_by = None;
     let mut is_over = false;
-    loop {
-        let give_up_at = patience(deadline, stopped_by).filter(|_| is_over);
+    let mut give_up_at = None;
+    let view = loop {
         tokio::select! {
             biased;
             stop = signals.next() => match stopped_by.replace(stop) {
-                None => brake.stop(stop),
+                None => {
+                    brake.stop(stop);
+                    give_up_at = patience(Some(STOP_GRACE)).filter(|_| is_over);
+                }
                 Some(_) => exit_now(stop),
             },
-            shown = &mut shown_rx => {
-                let view = Some(shown.map_err(io::Error::other)??);
-                let stopped_by = brake.stopped_by();
-                return Ok(Ended { view, stopped_by, signals, deadline });
+            shown = &mut shown_rx => break Some(shown.map_err(io::Error::other)??),
+            _ = &mut over, if !is_over => {
+                is_over = true;
+                give_up_at = patience(stopped_by.map(|_| STOP_GRACE).or(grace));
             }
-            _ = &mut over, if !is_over => is_over = true,
             () = until(give_up_at) => {
                 output::give_up();
-                let stopped_by = brake.stopped_by();
-                return Ok(Ended { view: None, stopped_by, signals, deadline });
+                break None;
             }
         }
-    }
+    };
+    Ok(Ended {
+        view,
+        stopped_by: brake.stopped_by(),
+        signals,
+        give_up_at: give_up_at.or_else(|| patience(stopped_by.map(|_| STOP_GRACE).or(grace))),
+    })
 }
 
 /// Returns when unread output is given up, counted from now.
-fn patience(deadline: Option<Instant>, stopped_by: Option<Stop>) -> Option<Instant> {
-    let now = Instant::now();
-    match stopped_by {
-        Some(_) => now.checked_add(STOP_GRACE),
-        None => deadline.and_then(|deadline| deadline.max(now).checked_add(GRACE)),
-    }
+fn patience(grace: Option<Duration>) -> Option<Instant> {
+    grace.map(|grace| process_end::output_end(Instant::now() + grace))
 }
 
 async fn until(instant: Option<Instant>) {
@@ -143,7 +146,7 @@ impl Ended {
 
     /// Returns when unread output is given up.
     pub(crate) fn give_up_at(&self) -> Option<Instant> {
-        patience(self.deadline, self.stopped_by)
+        self.give_up_at
     }
 
     /// Runs work that may block, such as a write to a pipe without a reader, until the instant; any signal ends

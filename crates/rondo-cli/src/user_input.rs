@@ -2,11 +2,11 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::output::is_ready_within;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rondo_core::clock::Clock;
 use rondo_types::{Media, MediaKind, MediaSource, Message, Part, Role};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{FileType, fstat};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
@@ -158,7 +158,7 @@ fn read_stdin(tell: &dyn Fn(&str)) -> Result<String> {
     let mut piece = vec![0; READ_BYTES];
     let mut told = stdin.is_terminal();
     loop {
-        if !told && !readable_within(&stdin, SILENCE_MAX).map_err(failed)? {
+        if !told && !is_ready_within(&stdin, PollFlags::IN, SILENCE_MAX).map_err(failed)? {
             tell(SILENT);
             told = true;
         }
@@ -177,21 +177,6 @@ fn read_stdin(tell: &dyn Fn(&str)) -> Result<String> {
     }
     String::from_utf8(bytes)
         .map_err(|_| CliError::new(Exit::Input, "standard input is not UTF-8 text"))
-}
-
-fn readable_within(stream: impl AsFd, wait: Duration) -> io::Result<bool> {
-    let clock = Clock::system();
-    let until = clock.now().after(wait);
-    loop {
-        let left = until.since(clock.now());
-        let mut fds = [PollFd::new(&stream, PollFlags::IN)];
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(err) => return Err(err.into()),
-        }
-    }
 }
 
 /// Takes the files out of a prompt. The text keeps their names, so that it still reads well.
@@ -417,16 +402,16 @@ mod tests {
     #[test]
     fn a_pipe_that_stays_silent_is_not_readable() {
         let (reader, mut writer) = io::pipe().unwrap();
-        assert!(!readable_within(&reader, Duration::from_millis(1)).unwrap());
+        assert!(!is_ready_within(&reader, PollFlags::IN, Duration::from_millis(1)).unwrap());
         io::Write::write_all(&mut writer, b"x").unwrap();
-        assert!(readable_within(&reader, SILENCE_MAX).unwrap());
+        assert!(is_ready_within(&reader, PollFlags::IN, SILENCE_MAX).unwrap());
     }
 
     #[test]
     fn the_end_of_a_pipe_counts_as_readable() {
         let (reader, writer) = io::pipe().unwrap();
         drop(writer);
-        assert!(readable_within(&reader, SILENCE_MAX).unwrap());
+        assert!(is_ready_within(&reader, PollFlags::IN, SILENCE_MAX).unwrap());
     }
 
     #[test]

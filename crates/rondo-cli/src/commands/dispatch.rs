@@ -2,7 +2,6 @@
 
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
-use super::script::ScriptExit;
 use super::{
     answer, ask, attach, chat, completion, config, context, doctor, fork, mcp, memory, models,
     outbox, policy, profiles, replay, script, serve, session, skills, test, trust, usage, users,
@@ -13,23 +12,26 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::interactive;
 use crate::log;
-use crate::output::Output;
+use crate::output::{self, Output};
+use crate::process_end;
 use crate::user_input;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::values::Word as _;
+use rondo_runtime::values::{TimeSpan, Word as _};
 use rustix::termios::isatty;
 use std::ffi::OsString;
 use std::io;
+use std::time::Duration;
 
 /// Runs the command line and returns the exit code.
 ///
 /// `args` is everything, the program's name first. The numbers are those of `docs/exit-codes.md`.
 #[must_use]
 pub fn run(args: Vec<OsString>) -> u8 {
+    process_end::note_start();
     let env = Env::from_env();
     let typed = args.clone();
     let cli = Cli::command();
@@ -93,17 +95,27 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
     };
     let output = Output::detect(&env, cli.color, quiet);
     let color = cli.color;
-    if let Err(error) = log::start(cli.verbose, &env) {
+    let bounded = process_end::bound(deadline(&cli.command, &env));
+    if let Err(error) = bounded.and_then(|()| log::start(cli.verbose, &env)) {
         print_early_result(&error, format, &output);
         return report(&error, &output).code();
     }
     if let Command::Run(args) = cli.command {
-        return match script::run(*args, env, color, output) {
-            ScriptExit::Own(code) => code,
-            ScriptExit::Ours(exit) => exit.code(),
-        };
+        return script::run(*args, env, color, output).code();
     }
     started(cli.command, env, (color, cli.verbose), format, &output).code()
+}
+
+/// Returns the deadline that the arguments or the environment set. That of the other settings is known later.
+fn deadline(command: &Command, env: &Env) -> Option<Duration> {
+    let turn = match command {
+        Command::Ask(args) => &args.turn,
+        Command::Run(args) => &args.turn,
+        _ => return None,
+    };
+    // A text that is no time is reported with the other settings.
+    let of_env = || env.get("RONDO_DEADLINE")?.parse::<TimeSpan>().ok();
+    turn.deadline.or_else(of_env).map(|it| it.0)
 }
 
 /// Runs a command that ends with one of our own exit codes.
@@ -186,10 +198,15 @@ fn refuse(err: &clap::Error, args: &[OsString], env: &Env, format: OutputFormat)
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
-    let printed = err.print();
     if shown && err.exit_code() == 0 {
+        let printed = err.print();
         return printed.map_or_else(|err| exit_of(&write_failed(err)), |()| Exit::Answer);
     }
+    let rendered = err.render();
+    output::stderr(&match isatty(io::stderr()) {
+        true => rendered.ansi().to_string(),
+        false => rendered.to_string(),
+    });
     if may_be_a_question(err, args) {
         Output::detect(env, None, false).hint("to ask it as a question: `rondo ask \"...\"`");
     }

@@ -38,6 +38,7 @@ mod onboarding;
 mod parking;
 mod person;
 mod policy;
+mod process_end;
 mod profiles;
 mod python;
 mod recorder;

@@ -281,7 +281,7 @@ async fn a_pipe_that_nobody_reads_keeps_no_result() {
     let rest = ["--deadline", "1s", "-o", "pipe", "x"];
     let shown = env.run(&[&args[..], &rest[..]].concat()).await;
     let said = "error: failed to write the answer to `pipe`\n  caused by: ";
-    assert_eq!((shown.stdout.as_str(), shown.code), ("Hello.\n", Some(1)));
+    assert_eq!((shown.stdout.as_str(), shown.code), ("Hello.\n", Some(141)));
     assert!(shown.stderr.starts_with(said), "{shown:?}");
 }
 

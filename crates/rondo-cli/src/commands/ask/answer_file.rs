@@ -2,6 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::process_end;
 use crate::show_turn::Ended;
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -36,7 +37,7 @@ pub(super) async fn write(
     ended: &mut Ended,
 ) -> Result<Option<AnswerPipe>> {
     let named = path.to_owned();
-    let end = Instant::now() + WRITE_TIMEOUT;
+    let end = process_end::output_end(Instant::now() + WRITE_TIMEOUT);
     let write = move || {
         let file = try_open(&named)?;
         match file {
@@ -52,11 +53,12 @@ pub(super) async fn write(
 }
 
 impl AnswerPipe {
-    /// Writes the answer. A pipe without a reader is waited for as long as standard output would be.
+    /// Writes the answer. A pipe without a reader is waited for as long as standard output would be; `unread` is how the
+    /// process ends then.
     ///
     /// # Errors
     /// When that fails, or takes too long.
-    pub(super) async fn write(self, text: String, ended: &mut Ended) -> Result<()> {
+    pub(super) async fn write(self, text: String, unread: Exit, ended: &mut Ended) -> Result<()> {
         let end = ended.give_up_at();
         let Self { path, file } = self;
         let named = path.clone();
@@ -68,7 +70,14 @@ impl AnswerPipe {
             fill(&mut file, &text)
         };
         let written = ended.block_on(end, write).await;
-        written.flatten().map_err(|err| failed(&path, err))
+        written.flatten().map_err(|err| {
+            let is_unread = err.kind() == io::ErrorKind::TimedOut;
+            let exit = if is_unread { unread } else { Exit::Error };
+            CliError {
+                exit,
+                ..failed(&path, err)
+            }
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cli::AskArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::process_end;
 use crate::user_input;
 use rondo_schema::Validator;
 use rondo_types::Message;
@@ -53,7 +54,8 @@ pub(super) fn read_input(
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
-    read_rx.recv_timeout(timeout.unwrap_or(INPUT_TIMEOUT)).unwrap_or_else(|_| {
+    let time = process_end::shortened(timeout).unwrap_or(INPUT_TIMEOUT);
+    read_rx.recv_timeout(time).unwrap_or_else(|_| {
         let message = "the deadline came before the input was read to its end";
         Err(CliError::new(Exit::Deadline, message)
             .hint("is something writing to standard input and to the files that are named? `< /dev/null` says that there is no input"))

@@ -24,8 +24,9 @@ use super::report::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::executor;
-use crate::exit::{Exit, Stop};
+use crate::exit::Exit;
 use crate::output::Output;
+use crate::process_end;
 use crate::show_turn::{Signals, end_when_told, say_last};
 use prepare::{Prepared, prepare};
 use rondo_runtime::env::Env;
@@ -81,13 +82,11 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
     } = command;
     let preparing = spawn_blocking(move || prepare(&args, mode, env, color, early));
     let mut signals = Signals::listen();
-    let prepared = tokio::select! {
-        biased;
-        stop = signals.next() => Err(stopped_early(stop)),
-        prepared = preparing => prepared.unwrap_or_else(|err| {
-            Err(CliError::caused(Exit::Error, anyhow::Error::new(err)))
-        }),
+    let preparing = async {
+        let prepared = preparing.await;
+        prepared.unwrap_or_else(|err| Err(CliError::caused(Exit::Error, anyhow::Error::new(err))))
     };
+    let prepared = unless_stopped(&mut signals, preparing).await;
     let prepared = prepared.map_err(|error| Early { error, format })?;
     // On that thread, which is free now: to start one takes a while. Until here, nothing but the signals is waited for.
     drop(spawn_blocking(end_when_told));
@@ -101,15 +100,12 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
     let mut turns = std::mem::take(&mut prepared.turns).into_iter().peekable();
     let mut exit = Exit::Answer;
     while let Some(planned) = turns.next() {
-        let connected = tokio::select! {
-            biased;
-            stop = signals.next() => Err(stopped_early(stop)),
-            model = prepared.session.connect(&planned.plan) => model.map_err(CliError::from),
-        };
+        let connecting = async { Ok(prepared.session.connect(&planned.plan).await?) };
+        let connected = unless_stopped(signals, connecting).await?;
         let is_last = turns.peek().is_none();
         // Between two that listen, nothing is lost: what comes now is heard by both.
         let heard = std::mem::replace(signals, Signals::listen());
-        exit = turn::run(&mut prepared, planned, connected?, heard, is_last).await?;
+        exit = turn::run(&mut prepared, planned, connected, heard, is_last).await?;
         if !exit.is_an_end() {
             break;
         }
@@ -117,8 +113,19 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
     Ok(exit)
 }
 
-fn stopped_early(stop: Stop) -> CliError {
-    CliError::new(Exit::of_stop(stop), "stopped before anything was asked")
+/// Does what comes before a turn, unless a signal or the deadline comes first.
+async fn unless_stopped<T>(
+    signals: &mut Signals,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        biased;
+        stop = signals.next() => {
+            let message = "stopped before anything was asked";
+            Err(CliError::new(Exit::of_stop(stop), message))
+        }
+        done = process_end::in_time(work) => done,
+    }
 }
 
 /// A failure before the turn, and what standard output is to carry.

@@ -7,6 +7,7 @@ use crate::commands::report::{current_dir, output_of};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput, has_person};
+use crate::process_end;
 use rondo_core::redact::Secrets;
 use rondo_runtime::env::Env;
 use rondo_runtime::plan::TurnPlan;
@@ -79,6 +80,10 @@ pub(super) fn prepare(
     }
     let output = output_of(&found.settings.values, &found.settings.env, color);
     notices.set(output);
+    if mode == AskMode::Ask {
+        // A turn that goes on has the limits that it began with.
+        process_end::bound(found.settings.values.deadline.map(|it| it.0))?;
+    }
     if let Some(init) = Init::load(&runtime, &found.settings, &(Arc::clone(&notices) as _))? {
         runtime.extend(init.extensions());
     }

@@ -5,7 +5,7 @@ use super::detach;
 use super::explain::{Said, explain, stopped_by};
 use super::parked;
 use super::prepare::{Planned, Prepared};
-use super::stopped_early;
+use super::unless_stopped;
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
@@ -13,6 +13,7 @@ use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};
+use crate::process_end;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
@@ -20,7 +21,7 @@ use rondo_core::ports::ProcessEnd;
 use rondo_core::{ParkedTurn, TurnEnd, control, events};
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sanitize::plain;
-use rondo_runtime::{TurnHost, parking};
+use rondo_runtime::{TurnHost, TurnStart, parking};
 use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub(super) async fn run(
     mut signals: Signals,
     is_last: bool,
 ) -> Result<Exit> {
-    let Planned { plan, start } = planned;
+    let Planned { mut plan, start } = planned;
     let screen = Screen::new();
     let session = &mut prepared.session;
     let changes = Changes::default();
@@ -51,11 +52,12 @@ pub(super) async fn run(
         schema: prepared.schema.clone(),
         ..TurnHost::new(answering, secrets.clone())
     };
-    let start = tokio::select! {
-        biased;
-        stop = signals.next() => return Err(stopped_early(stop)),
-        start = session.with_resources(start) => start?,
-    };
+    let with_resources = async { Ok(session.with_resources(start).await?) };
+    let start = unless_stopped(&mut signals, with_resources).await?;
+    if matches!(start, TurnStart::Message(_)) {
+        let limits = &mut Arc::make_mut(&mut plan.profile).limits;
+        limits.turn_timeout = process_end::shortened(limits.turn_timeout);
+    }
     let turn = session.turn(&plan, connected, start, host)?;
     changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
     let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
@@ -70,14 +72,20 @@ pub(super) async fn run(
     let strict = session.settings.values.strict_complete == Some(true);
     let turn_control = turn_control.noting_end(end_note(&approver, &brake, strict));
     let (over_tx, over_rx) = oneshot::channel();
-    let timeout = plan.profile.limits.turn_timeout;
     let turn = async {
         let outcome = turn.run(events_tx, turn_control).await;
         // The receiver is gone once all of it was shown.
         let _ = over_tx.send(());
         outcome
     };
-    let showing = show_turn::show(events_rx, view, brake, signals, over_rx, timeout);
+    let showing = show_turn::show(
+        events_rx,
+        view,
+        brake,
+        signals,
+        over_rx,
+        Some(show_turn::GRACE),
+    );
     let both = async { tokio::join!(turn, showing) };
     let (end, shown) = beside(announced(prepared), both).await;
     let end = end?;
@@ -162,10 +170,12 @@ fn view(
 /// Says what the turn waits for.
 async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Result<Exit> {
     let exit = Exit::Parked;
+    process_end::set_code(exit.unread(ended.stopped_by).code());
     match ended.park(exit).await {
         Err(err) if is_unread(&err) => return Ok(exit.unread(ended.stopped_by)),
         shown => shown.map_err(write_failed)?,
     }
+    process_end::set_code(exit.code());
     let session = prepared.session.conversation().map(|it| &it.session);
     let Some(session) = session.filter(|_| prepared.format == OutputFormat::Text) else {
         return Ok(exit);
@@ -203,6 +213,10 @@ async fn finish(
         stopped_by: ended.stopped_by,
     };
     let mut exit = Exit::of_outcome(&outcome, circumstances);
+    let unread = exit.unread(ended.stopped_by);
+    if is_last {
+        process_end::set_code(unread.code());
+    }
     // Before the result is shown, which says how the process ends; but a pipe may have no reader, and must
     // not keep the result.
     let text = plain(&outcome.text);
@@ -215,7 +229,7 @@ async fn finish(
     }
     let (outcome, shown) = ended.finish(outcome, exit, denied.clone()).await;
     let written = match written {
-        Ok(Some(pipe)) => pipe.write(text, &mut ended).await,
+        Ok(Some(pipe)) => pipe.write(text, unread, &mut ended).await,
         written => written.map(drop),
     };
     match shown {
@@ -233,6 +247,9 @@ async fn finish(
     if let Err(error) = written {
         exit = error.exit;
         said.push(Said::Error(error));
+    }
+    if is_last {
+        process_end::set_code(exit.code());
     }
     print_said(said, ended, prepared.output).await;
     tracing::info!(

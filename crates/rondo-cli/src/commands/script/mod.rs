@@ -18,6 +18,7 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput};
+use crate::process_end;
 use crate::screen::Screen;
 use host::Host;
 pub(super) use replaying::{changed_script, replayed};
@@ -26,6 +27,7 @@ use rondo_core::ports::RecordBody;
 use rondo_runtime::env::Env;
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::values::TimeSpan;
 use rondo_runtime::{Runtime, parking};
 use rondo_script::{Init, Script, ScriptEnd, ScriptError};
 use std::io::Read as _;
@@ -42,6 +44,16 @@ pub(super) enum ScriptExit {
     Own(u8),
     /// It is one of ours.
     Ours(Exit),
+}
+
+impl ScriptExit {
+    /// Returns the number that the process ends with.
+    pub(super) fn code(&self) -> u8 {
+        match self {
+            Self::Own(code) => *code,
+            Self::Ours(exit) => exit.code(),
+        }
+    }
 }
 
 /// Runs the command.
@@ -78,14 +90,16 @@ fn start(args: RunArgs, env: Env, color: Option<ColorChoice>, early: Output) -> 
     let resume = args.resume.clone();
     let notices = SharedOutput::new(early);
     let runtime = Runtime::new(env, args.into_layer(), Arc::clone(&notices) as _);
-    let settings = runtime.settings(directory)?;
+    let mut settings = runtime.settings(directory)?;
+    process_end::bound(settings.values.deadline.map(|it| it.0))?;
     let output = output_of(&settings.values, &settings.env, color);
     notices.set(output);
     if let Some(init) = Init::load(&runtime, &settings, &(Arc::clone(&notices) as _))? {
         runtime.extend(init.extensions());
     }
-    let deadline = settings.values.deadline.map(|it| it.0);
-    let stopping = Stopping::start(deadline)?;
+    let deadline = &mut settings.values.deadline;
+    *deadline = process_end::shortened(deadline.map(|it| it.0)).map(TimeSpan);
+    let stopping = Stopping::start()?;
     let tasks = executor::of_this_thread()?;
     let job = Job {
         script,
@@ -141,14 +155,19 @@ impl Job {
         let name = script.name.clone();
         let cancel = stopping.token();
         let ended = rondo_script::run(script, session, records, Arc::new(host), cancel).await;
-        runtime.close().await;
         if let Some(call) = approver.denied().first() {
             output.hint(&format!(
                 "a call of `{}` needed approval and there was no terminal to ask on; `allow` of `rondo.agent` or `--allowed-tools` allows it",
                 call.tool
             ));
         }
-        told(ended, &name, stopping, &output)
+        let exit = told(ended, &name, stopping, &output);
+        process_end::set_code(match &exit {
+            Ok(exit) => exit.code(),
+            Err(error) => error.exit.code(),
+        });
+        runtime.close().await;
+        exit
     }
 }
 

@@ -1,5 +1,5 @@
-//! What stops a script: signals, and the end of its time. Both are watched by a thread of their own, since a script may
-//! keep the one that it runs on.
+//! What stops a script: signals, which are watched by a thread of their own, since a script may keep the one that it
+//! runs on.
 
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
@@ -24,7 +24,7 @@ impl Stopping {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(super) fn start(deadline: Option<Duration>) -> Result<Self> {
+    pub(super) fn start() -> Result<Self> {
         let cancel = CancellationToken::new();
         let stop = Arc::new(OnceLock::new());
         let (of_thread, noted) = (cancel.clone(), Arc::clone(&stop));
@@ -42,18 +42,13 @@ impl Stopping {
         };
         let watch = move || {
             watching.block_on(async move {
+                let stop = signals.next().await;
+                noted.get_or_init(|| stop);
+                of_thread.cancel();
                 tokio::select! {
                     biased;
-                    stop = signals.next() => {
-                        noted.get_or_init(|| stop);
-                        of_thread.cancel();
-                        tokio::select! {
-                            biased;
-                            again = signals.next() => exit(Exit::of_stop(again)),
-                            () = tokio::time::sleep(GRACE) => exit(Exit::of_stop(stop)),
-                        }
-                    }
-                    () = after(deadline) => exit(Exit::Deadline),
+                    again = signals.next() => exit(Exit::of_stop(again)),
+                    () = tokio::time::sleep(GRACE) => exit(Exit::of_stop(stop)),
                 }
             });
         };
@@ -70,13 +65,6 @@ impl Stopping {
     /// Returns the signal that stopped the script.
     pub(super) fn stop(&self) -> Option<Stop> {
         self.stop.get().copied()
-    }
-}
-
-async fn after(deadline: Option<Duration>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep(deadline.saturating_add(GRACE)).await,
-        None => std::future::pending().await,
     }
 }
 
