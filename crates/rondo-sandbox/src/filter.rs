@@ -267,6 +267,21 @@ fn refuse_other_processes(
     for call in [libc::SYS_tkill, libc::SYS_pidfd_send_signal] {
         rules.insert(call, Vec::new());
     }
+    // Shared memory, queues and semaphores are the machine's: a command would reach those of the user's programs, and leave
+    // its own behind.
+    for call in [
+        libc::SYS_shmget,
+        libc::SYS_shmat,
+        libc::SYS_msgget,
+        libc::SYS_msgsnd,
+        libc::SYS_msgrcv,
+        libc::SYS_semget,
+        libc::SYS_semop,
+        libc::SYS_semtimedop,
+        libc::SYS_mq_open,
+    ] {
+        rules.insert(call, Vec::new());
+    }
     Ok(())
 }
 

@@ -127,7 +127,8 @@ impl Snapshot {
         let mut start = 0_usize;
         for file in &self.files {
             let end = start.saturating_add(file.kept_bytes);
-            let is_kept = file.kept_bytes > 0 || file.size == 0 && file.kind == Kind::File;
+            let has_content = matches!(file.kind, Kind::File | Kind::Link(_));
+            let is_kept = file.kept_bytes > 0 || file.size == 0 && has_content;
             let before = content.get(start..end).filter(|_| is_kept);
             start = end;
             let kind = match later.get(&file.path) {
@@ -149,9 +150,10 @@ impl Snapshot {
     fn difference(&self, file: &Kept, kind: DifferenceKind, before: Option<&[u8]>) -> Difference {
         let path = file.path.path();
         let root = self.roots.get(file.root).map(|it| it.path.path());
+        let content = before.map(<[u8]>::to_vec);
         let before = match &file.kind {
-            Kind::Link(target) => Some(link_text(&target.path())),
-            _ => before.map(<[u8]>::to_vec),
+            Kind::Link(target) => Some(link_text(&target.path(), content)),
+            _ => content,
         };
         let (before, now) = match kind {
             DifferenceKind::Added => (None, shown(&path)),
@@ -184,7 +186,7 @@ impl Kept {
                 Some(DifferenceKind::Changed)
             }
             (Kind::File, Kind::File) => self.content_difference(before),
-            (Kind::Link(one), Kind::Link(other)) if one == other => self.content_difference(None),
+            (Kind::Link(one), Kind::Link(other)) if one == other => self.content_difference(before),
             (Kind::Directory, Kind::Directory) | (Kind::Other, Kind::Other) => None,
             (Kind::Place, Kind::Place) if self.identity() == now.identity() => None,
             (Kind::Unreadable, Kind::Unreadable) if self.identity() == now.identity() => None,
@@ -281,7 +283,7 @@ impl Taking<'_> {
             kept.kind = Kind::Link(StoredPath::of(&target));
             let leads_to_file = path.metadata().is_ok_and(|it| it.is_file());
             if leads_to_file {
-                kept.hash = self.content(path).map(|it| hash_of(&it));
+                self.keep(&mut kept, path);
             }
             if self.leads_below(root, path) {
                 self.found.files.push(kept);
@@ -381,17 +383,22 @@ impl Taking<'_> {
     }
 }
 
-/// Reads what a person is shown of a file: of a link, where it leads.
+/// Reads what a person is shown of a file: of a link, where it leads and the content of a file there.
 pub(super) fn shown(path: &Path) -> Option<Vec<u8>> {
     let metadata = path.symlink_metadata().ok()?;
     match metadata.is_symlink() {
-        true => Some(link_text(&fs::read_link(path).ok()?)),
+        true => {
+            let target = fs::read_link(path).ok()?;
+            Some(link_text(&target, read(path, FILE_BYTES_MAX).ok()))
+        }
         false => read(path, FILE_BYTES_MAX).ok(),
     }
 }
 
-fn link_text(target: &Path) -> Vec<u8> {
-    format!("a link to {}\n", target.display()).into_bytes()
+fn link_text(target: &Path, content: Option<Vec<u8>>) -> Vec<u8> {
+    let mut text = format!("a link to {}\n", target.display()).into_bytes();
+    text.extend(content.unwrap_or_default());
+    text
 }
 
 /// Reads a file that is no larger than this.

@@ -325,6 +325,15 @@ fn what_a_link_leads_to_counts_as_the_link_does() {
         found.contains(&named("AGENTS.md", DifferenceKind::Changed)),
         "{found:?}"
     );
+    // A person who reviews it reads what is there now.
+    let changed = folder.ledger.differences(&folder.roots());
+    let link = changed
+        .iter()
+        .find(|it| it.path.ends_with("AGENTS.md"))
+        .unwrap();
+    let now = String::from_utf8(link.now.clone().unwrap()).unwrap();
+    assert_eq!(now, "a link to CLAUDE.md\ntheirs");
+    assert_ne!(link.before, link.now);
     let folder = Folder::new();
     let entry = folder.begin(Supervisor::Runs);
     fs::remove_file(folder.root.join("AGENTS.md")).unwrap();
