@@ -78,6 +78,23 @@ async fn an_answer_that_nobody_reads_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
+async fn the_session_of_a_detached_turn_that_nobody_reads_is_given_up_at_the_deadline() {
+    let server = silent().await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "--detach"];
+    let all = [&args[..], &["--deadline", "2s", "x"]].concat();
+    let (_reader, writer) = full_pipe();
+    let begun = Instant::now();
+    let child = env.command(&all).stdout(Stdio::from(writer)).spawn();
+    let ended = timeout(Duration::from_secs(20), env.wait(child.unwrap())).await;
+    let shown = ended.expect("it ends though its output is not read");
+    assert_eq!((shown.stderr.as_str(), shown.code), ("", Some(141)));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(2500) + SLACK, "{took:?}");
+}
+
+#[tokio::test]
 async fn a_message_that_nobody_reads_does_not_keep_a_command() {
     let cases: [(&[&str], &str, i32); 8] = [
         (&["--allowed-tools", "nope"], "Hello.\n", 0),

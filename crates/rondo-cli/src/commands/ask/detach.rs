@@ -5,9 +5,12 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, is_ready_within};
+use crate::process_end;
+use crate::show_turn::GRACE;
 use rondo_core::Journal;
 use rondo_core::ports::Seq;
+use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::ffi::OsString;
@@ -46,14 +49,22 @@ pub(super) fn start(output: &Output) -> Result<Exit> {
         let status = child.wait().map_err(failed)?;
         return Ok(Exit::of_code(status.code()));
     }
-    output
-        .stdout(&format!("{id}\n"))
-        .map_err(crate::commands::report::write_failed)?;
+    process_end::set_code(Exit::PipeClosed.code());
+    let is_read = is_ready_within(io::stdout(), PollFlags::OUT, GRACE).unwrap_or(true);
+    if is_read {
+        output
+            .stdout(&format!("{id}\n"))
+            .map_err(crate::commands::report::write_failed)?;
+    }
     output.note(&format!(
         "the turn runs in the background: `rondo attach {id}` shows it, and `kill {}` stops it",
         child.id()
     ));
-    Ok(Exit::Answer)
+    Ok(if is_read {
+        Exit::Answer
+    } else {
+        Exit::PipeClosed
+    })
 }
 
 /// Returns the arguments of the process that works on the turn.
