@@ -131,6 +131,20 @@ print(rondo.files.read('b'))";
         .check("false\nfalse\nb\n", "", 0);
 }
 
+#[tokio::test]
+async fn a_command_that_was_ended_with_its_script_is_not_repeated_and_the_message_says_so() {
+    let script = "rondo.exec('echo x >> ran; sleep 100')";
+    let world = World::new(script, serve(Vec::new()).await);
+    let ended = world.run(&["--deadline", "2s"]).await;
+    assert_eq!(ended.code, Some(124), "{ended:?}");
+    for _ in 0..2 {
+        let shown = world.run(&["--resume"]).await;
+        assert_eq!(shown.code, Some(1), "{shown:?}");
+        assert!(shown.stderr.contains("not repeated"), "{shown:?}");
+        assert_eq!(read(&world, "ran"), "x\n");
+    }
+}
+
 /// Runs the script with files of at most so many kilobytes.
 async fn bounded(world: &World, kilobytes: u32, options: &[&str]) -> Shown {
     let url = world.server.url("/v1");

@@ -13,6 +13,10 @@ use rondo_types::{CallId, ToolError, ToolErrorCode, ToolOutcome};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// Says that a command that was ended with its script is not repeated.
+const CUT_OFF: &str =
+    "it was ended when the script was stopped, before it was done; it is not repeated";
+
 /// Adds the functions.
 pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
     to.waiting(
@@ -113,6 +117,11 @@ async fn exec(
                 .session
                 .command_after_crash(&made.id, arguments.clone(), evidence);
             match found.await? {
+                Interrupted::Done(ToolOutcome::Error(error))
+                    if error.code == ToolErrorCode::Cancelled =>
+                {
+                    return Err(CallError::failed(CUT_OFF));
+                }
                 Interrupted::Done(outcome) => Some(outcome),
                 Interrupted::Again => None,
                 Interrupted::Unknown => return Err(CallError::failed(IN_DOUBT)),
