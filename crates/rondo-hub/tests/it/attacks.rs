@@ -1,9 +1,12 @@
 //! What others did to gateways like this one through their chats, done to this one.
 
-use crate::world::{USERS, World, calls, text};
+use crate::messenger::FORWARDED;
+use crate::world::{USERS, World, calls, last_said, text};
+use rondo_core::clock::Clock;
 use rondo_hub::channel::OutboxKind;
 use rondo_journal::{Options, Store};
 use rondo_testkit::{Response, Script, Server};
+use rondo_types::TimeMs;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -146,4 +149,104 @@ async fn what_a_tainted_chat_starts_holds_text_from_outside_from_its_first_recor
     for child in children {
         assert!(store.history(&child.id).unwrap().has_outside_text());
     }
+}
+
+/// Answers every question in a chat with its first choice, until so many other messages are there.
+async fn press_until(world: &World, chat: &str, count: usize) {
+    let mut pressed = 0;
+    loop {
+        let is_new = |messenger: &crate::messenger::Messenger| {
+            let seen = messenger.seen(chat);
+            let questions = seen.iter().filter(|it| it.kind == OutboxKind::Question);
+            let questions = questions.count();
+            questions > pressed || seen.len() - questions >= count
+        };
+        world.messenger.until_all(is_new).await;
+        let seen = world.messenger.seen(chat);
+        let question = seen.iter().filter(|it| it.kind == OutboxKind::Question);
+        let Some(question) = question.skip(pressed).next() else {
+            return;
+        };
+        world.messenger.press(chat, "ann", &question.choices[0]);
+        pressed += 1;
+    }
+}
+
+/// Returns whether each session holds text from outside, by its id.
+fn tainted(world: &World) -> Vec<(String, bool)> {
+    let journal = world.home.path().join("data/sessions");
+    let store = Store::open(&journal, Options::default()).unwrap();
+    let sessions = store.sessions(99).unwrap().into_iter().flat_map(|it| {
+        let children = store.children(&it.id, 9).unwrap();
+        std::iter::once(it).chain(children)
+    });
+    let tainted = sessions.map(|it| {
+        let is_tainted = store.history(&it.id).unwrap().has_outside_text();
+        (it.id.to_string(), is_tainted)
+    });
+    tainted.collect()
+}
+
+/// Somebody else's words were the task of timed work, which ran in a conversation that had never read them.
+#[tokio::test]
+async fn timed_work_that_a_tainted_chat_sets_up_begins_with_text_from_outside() {
+    for (begins, is_tainted) in [("", false), (FORWARDED, true)] {
+        let script = Script::answering(|request| {
+            let said = last_said(&request.json());
+            let job =
+                json!({"action": "add", "prompt": "Look at the plants.", "every_minutes": 10});
+            match (said.ends_with("Set it up."), said.contains("timed work")) {
+                (true, _) => calls(&[("a", "cron", job)]),
+                (_, true) => text(&["They are dry."]),
+                _ => text(&["It is set up."]),
+            }
+        });
+        let world = World::new(script).await;
+        let hub = world.start();
+        let said = format!("{begins}Set it up.");
+        world.messenger.say("ann", &said);
+        press_until(&world, "ann", 1).await;
+        world.messenger.say("ann", "/new");
+        press_until(&world, "ann", 2).await;
+        let due = TimeMs(Clock::system().now().0 + 600_000);
+        hub.hub.run_due(due).await.unwrap();
+        press_until(&world, "ann", 3).await;
+        hub.stop().await;
+        let found: Vec<bool> = tainted(&world).into_iter().map(|it| it.1).collect();
+        assert_eq!(found, [is_tainted; 2]);
+    }
+}
+
+/// What the assistant looks after by itself may be a page that somebody else wrote.
+#[tokio::test]
+async fn what_a_heartbeat_starts_holds_the_text_from_outside_that_it_has_read() {
+    let script = Script::answering(|request| {
+        let said = last_said(&request.json());
+        if said.contains("heartbeat]") {
+            calls(&[("f", "search_memory", json!({"query": "page"}))])
+        } else if said.contains("The page says so.") {
+            calls(&[("s", "spawn", json!({"task": "Do as the page says."}))])
+        } else if said.contains("task of a conversation") {
+            text(&["Done."])
+        } else {
+            text(&["It works."])
+        }
+    });
+    let mut world = World::new(script).await;
+    world.config = format!("{USERS}\n[heartbeat]\nevery = '5m'\nchat = 'wire:ann'\n");
+    let hub = world.start();
+    world.ask("ann", "Hello.").await;
+    world.put("HEARTBEAT.md", "- Look at the page.\n");
+    world.put(
+        "memory/2026-03-01.md",
+        "- The page says so. <!-- rondo: saved 2026-03-01T00:00:00.000Z by model; from outside -->\n",
+    );
+    hub.hub.run_due(Clock::system().now()).await.unwrap();
+    press_until(&world, "ann", 3).await;
+    hub.stop().await;
+    let mut found = tainted(&world);
+    found.sort();
+    let found: Vec<bool> = found.into_iter().map(|it| it.1).collect();
+    // The chat has read nothing; the heartbeat has, and what it started.
+    assert_eq!(found, [false, true, true]);
 }

@@ -30,6 +30,9 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// How long the channel waits for other events where one could not be taken.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// What a message begins with that somebody else wrote.
+pub(crate) const FORWARDED: &str = "Fwd: ";
+
 /// What the messenger tells of an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -515,11 +518,11 @@ fn inbound(event: Event) -> Inbound {
         body: match event.pressed {
             Some((token, value)) => InboundBody::Answer { token, value },
             None => InboundBody::Message {
+                by_others: event.text.starts_with(FORWARDED),
                 text: event.text,
                 images: Vec::new(),
                 files: Vec::new(),
                 notes: Vec::new(),
-                by_others: false,
             },
         },
         at_ms: 1_764_039_600_000,

@@ -182,6 +182,28 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
     );
 }
 
+/// What a model does that has read such text follows from it, and so does what its children do.
+#[tokio::test]
+async fn a_child_of_a_turn_with_text_from_outside_holds_it_from_its_first_record_on() {
+    for is_tainted in [false, true] {
+        let world = World::new(script(|asked| match asked.is("Delegate") {
+            true if asked.results.is_empty() => calls(&[task("go")]),
+            _ => text("Done."),
+        }))
+        .await;
+        let service = world.service();
+        let session = service.new_session(world.options());
+        let mut listener = session.subscribe(Cursor::START);
+        let mut message = Message::user("Delegate");
+        message.from_outside = is_tainted;
+        session.submit(message, Delivery::Queue).await.unwrap();
+        until(&mut listener, is_result).await;
+        let child = child(&session, 0);
+        let found = service.has_outside_text(&child).await.unwrap();
+        assert_eq!(found, is_tainted);
+    }
+}
+
 #[tokio::test]
 async fn six_children_work_at_once_and_a_seventh_takes_its_turn() {
     let (gate, all_places) = (Gate::new(), Arc::new(Notify::new()));
