@@ -231,13 +231,23 @@ impl Ended {
 /// the end. Returns whether it was written.
 pub(crate) fn say_last(words: impl FnOnce() + Send + 'static) -> bool {
     let (said_tx, said_rx) = std::sync::mpsc::sync_channel(1);
+    let (words_tx, words_rx) = std::sync::mpsc::sync_channel(1);
     let speak = move || {
-        words();
+        let words: Result<Box<dyn FnOnce() + Send>, _> = words_rx.recv();
+        if let Ok(words) = words {
+            words();
+        }
         // The receiver is gone once the grace period is over.
         let _ = said_tx.send(());
     };
     let spawned = Builder::new().name("last words".to_owned()).spawn(speak);
-    let is_said = spawned.is_ok() && said_rx.recv_timeout(STOP_GRACE).is_ok();
+    if spawned.is_err() {
+        // The system gives no thread: better late than unsaid.
+        words();
+        return true;
+    }
+    let _ = words_tx.send(Box::new(words));
+    let is_said = said_rx.recv_timeout(STOP_GRACE).is_ok();
     if !is_said {
         output::give_up();
     }
