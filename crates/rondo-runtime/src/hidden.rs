@@ -101,10 +101,10 @@ pub(crate) fn deny(
     ignored: &[PathBuf],
     dirs: RuleDirs<'_>,
 ) -> std::result::Result<(), RuleError> {
-    let specs = ignored.chunks(FILES_OF_RULE).map(|files| RuleSpec {
-        path: Some(AnyOf::Many(
-            files.iter().flat_map(|it| patterns(it)).collect(),
-        )),
+    let patterns: Vec<String> = ignored.iter().flat_map(|it| patterns(it)).collect();
+    // There are two of each file.
+    let specs = patterns.chunks(2 * FILES_OF_RULE).map(|them| RuleSpec {
+        path: Some(AnyOf::Many(them.to_vec())),
         message: Some(format!("it is ignored by {IGNORE_FILE}")),
         ..RuleSpec::new(Decision::Deny)
     });

@@ -2,6 +2,8 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Most containers do not let a process confine itself; then such a command is asked about.
 fn is_enforced() -> bool {
@@ -95,4 +97,34 @@ async fn an_ignored_file_is_seen_by_no_tool_and_no_command_in_the_sandbox() {
     let protected = json!({ "command": "echo > .rondoignore; cat .rondoignore" });
     let (_, result) = result_of(&env, &["--approval", "auto"], "exec", &protected).await;
     assert!(result.contains("*.pem"), "{result}");
+}
+
+/// No rule can name such a file; the tools and the sandbox hide it themselves.
+#[tokio::test]
+async fn an_ignored_file_whose_name_is_no_text_or_a_pattern_is_hidden_and_stops_nothing() {
+    if !is_enforced() {
+        return;
+    }
+    for name in [&b"a\xff.pem"[..], b"a[1].pem"] {
+        let env = TestEnv::new();
+        env.write(".rondoignore", "*.pem\n");
+        let file = env.project().join(OsStr::from_bytes(name));
+        std::fs::write(file, "CANARY\n").unwrap();
+        env.write("b.txt", "text\n");
+        for (tool, arguments, expected) in [
+            ("exec", json!({ "command": "cat *; echo over" }), "over"),
+            ("list_files", json!({}), "b.txt"),
+            ("search_files", json!({ "pattern": "[A-Z]|text" }), "b.txt"),
+        ] {
+            let (code, result) = result_of(&env, &[], tool, &arguments).await;
+            assert_eq!(code, Some(0), "{tool}: {result}");
+            let (_, result) = result
+                .rsplit_once("\"role\":\"tool\"")
+                .unwrap_or(("", &result));
+            assert!(
+                result.contains(expected) && !result.contains("CANARY"),
+                "{tool}: {result}"
+            );
+        }
+    }
 }
