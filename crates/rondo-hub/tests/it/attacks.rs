@@ -163,8 +163,8 @@ async fn press_until(world: &World, chat: &str, count: usize) {
         };
         world.messenger.until_all(is_new).await;
         let seen = world.messenger.seen(chat);
-        let question = seen.iter().filter(|it| it.kind == OutboxKind::Question);
-        let Some(question) = question.skip(pressed).next() else {
+        let mut questions = seen.iter().filter(|it| it.kind == OutboxKind::Question);
+        let Some(question) = questions.nth(pressed) else {
             return;
         };
         world.messenger.press(chat, "ann", &question.choices[0]);
