@@ -110,7 +110,7 @@ const HOOKED: [&str; 10] = [
     "revert",
     "switch",
 ];
-/// What the text begins with if something protected was changed.
+/// What is said first if something protected was changed.
 const CHANGED: &str = "the sandbox protects what the command changed: ";
 /// What it ends with.
 const ASK: &str = ". If it needs more, call it with";
@@ -182,26 +182,33 @@ fn is_refused(printed: &str) -> bool {
     lines.any(|line| has(line, &REFUSED))
 }
 
-/// Returns what a result of a command says of protected files that the command changed, for a person to read as well.
+/// Returns what a result of a command says of protected files that the command changed, for a person to read as well. It may be
+/// the text of an error, which has the details of it in its second line.
 #[must_use]
-pub fn changed_protected(result: &Value) -> Option<&str> {
+pub fn changed_protected(result: &Value) -> Option<String> {
     let said = for_person(result)?;
-    said.get(said.find(CHANGED)?..)
+    // Other sentences may stand before it.
+    Some(said.get(said.find(CHANGED)?..)?.to_owned())
 }
 
 /// Returns what a result of a command says of the sandbox besides [`changed_protected`]: what it refused or hid, as far as
 /// that can be known. What the model may do about it is left out.
 #[must_use]
-pub fn sandbox_note(result: &Value) -> Option<&str> {
+pub fn sandbox_note(result: &Value) -> Option<String> {
     let said = for_person(result)?;
     let said = said.split(CHANGED).next()?.trim_end_matches(['.', ' ']);
-    (!said.is_empty()).then_some(said)
+    (!said.is_empty()).then(|| said.to_owned())
 }
 
-fn for_person(result: &Value) -> Option<&str> {
+fn for_person(result: &Value) -> Option<String> {
+    let of_text = result.as_str().and_then(|text| {
+        let json = text.split_once('\n').map_or(text, |(_, details)| details);
+        serde_json::from_str::<Value>(json).ok()
+    });
+    let result = of_text.as_ref().unwrap_or(result);
     let of_error = result.get("details").and_then(|it| it.get("sandbox"));
     let said = result.get("sandbox").or(of_error)?.as_str()?;
-    said.split(ASK).next()
+    said.split(ASK).next().map(str::to_owned)
 }
 
 fn rules(mode: SandboxMode) -> &'static str {
@@ -462,14 +469,30 @@ mod tests {
         };
         status.undone = vec![undone; NAMED_MAX];
         let text = said(&status).unwrap();
-        let of_person = changed_protected(&json!({ "sandbox": text })).map(str::to_owned);
+        let of_person = changed_protected(&json!({ "sandbox": text }));
         assert!(
             of_person
+                .as_ref()
                 .unwrap()
                 .ends_with("yours is `/a/.envrc.refused` now")
         );
         let of_error = json!({ "details": { "sandbox": text } });
         assert!(changed_protected(&of_error).is_some());
+        let of_timeout = format!(
+            "error (timeout): it ran too long\n{}",
+            json!({ "sandbox": text })
+        );
+        assert_eq!(changed_protected(&of_timeout.into()), of_person);
+        assert_eq!(changed_protected(&json!("error: none")), None);
+        let mut with_hooks = ToolOutcome::Ok(rondo_types::ToolOutput {
+            value: json!({ "sandbox": text }),
+            ..rondo_types::ToolOutput::default()
+        });
+        add(&mut with_hooks, "hooks of `git` do not run in the sandbox");
+        let ToolOutcome::Ok(with_hooks) = with_hooks else {
+            unreachable!()
+        };
+        assert_eq!(changed_protected(&with_hooks.value), of_person);
         assert_eq!(
             changed_protected(&json!({ "sandbox": "it ran in a sandbox" })),
             None

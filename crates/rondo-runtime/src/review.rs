@@ -243,7 +243,7 @@ impl Observer for ReviewWarnings {
             Moment::Event(EventBody::StepStarted { .. }) => self.warn(),
             Moment::Event(EventBody::ToolCallFinished { result, .. }) => {
                 if let Some(text) = rondo_exec::changed_protected(result) {
-                    self.send(text.to_owned());
+                    self.send(text);
                 }
                 self.warn();
             }

@@ -35,6 +35,23 @@ fn states(env: &TestEnv) -> Vec<Value> {
         .collect()
 }
 
+#[tokio::test]
+async fn what_was_set_aside_of_a_command_that_was_ended_is_said_to_the_person() {
+    if !rondo_runtime::confined::is_full() {
+        return;
+    }
+    let plants = "mkdir n; cd n; git init -q; git config core.fsmonitor x; touch up; sleep 1000; echo $DATABASE_URL";
+    for (timeout, flags) in [(1, &[][..]), (600, &["--deadline", "3s"])] {
+        let env = TestEnv::new();
+        let call = json!({ "command": plants, "timeout": timeout });
+        let server = serve(vec![calls("exec", &call), says("Done.")]).await;
+        let args = [&["--approval", "auto"], flags, &["do it"]].concat();
+        let shown = env.ask(&server, &args).await;
+        let said = shown.stderr.contains("config.refused");
+        assert!(said, "{timeout}: {}", shown.stderr);
+    }
+}
+
 /// Sends a signal to the guard of the command that runs, and to its supervisor.
 fn signal_watchers(env: &TestEnv, signal: &str) {
     let running = states(env).into_iter().find(|it| it["state"] == "running");
