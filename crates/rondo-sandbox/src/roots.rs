@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
 /// writable directory, whether it exists or not. `.git` itself cannot be moved away either.
-pub const PROTECTED: [&str; 24] = [
+pub const PROTECTED: [&str; 42] = [
     ".git",
     ".git/commondir",
     ".git/config",
@@ -20,16 +20,34 @@ pub const PROTECTED: [&str; 24] = [
     ".claude",
     ".gemini",
     ".cursor",
+    ".cursorrules",
+    ".clinerules",
+    ".goosehints",
+    ".junie",
+    ".kiro",
+    ".opencode",
+    ".roo",
+    ".windsurf",
+    ".windsurfrules",
+    ".aider.conf.yml",
     ".mcp.json",
+    "opencode.json",
     ".vscode",
+    ".zed",
+    ".devcontainer",
     ".envrc",
     ".husky",
     "AGENTS.md",
+    "AGENTS.override.md",
     "CLAUDE.md",
+    "CLAUDE.local.md",
     "GEMINI.md",
     ".bashrc",
+    ".bash_login",
     ".bash_profile",
     ".profile",
+    ".zprofile",
+    ".zshenv",
     ".zshrc",
     ".gitconfig",
 ];

@@ -443,6 +443,29 @@ fn a_command_that_only_reads_writes_to_no_pipe_of_the_directories() {
 }
 
 #[test]
+fn a_name_that_another_agent_or_an_editor_obeys_is_set_aside() {
+    if !is_enforced() {
+        return;
+    }
+    let place = workspace_write();
+    for name in [
+        ".cursorrules",
+        "CLAUDE.local.md",
+        ".zed",
+        ".devcontainer",
+        ".zshenv",
+        "opencode.json",
+    ] {
+        place.works(&format!("echo a > {name}"));
+        assert!(!place.workspace.join(name).exists(), "{name}");
+        assert!(
+            place.workspace.join(format!("{name}.refused")).exists(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn memory_that_is_no_processs_is_bounded() {
     if !is_enforced() {
         return;
