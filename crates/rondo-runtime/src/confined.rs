@@ -27,6 +27,9 @@ use tokio::runtime::Handle;
 const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
                        protected is put back after each instead of being out of reach; docs/safety.md says what is not held";
 
+/// Where a gateway keeps its records and the directories of its chats, in the data directory.
+const HUB: &str = "hub";
+
 /// What only the administrator may read, and no command of an agent needs.
 const SECRETS_OF_SYSTEM: [&str; 7] = [
     "/etc/gshadow",
@@ -107,12 +110,18 @@ pub(crate) fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Resul
     }
 }
 
-/// Refuses a directory of Rondo's own, whose files configure it or are its records.
+/// Refuses a directory of Rondo's own, whose files configure it or are its records. The directories of chats are work.
 fn refuse_own(paths: &Paths, directories: &[PathBuf]) -> Result<()> {
     let own = [&paths.config, &paths.data, &paths.state].map(|it| it.canonicalize());
+    let chats = paths.data.join(HUB).canonicalize();
+    let is_of_chat = |it: &Path| {
+        let chats = chats.as_ref();
+        chats.is_ok_and(|chats| it != chats && it.starts_with(chats))
+    };
     let is_own = |it: &&PathBuf| {
         let real = it.canonicalize();
-        real.is_ok_and(|it| own.iter().flatten().any(|own| it.starts_with(own)))
+        let is_below = |it: &Path| own.iter().flatten().any(|own| it.starts_with(own));
+        real.is_ok_and(|it| is_below(&it) && !is_of_chat(&it))
     };
     match directories.iter().find(is_own) {
         None => Ok(()),

@@ -134,10 +134,11 @@ impl AllowedDirs {
         })
     }
 
-    /// Returns whether a path leads to one of these places, or to what lies below one.
+    /// Returns whether a path leads to one of these places that are inside, or to what lies below one.
     pub(crate) fn leads_into(&self, path: &Path, places: &[PathBuf]) -> bool {
         let place = self.place(path);
-        place.is_some_and(|place| places.iter().any(|it| place.starts_with(it)))
+        let mut inside = places.iter().filter(|it| self.contains(it));
+        place.is_some_and(|place| inside.any(|it| place.starts_with(it)))
     }
 
     /// Returns whether a path leads to a part of a repository that is not named `.git`: one that is there, or that what is

@@ -103,6 +103,32 @@ async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_kept_place_is_asked_about_if_it_lies_in_the_directories_and_not_around_them() {
+    let mut fixture = Fixture::new();
+    let work = fixture.work.path().canonicalize().unwrap();
+    fixture.options.confined = Some(Confined {
+        reaches_hosts: false,
+        may_write: true,
+        is_enough: true,
+        protected: &[],
+        kept: vec![work.join("own"), work.parent().unwrap().to_owned()],
+        tools: Vec::new(),
+    });
+    for (path, is_asked) in [
+        ("own", true),
+        ("own/a", true),
+        ("a", false),
+        ("b/own", false),
+    ] {
+        let arguments = json!({ "path": path });
+        let verdict = fixture
+            .of_kind(ToolKind::Edit, "write_file", arguments)
+            .await;
+        assert_eq!(is_ask(&verdict), is_asked, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_makes_or_changes_a_repository_is_asked_about_in_whatever_order() {
     let parts = ["objects/x", "refs/x", "HEAD", "config"];
     let mut fixture = Fixture::new();
