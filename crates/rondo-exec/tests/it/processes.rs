@@ -220,7 +220,7 @@ async fn a_command_that_takes_the_machines_memory_is_ended_and_the_reason_is_sai
         );
     }
     // Files in directories of its own are memory too.
-    let arguments = json!({ "command": "seq 1 99999999999 > /tmp/a" });
+    let arguments = json!({ "command": "seq 1 99999999999 > ${TMPDIR:-/tmp}/a" });
     let id = fixture.invocation(arguments.clone()).call_id;
     calls.note(&rondo_types::SessionId::new("s"), &id, &arguments, true);
     let full = crate::fixture::result(fixture.call(arguments).await);

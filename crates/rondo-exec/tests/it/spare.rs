@@ -324,10 +324,10 @@ async fn a_command_in_a_sandbox_that_waited_is_held_as_in_one_that_did_not() {
         }
         works(
             &fixture,
-            "echo a > /tmp/rondo-spare && test -s /tmp/rondo-spare",
+            "echo a > ${TMPDIR:-/tmp}/rondo-spare && test -s ${TMPDIR:-/tmp}/rondo-spare",
         )
         .await;
-        works(&fixture, "test ! -e /tmp/rondo-spare").await;
+        works(&fixture, "test ! -e ${TMPDIR:-/tmp}/rondo-spare").await;
         let writes = mode == SandboxMode::WorkspaceWrite;
         works(&fixture, if writes { "touch made" } else { "! touch made" }).await;
     }
