@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 /// The bound on entries of directories that are looked at.
 const ENTRIES_MAX: usize = 200_000;
-/// What makes a directory a repository, or the part of one that belongs to a worktree.
+/// The name of a directory that is a repository.
+const GIT: &str = ".git";
+/// What makes any other one a repository, or the part of one that belongs to a worktree.
 const HEAD: &str = "HEAD";
 /// The settings of a repository, and where else `git` looks for them.
 const SETTINGS: [&str; 4] = ["commondir", "config", "config.worktree", "gitdir"];
@@ -45,7 +47,9 @@ pub(super) fn changed_since(roots: &[PathBuf], since: SystemTime) -> Vec<PathBuf
         let listed = fs::read_dir(&directory).into_iter().flatten().flatten();
         let entries: Vec<fs::DirEntry> = listed.take(left).collect();
         left = left.saturating_sub(entries.len());
-        let is_repository = entries.iter().any(|it| it.file_name() == HEAD);
+        // A command that has removed the head of a repository can make it again.
+        let is_named_so = directory.file_name().is_some_and(|it| it == GIT);
+        let is_repository = is_named_so || entries.iter().any(|it| it.file_name() == HEAD);
         let is_of_hooks = directory.file_name().is_some_and(|it| it == HOOKS)
             && directory.parent().is_some_and(|it| it.join(HEAD).exists());
         if is_repository {

@@ -208,13 +208,17 @@ fn repositories_further_down_are_looked_at_if_the_supervisor_was_killed() {
     fs::create_dir_all(folder.root.join("bare/objects")).unwrap();
     folder.write("bare/HEAD", "ref: x");
     folder.write("bare/config", "evil");
+    fs::remove_file(folder.root.join("sub/.git/HEAD")).unwrap();
+    folder.write("sub/.git/commondir", "../../bare");
     fs::create_dir_all(folder.root.join("sub/.rondo")).unwrap();
     folder.write("sub/.rondo/init.lua", "evil");
     let found = folder.differences();
-    assert!(
-        found.contains(&named("sub/.rondo/init.lua", DifferenceKind::Unchecked)),
-        "{found:?}"
-    );
+    for file in ["sub/.rondo/init.lua", "sub/.git/commondir"] {
+        assert!(
+            found.contains(&named(file, DifferenceKind::Unchecked)),
+            "{file}: {found:?}"
+        );
+    }
     assert!(
         found.contains(&named("sub/.git/config", DifferenceKind::Unchecked)),
         "{found:?}"
