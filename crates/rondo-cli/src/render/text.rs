@@ -219,7 +219,7 @@ impl TextView {
         }
         self.changed(id, columns);
         if let Some(note) = sandbox_note(result) {
-            self.aside(&format!("  sandbox: {}", line(note)));
+            self.aside(&format!("  sandbox: {}", line(&note)));
         }
         if let Some(code) = code {
             let why = match result {

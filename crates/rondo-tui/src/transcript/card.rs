@@ -167,7 +167,7 @@ impl Card {
     /// Takes the result, which is shown where nothing was written while it ran.
     pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
         self.is_running = false;
-        self.sandbox = sandbox_note(result).map_or_else(String::new, clean::line);
+        self.sandbox = sandbox_note(result).map_or_else(String::new, |it| clean::line(&it));
         let told = Told::of(result).filter(|_| end.is_ok);
         if let Some(Told { is_ok, said, text }) = told {
             self.end = Some(CardEnd { is_ok, said, ..end });
