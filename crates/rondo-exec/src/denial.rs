@@ -367,7 +367,7 @@ mod tests {
             ..rondo_types::ToolOutput::default()
         });
         let note = |outcome: &ToolOutcome| match outcome {
-            ToolOutcome::Ok(output) => sandbox_note(&output.value).map(str::to_owned),
+            ToolOutcome::Ok(output) => sandbox_note(&output.value),
             ToolOutcome::Error(_) => None,
         };
         let first = note(&outcome).unwrap();
@@ -379,9 +379,15 @@ mod tests {
             format!("a hook did not run. {first}")
         );
         let changed = json!({"sandbox": format!("a hook did not run. {CHANGED}`.envrc`{ASK} x")});
-        assert_eq!(sandbox_note(&changed), Some("a hook did not run"));
+        assert_eq!(
+            sandbox_note(&changed).as_deref(),
+            Some("a hook did not run")
+        );
         let warned = format!("{CHANGED}`.envrc`");
-        assert_eq!(changed_protected(&changed), Some(warned.as_str()));
+        assert_eq!(
+            changed_protected(&changed).as_deref(),
+            Some(warned.as_str())
+        );
         assert_eq!(sandbox_note(&json!({ "sandbox": warned })), None);
         assert_eq!(sandbox_note(&json!({"stdout": ""})), None);
     }
