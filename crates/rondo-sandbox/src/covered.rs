@@ -1,4 +1,5 @@
-//! What is bound over itself before a command is executed, so that the command cannot write or move it.
+//! What is bound over itself before a command is executed, so that the command cannot write or move it, and the sockets that
+//! it cannot reach.
 
 use crate::nested::GIT;
 use crate::protection::Protected;
@@ -9,11 +10,34 @@ use std::path::Path;
 
 /// What is protected by mounts, in the order in which they are made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Covered(pub(crate) Vec<(CString, bool)>);
+pub struct Covered(pub(crate) Vec<(CString, Cover)>);
 
-/// What stands before the path of something that is only read, and of something that is not.
-const READ_ONLY: u8 = b'r';
-const WRITABLE: u8 = b'w';
+/// How something is covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// By itself, only to be read.
+    ReadOnly,
+    /// By itself, so that it stays in its place.
+    Writable,
+    /// By something else.
+    Hidden,
+}
+
+impl Cover {
+    /// Returns what stands before a path in bytes.
+    fn letter(self) -> u8 {
+        match self {
+            Self::ReadOnly => b'r',
+            Self::Writable => b'w',
+            Self::Hidden => b'h',
+        }
+    }
+
+    fn of_letter(letter: u8) -> Option<Self> {
+        let all = [Self::ReadOnly, Self::Writable, Self::Hidden];
+        all.into_iter().find(|it| it.letter() == letter)
+    }
+}
 
 impl Covered {
     pub(crate) fn new(protected: &Protected) -> io::Result<Self> {
@@ -21,17 +45,23 @@ impl Covered {
         let mountable = mountable.filter(|path| protected.can_be_mounted(path));
         let covered = mountable.map(|path| {
             let is_place = path.ends_with(GIT) && path.is_dir() || protected.own.contains(path);
-            Ok((c_path(path)?, !is_place))
+            let cover = match is_place {
+                true => Cover::Writable,
+                false => Cover::ReadOnly,
+            };
+            Ok((c_path(path)?, cover))
         });
-        covered.collect::<io::Result<_>>().map(Self)
+        let sockets = protected.sockets.iter();
+        let hidden = sockets.map(|path| Ok((c_path(path)?, Cover::Hidden)));
+        covered.chain(hidden).collect::<io::Result<_>>().map(Self)
     }
 
     /// Returns it as bytes, for another process.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for (path, is_read_only) in &self.0 {
-            bytes.push(if *is_read_only { READ_ONLY } else { WRITABLE });
+        for (path, cover) in &self.0 {
+            bytes.push(cover.letter());
             bytes.extend_from_slice(path.as_bytes_with_nul());
         }
         bytes
@@ -44,13 +74,9 @@ impl Covered {
     pub fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
         let one = |part: &[u8]| {
             let (kind, path) = part.split_first().ok_or(io::ErrorKind::InvalidData)?;
-            let is_read_only = match *kind {
-                READ_ONLY => true,
-                WRITABLE => false,
-                _ => return Err(io::ErrorKind::InvalidData.into()),
-            };
+            let cover = Cover::of_letter(*kind).ok_or(io::ErrorKind::InvalidData)?;
             let path = CString::from_vec_with_nul(path.to_vec()).map_err(io::Error::other)?;
-            Ok((path, is_read_only))
+            Ok((path, cover))
         };
         let parts = bytes.split_inclusive(|byte| *byte == 0);
         parts.map(one).collect::<io::Result<_>>().map(Self)
@@ -68,8 +94,9 @@ mod tests {
     #[test]
     fn what_is_covered_is_read_as_it_was_written() {
         let covered = Covered(vec![
-            (c"/a/.git".to_owned(), false),
-            (c"/a/\xff \n".to_owned(), true),
+            (c"/a/.git".to_owned(), Cover::Writable),
+            (c"/a/\xff \n".to_owned(), Cover::ReadOnly),
+            (c"/a/socket".to_owned(), Cover::Hidden),
         ]);
         assert_eq!(Covered::from_bytes(&covered.to_bytes()).unwrap(), covered);
         assert_eq!(Covered::from_bytes(b"").unwrap(), Covered::default());

@@ -64,6 +64,8 @@ mod secrets;
 mod set_aside;
 mod settings;
 mod shown_path;
+#[cfg(target_os = "linux")]
+mod sockets;
 pub mod stored_path;
 mod support;
 mod toolchains;

@@ -4,7 +4,7 @@
 //! in a mount namespace. Landlock comes after the mounts, since it forbids to undo them; seccomp comes last, since it
 //! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
-use crate::covered::c_path;
+use crate::covered::{Cover, c_path};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
 use crate::files::{FileRules, is_directory};
 use crate::filter::FilterOptions;
@@ -271,8 +271,12 @@ impl Entered<'_> {
     /// When the kernel refuses, or the directory is none.
     pub fn complete(self, covered: &Covered, directory: Option<&Path>) -> io::Result<()> {
         if self.has_namespaces {
-            for (path, is_read_only) in &covered.0 {
-                bind_over_itself(path, *is_read_only)?;
+            for (path, cover) in &covered.0 {
+                match cover {
+                    Cover::ReadOnly => bind_over_itself(path, true)?,
+                    Cover::Writable => bind_over_itself(path, false)?,
+                    Cover::Hidden => hide_file(path)?,
+                }
             }
             if let Some(directory) = directory {
                 // It may lie in a directory that is covered now, and is empty then.
@@ -438,6 +442,16 @@ impl Namespaces {
             bind(&file, &open_without_links(&path)?, is_read_only)?;
         }
         own_terminals()
+    }
+}
+
+/// Covers a file by one that is always empty, unless it is gone.
+fn hide_file(path: &CStr) -> io::Result<()> {
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let empty = open_without_links(Path::new("/dev/null"))?;
+    match open_without_links(path) {
+        Ok(opened) => bind(&empty, &opened, true),
+        Err(_) => Ok(()),
     }
 }
 

@@ -64,6 +64,7 @@ struct Listing {
     /// None if it could not be listed.
     stamp: Option<Stamp>,
     found: Vec<Found>,
+    sockets: Vec<OsString>,
 }
 
 /// What changes when a file is written, or an entry of a directory is made, removed or renamed.
@@ -100,6 +101,7 @@ struct Listed {
     directories: Vec<(OsString, u64)>,
     git: Vec<(OsString, FileType)>,
     rondo: Vec<OsString>,
+    sockets: Vec<OsString>,
     has_head: bool,
     has_objects: bool,
     has_refs: bool,
@@ -122,8 +124,10 @@ impl Listed {
             bytes if bytes.eq_ignore_ascii_case(b"commondir") => self.has_common = true,
             _ => {}
         }
-        if kind == FileType::Directory {
-            self.directories.push((name.to_owned(), number));
+        match kind {
+            FileType::Directory => self.directories.push((name.to_owned(), number)),
+            FileType::Socket => self.sockets.push(name.to_owned()),
+            _ => {}
         }
     }
 
@@ -215,6 +219,12 @@ impl Search {
         found
     }
 
+    /// Returns the sockets that have a path, from the directory that was searched.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = PathBuf> {
+        let listings = self.directories.iter();
+        listings.flat_map(|(below, it)| it.sockets.iter().map(|name| below.join(name)))
+    }
+
     /// Lists directories and those below them, but for those that are known.
     fn walk(&mut self, root: &Directory, from: Vec<PathBuf>, directories_max: usize) {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -249,7 +259,12 @@ impl Search {
                 }
             }
             let found = listed.found(&below);
-            self.directories.insert(below, Listing { stamp, found });
+            let listing = Listing {
+                stamp,
+                found,
+                sockets: listed.sockets,
+            };
+            self.directories.insert(below, listing);
         }
     }
 

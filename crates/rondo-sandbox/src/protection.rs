@@ -16,10 +16,11 @@ use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
 use crate::set_aside::SetAside;
+use crate::sockets;
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
 use rustix::fs::{FileType, Stat};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -34,6 +35,8 @@ const KEPT: Budget = Budget {
 };
 /// The bound on repositories further down that mounts protect; of all others, what a command made of them is refused.
 const REPOSITORIES_MAX: usize = 64;
+/// The bound on sockets that are hidden from a command.
+const SOCKETS_MAX: usize = 64;
 /// The bound on links that lead from a protected name to what is protected with it.
 const LINKS_MAX: usize = 8;
 /// A command that makes the same name again within this time after it was refused does so by a loop.
@@ -50,6 +53,8 @@ pub(crate) struct Protected {
     pub(crate) paths: Vec<PathBuf>,
     /// The directories of worktrees, which may be written inside of what may not.
     pub(crate) own: Vec<PathBuf>,
+    /// The sockets on which programs outside listen, which a command could have do something for it.
+    pub(crate) sockets: Vec<PathBuf>,
     places: Vec<Place>,
     repositories: Repositories,
     /// What cannot be protected, and why.
@@ -138,6 +143,7 @@ impl Protected {
         }
         self.repositories = Repositories::find(opened, commons);
         self.look_further_down();
+        self.find_sockets(&sockets::names());
         Ok(())
     }
 
@@ -155,6 +161,17 @@ impl Protected {
             self.protect_repository(git, &around, true);
         }
         self.protect_rondo();
+    }
+
+    /// Finds the sockets that are in use. Of a program that has ended, the file is the command's to remove.
+    fn find_sockets(&mut self, in_use: &HashSet<OsString>) {
+        let all = self.repositories.sockets();
+        let mut used = all.filter(|it| it.file_name().is_some_and(|it| in_use.contains(it)));
+        self.sockets = used.by_ref().take(SOCKETS_MAX).collect();
+        if let Some(path) = used.next() {
+            let reason = format!("more than {SOCKETS_MAX} sockets are in use");
+            self.unchecked.push(Unchecked { path, reason });
+        }
     }
 
     /// Protects the settings of Rondo further down that are there.

@@ -139,6 +139,16 @@ impl Repositories {
         })
     }
 
+    /// Returns the sockets below the directories that have a path.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = PathBuf> {
+        let bases = self.bases.iter();
+        bases.flat_map(|base| {
+            base.search
+                .sockets()
+                .map(|it| base.directory.path().join(it))
+        })
+    }
+
     /// Returns whether the settings of a repository are kept by other means.
     pub(crate) fn is_top(&self, git: &Directory) -> bool {
         let found = git.own_stat();

@@ -492,6 +492,33 @@ fn what_settings_of_a_repository_include_or_run_of_the_tree_is_protected() {
 }
 
 #[test]
+fn a_program_outside_that_listens_in_the_directories_is_not_reached() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = Place::with_repository();
+    std::fs::create_dir(place.workspace.join("tmp")).unwrap();
+    let used = place.workspace.join("tmp/dev.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&used).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(place.workspace.join("stale.sock")).unwrap());
+    let connect = |path: &str| {
+        format!("python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{path}')\"")
+    };
+    place.fails(&connect("tmp/dev.sock"));
+    place.fails(&format!("ln -s tmp/dev.sock l; {}", connect("l")));
+    place.fails(&format!("mv tmp moved; {}", connect("moved/dev.sock")));
+    assert!(listener.accept().is_err());
+    // Of a program that has ended, and of one of the command's own.
+    place.works(&format!(
+        "rm stale.sock; python3 -c \"
+import socket
+s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen()
+socket.socket(socket.AF_UNIX).connect('own.sock')\""
+    ));
+}
+
+#[test]
 fn what_a_protected_link_leads_to_is_neither_changed_nor_moved_away() {
     if !place::is_enforced(Enforcement::Full) {
         return;
