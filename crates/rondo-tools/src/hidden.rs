@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The file at the top of a workspace that names what is ignored, in the syntax of `.gitignore`.
 pub const IGNORE_FILE: &str = ".rondoignore";
@@ -66,6 +66,9 @@ pub(crate) struct Hidden {
     denied: Option<DeniedFiles>,
     /// The outermost directory with an ignore file, if it is above the root.
     top: Option<PathBuf>,
+    root: PathBuf,
+    /// Where hidden links lead, once that is known.
+    targets: OnceLock<Vec<PathBuf>>,
 }
 
 impl Hidden {
@@ -100,7 +103,29 @@ impl Hidden {
             ignored,
             denied,
             top,
+            root: root.to_owned(),
+            targets: OnceLock::new(),
         })
+    }
+
+    /// Notes where hidden links lead, if that is not known yet.
+    pub(crate) fn note_links(&self, found: &FoundHidden) {
+        self.targets.get_or_init(|| self.targets_in(found));
+    }
+
+    /// Returns whether a hidden link leads to a path, or to a directory above it.
+    fn is_target(&self, path: &Path) -> bool {
+        let find = || self.targets_in(&find(std::iter::once((&*self.root, self))));
+        let mut targets = self.targets.get_or_init(find).iter();
+        !self.is_empty() && targets.any(|it| path.starts_with(it))
+    }
+
+    /// Returns where the links among what is hidden lead, but for those that lead to the root itself or out of it upwards.
+    fn targets_in(&self, found: &FoundHidden) -> Vec<PathBuf> {
+        let hidden = found.ignored.iter().chain(&found.denied);
+        let links = hidden.filter(|it| it.is_symlink());
+        let targets = links.filter_map(|it| it.canonicalize().ok());
+        targets.filter(|it| !self.root.starts_with(it)).collect()
     }
 
     fn is_empty(&self) -> bool {
@@ -115,7 +140,7 @@ impl Hidden {
             self.ignores(it, is_dir)
         };
         // What stands above counts first: below an ignored directory nothing is taken back.
-        match above.filter(|it| it.starts_with(root)).any(is_ignored) {
+        match above.filter(|it| it.starts_with(root)).any(is_ignored) || self.is_target(path) {
             true => Err(Failure::Failed(format!(
                 "`{shown}` is ignored by {IGNORE_FILE}"
             ))),
@@ -125,7 +150,7 @@ impl Hidden {
 
     /// Returns whether a walk leaves out an entry; `path` is absolute, and what is above it was not left out.
     pub(crate) fn leaves_out(&self, path: &Path, is_dir: bool) -> bool {
-        self.ignores(path, is_dir) || self.denies(path)
+        self.ignores(path, is_dir) || self.denies(path) || self.is_target(path)
     }
 
     fn ignores(&self, path: &Path, is_dir: bool) -> bool {

@@ -148,7 +148,11 @@ impl Workspace {
     #[must_use]
     pub fn find_hidden(&self) -> FoundHidden {
         let roots = self.roots.iter().filter(|root| root.writable);
-        hidden::find(roots.map(|root| (root.path.as_path(), &root.hidden)))
+        let found = hidden::find(roots.map(|root| (root.path.as_path(), &root.hidden)));
+        self.roots
+            .iter()
+            .for_each(|root| root.hidden.note_links(&found));
+        found
     }
 
     /// Returns the working directory, without links.

@@ -127,6 +127,34 @@ fn what_is_hidden_is_found_with_a_directory_standing_for_all_in_it() {
     assert_eq!(found, expected);
 }
 
+#[tokio::test]
+async fn what_a_hidden_link_leads_to_is_hidden_by_its_own_name_too() {
+    for looks_first in [false, true] {
+        let mut bench = Bench::new();
+        bench.file(".rondoignore", "key\nvault\nround\n");
+        bench.file("real/k", "KEY\n");
+        bench.file("shared/deep/v", "KEY\n");
+        bench.file("open", "KEY\n");
+        for (target, link) in [("real/k", "key"), ("shared/deep", "vault"), (".", "round")] {
+            bench.link(target, link);
+        }
+        let workspace = Workspace::open(bench.inside.path()).unwrap();
+        bench.workspace = Arc::new(workspace.hiding(&[], None).unwrap());
+        if looks_first {
+            assert!(bench.workspace.find_hidden().is_complete);
+        }
+        for path in ["real/k", "shared/deep/v", "key", "vault/v"] {
+            let refused = bench.failed("read_file", json!({ "path": path })).await;
+            assert_eq!(refused, format!("`{path}` is ignored by .rondoignore"));
+        }
+        let found = bench.text("search_files", json!({"pattern": "KEY"})).await;
+        assert!(
+            found.contains("open") && !found.contains("real/k"),
+            "{found}"
+        );
+    }
+}
+
 /// Runs a test again as a user without privileges, from whom a mode takes a permission away.
 fn as_ordinary_user(test: &str) -> bool {
     if !rustix::process::geteuid().is_root() {
