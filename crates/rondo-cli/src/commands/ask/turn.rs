@@ -25,7 +25,9 @@ use rondo_runtime::{TurnHost, TurnStart, parking};
 use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Runs one turn and shows it. The session has its messages then.
 ///
@@ -189,9 +191,14 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
     Ok(exit)
 }
 
+/// How long what is said last may take at least.
+const SAYING_TIME: Duration = Duration::from_millis(50);
+
 async fn print_said(said: Vec<Said>, mut ended: Ended, output: Output) {
     let print = move || said.iter().for_each(|it| it.print(&output));
-    let give_up_at = ended.give_up_at();
+    // Standard error is not waited for, so there is a moment for this even if the answer took all of the time.
+    let soon = Instant::now() + SAYING_TIME;
+    let give_up_at = ended.give_up_at().map(|it| it.max(soon));
     if ended.block_on(give_up_at, print).await.is_err() {
         give_up();
     }
