@@ -281,7 +281,7 @@ impl Protected {
                     if !self.paths.iter().any(|it| *it == place.path().join(part)) {
                         self.protect(place, [&&*part.to_string_lossy()], false);
                     }
-                    return target.map(|it| it.into_iter().chain(parts).collect());
+                    return target.map(|it| it.iter().chain(parts).collect());
                 }
             }
         }

@@ -510,12 +510,12 @@ fn a_program_outside_that_listens_in_the_directories_is_not_reached() {
     place.fails(&format!("mv tmp moved; {}", connect("moved/dev.sock")));
     assert!(listener.accept().is_err());
     // Of a program that has ended, and of one of the command's own.
-    place.works(&format!(
+    place.works(
         "rm stale.sock; python3 -c \"
 import socket
 s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen()
-socket.socket(socket.AF_UNIX).connect('own.sock')\""
-    ));
+socket.socket(socket.AF_UNIX).connect('own.sock')\"",
+    );
 }
 
 #[test]
