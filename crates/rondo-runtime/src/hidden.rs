@@ -54,6 +54,8 @@ pub(crate) struct HiddenFromCommands {
     pub(crate) places: Vec<PathBuf>,
     /// Those of them that are ignored.
     pub(crate) ignored: Vec<PathBuf>,
+    /// Whether these are all in the directories: otherwise there are too many files.
+    pub(crate) is_all_found: bool,
     /// Whether these are all that rules deny to commands.
     pub(crate) is_complete: bool,
 }
@@ -64,7 +66,7 @@ fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
         ignored,
         denied,
         closed,
-        is_complete,
+        is_complete: is_all_found,
     } = workspace.find_hidden();
     // A rule for the tools that read alone says nothing about commands.
     let denied = denied
@@ -80,7 +82,7 @@ fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
         .denied_places(&ExecTool::NAMES)
         .map(Path::to_owned)
         .collect();
-    let is_complete = is_complete
+    let is_complete = is_all_found
         && elsewhere.iter().all(|it| can_be_hidden(it, &directories))
         && rules.denied_below(&ExecTool::NAMES).all(is_searched);
     let places = ignored.iter().cloned().chain(denied).chain(closed);
@@ -88,6 +90,7 @@ fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
     HiddenFromCommands {
         places: places.collect(),
         ignored,
+        is_all_found,
         is_complete,
     }
 }

@@ -247,7 +247,7 @@ impl Toolset {
             checked: Arc::clone(&values.checked),
             sandbox: self.sandbox.clone(),
             chosen: self.offer.as_ref().map(SandboxOffer::chosen),
-            half_hidden: (!self.hidden.is_complete).then(|| Arc::from(&*self.directories)),
+            half_hidden: (!self.hidden.is_all_found).then(|| Arc::from(&*self.directories)),
         }
     }
 
