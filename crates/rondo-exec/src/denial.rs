@@ -64,7 +64,7 @@ const SETTINGS_KEPT: [&str; 3] = [
     "update of config-file failed",
 ];
 /// What programs write for which there is another way, and that way.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 4] = [
     (
         "Unable to find a suitable destination",
         "the environment that `poetry` keeps in the home directory can be used and not changed; one in the project can: \
@@ -77,6 +77,11 @@ const KNOWN: [(&str, &str); 3] = [
     (
         "Failed to register url for submodule",
         "a new submodule is written into `.git/config`, which is protected; a person can run `git submodule update --init`",
+    ),
+    (
+        "Invalid cross-device link",
+        "a directory on the way to something protected is kept in its place, and files move out of it only by a copy: `mv` \
+         copies, `git mv` does not, so use `mv` and `git add`",
     ),
 ];
 /// What the lines have in them of a package manager of the system, which fails for an ordinary user anywhere.
@@ -420,6 +425,10 @@ mod tests {
                 "error: could not write config file .git/config: Device or resource busy\n\
                  fatal: Failed to register url for submodule path 'a'",
                 "`git submodule update --init`",
+            ),
+            (
+                "fatal: renaming 'docs/b' failed: Invalid cross-device link",
+                "use `mv` and `git add`",
             ),
         ] {
             let text = said(&status(printed, 1)).unwrap();
