@@ -40,7 +40,7 @@ impl Tmux {
         tmux.runs(&["set-option", "-g", "window-size", "manual"])
             .await;
         tmux.types(&format!(
-            "PS1='ready> '; {} -m openai/test --base-url {}",
+            "PS1='ready> '; '{}' -m openai/test --base-url {}",
             env!("CARGO_BIN_EXE_rondo"),
             server.url("/v1")
         ))
