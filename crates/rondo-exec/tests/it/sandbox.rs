@@ -162,7 +162,7 @@ async fn hooks_that_the_sandbox_hides_are_said() {
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::write(elsewhere.path().join("pre-commit"), "#!/bin/sh\nexit 1\n").unwrap();
     let set_up = format!(
-        "git init -q && git config core.hooksPath {}",
+        "git init -q && git config core.hooksPath '{}'",
         elsewhere.path().display()
     );
     let done = std::process::Command::new("sh")
