@@ -60,7 +60,7 @@ impl Attack {
 
     fn shell(&self, script: &str) {
         let done = Command::new("bash")
-            .args(["-ec", script])
+            .args(["-ec", &place::whole_words(script)])
             .current_dir(&self.root)
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .output()

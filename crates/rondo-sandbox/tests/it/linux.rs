@@ -237,7 +237,7 @@ fn work_goes_on_in_a_linked_worktree_and_its_repository_is_protected() {
     let setup = "git init -q -b main $OUTSIDE/main && cd $OUTSIDE/main && git -c user.name=A -c user.email=a@b \
                  commit -q --allow-empty -m a && git worktree add -q --force $WORKSPACE";
     let done = Command::new("bash")
-        .args(["-ec", setup])
+        .args(["-ec", &place::whole_words(setup)])
         .env("OUTSIDE", &place.outside)
         .env("WORKSPACE", &place.workspace)
         .status();

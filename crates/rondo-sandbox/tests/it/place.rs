@@ -61,7 +61,7 @@ impl Place {
         let home = self.root.path().join("home");
         fs::create_dir(&home).unwrap();
         let done = Command::new("bash")
-            .args(["-euc", script])
+            .args(["-euc", &whole_words(script)])
             .current_dir(&home)
             .env("HOME", &home)
             .env("WORKSPACE", &self.workspace)
@@ -112,7 +112,7 @@ impl Place {
         };
         let mut command = Command::new("/bin/bash");
         command
-            .args(["-c", script])
+            .args(["-c", &whole_words(script)])
             .current_dir(directory)
             .envs(self.home.as_ref().map(|it| ("HOME", it)))
             .envs(self.variables.iter().cloned())
@@ -168,4 +168,9 @@ pub(crate) fn is_enforced(enforcement: Enforcement) -> bool {
         eprintln!("not run, since the sandbox is not enforced here: {err}");
     }
     tried.is_ok()
+}
+
+/// Has a script split nothing at blanks that it expands: the tests may run below a directory with one in its name.
+pub(crate) fn whole_words(script: &str) -> String {
+    format!("IFS=$'\\n'; {script}")
 }
