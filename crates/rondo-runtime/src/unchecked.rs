@@ -266,7 +266,7 @@ impl Approver for UncheckedApprover {
 mod tests {
     use super::*;
     use crate::tools::standard_gate;
-    use rondo_policy::{AllowedDirs, GateOptions, ToolPatterns};
+    use rondo_policy::{AllowedDirs, GateOptions, ToolPatterns, Workdir};
     use rondo_types::{Effects, ToolKind, ToolSpec, TurnId};
     use serde_json::json;
     use std::path::Path;
@@ -314,6 +314,11 @@ mod tests {
     fn gate(directory: &Path, folders: &CommandFolders) -> UncheckedGate {
         let mut options = GateOptions::new(AllowedDirs::new(directory, &[]).unwrap());
         options.allowed_tools = ToolPatterns::parse(["exec"]).unwrap();
+        // Not the environment of whoever runs the tests, which may name libraries.
+        let workdir = Workdir::new(directory.to_owned());
+        let variables = [("PATH".into(), "/usr/bin:/bin".into())];
+        workdir.set_environment(variables.into_iter().collect());
+        options.workdir = Some(workdir);
         let looking = options.looking.clone();
         UncheckedGate {
             inner: standard_gate(options),
