@@ -1,19 +1,20 @@
 //! Files and directories inside the roots that a command may not see: what rules deny, and what is ignored.
 //!
-//! A directory is covered by an empty one that cannot be written. A file is covered by a device where devices do not work,
-//! so that opening it is refused to everybody, root included. Both need a mount namespace.
+//! A directory is covered by an empty one that cannot be written. A file, or a socket that a program outside uses, is covered by
+//! a device where devices do not work, so that opening it is refused to everybody, root included. Both need a mount namespace.
 
 use crate::covered::c_path;
-use crate::linux::{bind, is_mounted_read_only, mount};
+use crate::linux::{Access, bind, is_mounted_read_only, mount};
 use crate::root::open_without_links;
 use crate::{SandboxSpec, can_be_hidden};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a file is covered by.
-const DEVICE: &std::ffi::CStr = c"/dev/null";
-/// What holds of each cover.
+const DEVICE: &str = "/dev/null";
+/// What holds of the cover of a directory.
 const FLAGS: libc::c_ulong = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+
 /// Returns the files and directories that are hidden, without links in their paths. What does not exist is left out, and
 /// so is what a root or the system lies in.
 pub(crate) fn places(spec: &SandboxSpec, roots: &[PathBuf]) -> Vec<PathBuf> {
@@ -47,23 +48,36 @@ pub(crate) fn cover(places: &[PathBuf], above: &[PathBuf]) -> io::Result<()> {
     for directory in above {
         // It may lie in a directory that is covered now.
         if let Ok(opened) = open_without_links(directory) {
-            bind(&opened, &opened, is_mounted_read_only(&opened))?;
+            let access = Access::read_only_if(is_mounted_read_only(&opened));
+            bind(&opened, &opened, access)?;
         }
     }
     for place in places {
         let Ok(metadata) = place.symlink_metadata() else {
             continue;
         };
-        let to = c_path(place)?;
         match metadata.is_dir() {
-            true => mount(Some(c"none"), &to, Some(c"tmpfs"), FLAGS)?,
-            false => {
-                mount(Some(DEVICE), &to, None, libc::MS_BIND)?;
-                mount(None, &to, None, libc::MS_REMOUNT | libc::MS_BIND | FLAGS)?;
-            }
+            true => mount(Some(c"none"), &c_path(place)?, Some(c"tmpfs"), FLAGS)?,
+            false => cover_file(place)?,
         }
     }
     Ok(())
+}
+
+/// Covers what is at a path and no directory, unless it is gone. No link that was put into the path meanwhile is followed.
+///
+/// # Errors
+/// When it cannot be covered.
+pub(crate) fn cover_file(path: &Path) -> io::Result<()> {
+    match open_without_links(path) {
+        Ok(file) => bind(
+            &open_without_links(Path::new(DEVICE))?,
+            &file,
+            Access::Nothing,
+        ),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(err) => Err(err),
+    }
 }
 
 #[cfg(test)]

@@ -275,7 +275,7 @@ impl Entered<'_> {
                 match cover {
                     Cover::ReadOnly => bind_over_itself(path, true)?,
                     Cover::Writable => bind_over_itself(path, false)?,
-                    Cover::Hidden => hide_file(path)?,
+                    Cover::Hidden => hidden::cover_file(path_of(path))?,
                 }
             }
             if let Some(directory) = directory {
@@ -435,29 +435,24 @@ impl Namespaces {
         }
         for (file, path, is_read_only) in kept.into_iter().flatten() {
             if !self.private.iter().any(|place| path.starts_with(place)) {
-                bind(&file, &file, is_read_only)?;
+                bind(&file, &file, Access::read_only_if(is_read_only))?;
                 continue;
             }
             make_place(&path, is_directory(&file)?)?;
-            bind(&file, &open_without_links(&path)?, is_read_only)?;
+            let place = open_without_links(&path)?;
+            bind(&file, &place, Access::read_only_if(is_read_only))?;
         }
         own_terminals()
     }
 }
 
-/// Covers a file by one that is always empty, unless it is gone.
-fn hide_file(path: &CStr) -> io::Result<()> {
-    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-    let empty = open_without_links(Path::new("/dev/null"))?;
-    match open_without_links(path) {
-        Ok(opened) => bind(&empty, &opened, true),
-        Err(_) => Ok(()),
-    }
+fn path_of(path: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(path.to_bytes()))
 }
 
 /// Binds what is at a path over itself, following no link that was put into the path meanwhile.
 fn bind_over_itself(path: &CStr, is_read_only: bool) -> io::Result<()> {
-    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let path = path_of(path);
     let opened = match open_without_links(path) {
         // A protected name may be a link itself: what it leads to is protected.
         Err(err) if err.raw_os_error() == Some(libc::ELOOP) => {
@@ -466,7 +461,7 @@ fn bind_over_itself(path: &CStr, is_read_only: bool) -> io::Result<()> {
         opened => opened?,
     };
     let is_read_only = is_read_only || is_mounted_read_only(&opened);
-    bind(&opened, &opened, is_read_only)
+    bind(&opened, &opened, Access::read_only_if(is_read_only))
 }
 
 /// Does something while other processes of the user may look into this one, if that is what it takes: of one that is hidden
@@ -583,6 +578,24 @@ fn has_process_ids_for_each() -> bool {
     version.is_some_and(|it| it >= SINCE)
 }
 
+/// What a mount lets be done with what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Full,
+    ReadOnly,
+    /// Not even a device in it can be opened.
+    Nothing,
+}
+
+impl Access {
+    pub(crate) fn read_only_if(is_read_only: bool) -> Self {
+        match is_read_only {
+            true => Self::ReadOnly,
+            false => Self::Full,
+        }
+    }
+}
+
 /// Makes everything that is mounted read-only.
 fn make_tree_read_only() -> io::Result<()> {
     set_read_only(c"/", true, true)
@@ -591,7 +604,12 @@ fn make_tree_read_only() -> io::Result<()> {
 /// Makes a mount, or all below it too, read-only or writable. Only what was made so here can be made writable.
 fn set_read_only(path: &CStr, is_read_only: bool, is_recursive: bool) -> io::Result<()> {
     let flags = if is_recursive { libc::AT_RECURSIVE } else { 0 };
-    set_mount(libc::AT_FDCWD, path, flags, is_read_only)
+    set_mount(
+        libc::AT_FDCWD,
+        path,
+        flags,
+        Access::read_only_if(is_read_only),
+    )
 }
 
 #[expect(unsafe_code, reason = "no safe interface changes mounts")]
@@ -599,12 +617,22 @@ fn set_mount(
     directory: libc::c_int,
     path: &CStr,
     flags: libc::c_int,
-    is_read_only: bool,
+    access: Access,
 ) -> io::Result<()> {
-    let flag = libc::MOUNT_ATTR_RDONLY;
+    let (attr_set, attr_clr) = match access {
+        Access::Full => (0, libc::MOUNT_ATTR_RDONLY),
+        Access::ReadOnly => (libc::MOUNT_ATTR_RDONLY, 0),
+        Access::Nothing => (
+            libc::MOUNT_ATTR_RDONLY
+                | libc::MOUNT_ATTR_NOSUID
+                | libc::MOUNT_ATTR_NODEV
+                | libc::MOUNT_ATTR_NOEXEC,
+            0,
+        ),
+    };
     let change = libc::mount_attr {
-        attr_set: if is_read_only { flag } else { 0 },
-        attr_clr: if is_read_only { 0 } else { flag },
+        attr_set,
+        attr_clr,
         propagation: 0,
         userns_fd: 0,
     };
@@ -624,7 +652,7 @@ fn set_mount(
 
 /// Binds what is opened, with all that is mounted below it, over something else that is opened. Paths play no part.
 #[expect(unsafe_code, reason = "no safe interface binds by descriptors")]
-pub(crate) fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Result<()> {
+pub(crate) fn bind(from: &OwnedFd, to: &OwnedFd, access: Access) -> io::Result<()> {
     const EMPTY: &CStr = c"";
     let recursive = libc::AT_RECURSIVE.cast_unsigned() | libc::AT_EMPTY_PATH.cast_unsigned();
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | recursive;
@@ -634,7 +662,7 @@ pub(crate) fn bind(from: &OwnedFd, to: &OwnedFd, is_read_only: bool) -> io::Resu
         let tree = libc::c_int::try_from(called(tree)?).map_err(io::Error::other)?;
         OwnedFd::from_raw_fd(tree)
     };
-    set_mount(tree.as_raw_fd(), EMPTY, libc::AT_EMPTY_PATH, is_read_only)?;
+    set_mount(tree.as_raw_fd(), EMPTY, libc::AT_EMPTY_PATH, access)?;
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: it takes numbers, and texts that are empty and static.
     called(unsafe {

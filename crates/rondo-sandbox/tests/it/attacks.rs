@@ -459,18 +459,13 @@ fn what_settings_of_a_repository_include_or_run_of_the_tree_is_protected() {
         return;
     }
     let place = Place::with_repository();
-    let made = Command::new("bash")
-        .args([
-            "-euc",
-            "mkdir -p tools/git src; printf '[include]\\npath = more\\n' > tools/git/config; : > tools/git/more
+    place.prepare(
+        "mkdir -p tools/git src; printf '[include]\\npath = more\\n' > tools/git/config; : > tools/git/more
              echo mine | tee tools/clean.sh src/a src/check.py script
              git config include.path ../tools/git/config; git config includeIf.onbranch:x.path ../absent
              git config filter.x.clean './tools/clean.sh %f'; git config core.fsmonitor '!python3 \"src/check.py\"'
              git config alias.x '!./script'",
-        ])
-        .current_dir(&place.workspace)
-        .status();
-    assert!(made.unwrap().success());
+    );
     for script in [
         "echo > tools/git/config",
         "echo > tools/git/more",
@@ -524,17 +519,12 @@ fn what_a_protected_link_leads_to_is_neither_changed_nor_moved_away() {
         return;
     }
     let place = Place::with_repository();
-    let made = Command::new("bash")
-        .args([
-            "-euc",
-            "mkdir -p cfg/vscode deep/husky env docs; echo {} > cfg/vscode/tasks.json; echo mine | tee deep/husky/pre-commit env/rc
+    place.prepare(
+        "mkdir -p cfg/vscode deep/husky env docs; echo {} > cfg/vscode/tasks.json; echo mine | tee deep/husky/pre-commit env/rc
              ln -s cfg/vscode .vscode; ln -s deep/husky .husky; ln -s env/rc .envrc; ln -s absent/rondo .rondo; ln -s docs/a.md AGENTS.md
              mkdir -p far/away; echo mine > far/away/GEMINI.md; ln -s far near; ln -s near/away/GEMINI.md GEMINI.md
              ln -s b a; ln -s a b; ln -s a .cursor",
-        ])
-        .current_dir(&place.workspace)
-        .status();
-    assert!(made.unwrap().success());
+    );
     for script in [
         "mv cfg cfg2",
         "mv cfg/vscode cfg/other",

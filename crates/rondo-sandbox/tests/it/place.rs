@@ -55,6 +55,17 @@ impl Place {
         place
     }
 
+    /// Runs a script in the workspace, outside of the sandbox.
+    #[track_caller]
+    pub(crate) fn prepare(&self, script: &str) {
+        let done = Command::new("bash")
+            .args(["-euc", &whole_words(script)])
+            .current_dir(&self.workspace)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{script}: {done:?}");
+    }
+
     /// Gives the place an own home directory, made by a script that runs in it.
     #[track_caller]
     pub(crate) fn with_home(mut self, script: &str) -> Self {
