@@ -115,9 +115,9 @@ impl Hidden {
 
     /// Returns whether a hidden link leads to a path, or to a directory above it.
     fn is_target(&self, path: &Path) -> bool {
-        let find = || self.targets_in(&find(std::iter::once((&*self.root, self))));
-        let mut targets = self.targets.get_or_init(find).iter();
-        !self.is_empty() && targets.any(|it| path.starts_with(it))
+        let find = || self.targets_in(&find(std::iter::once(self)));
+        let targets = || self.targets.get_or_init(find).iter();
+        !self.is_empty() && targets().any(|it| path.starts_with(it))
     }
 
     /// Returns where the links among what is hidden lead, but for those that lead to the root itself or out of it upwards.
@@ -132,15 +132,16 @@ impl Hidden {
         self.ignored.is_empty() && self.denied.is_none()
     }
 
-    /// Refuses a file or directory that is ignored, by its own name or one above it. `path` is absolute and below `root`.
-    pub(crate) fn check(&self, root: &Path, path: &Path, shown: &str) -> Result<(), Failure> {
-        let above = path.ancestors().take_while(|it| *it != root);
+    /// Refuses a file or directory that is ignored, by its own name or one above it. `path` is absolute and below the root.
+    pub(crate) fn check(&self, path: &Path, shown: &str) -> Result<(), Failure> {
+        let above = path.ancestors().take_while(|it| *it != self.root);
         let is_ignored = |it: &Path| {
             let is_dir = it != path || it.is_dir();
             self.ignores(it, is_dir)
         };
         // What stands above counts first: below an ignored directory nothing is taken back.
-        match above.filter(|it| it.starts_with(root)).any(is_ignored) || self.is_target(path) {
+        let mut below = above.filter(|it| it.starts_with(&self.root));
+        match below.any(is_ignored) || self.is_target(path) {
             true => Err(Failure::Failed(format!(
                 "`{shown}` is ignored by {IGNORE_FILE}"
             ))),
@@ -168,15 +169,15 @@ impl Hidden {
 }
 
 /// Looks for what is hidden below the roots, as far as the bounds allow. Follows no links.
-pub(crate) fn find<'a>(roots: impl Iterator<Item = (&'a Path, &'a Hidden)>) -> FoundHidden {
+pub(crate) fn find<'a>(roots: impl Iterator<Item = &'a Hidden>) -> FoundHidden {
     let mut found = FoundHidden {
         is_complete: true,
         ..FoundHidden::default()
     };
     let mut budget = ENTRIES_MAX;
-    for (root, hidden) in roots.filter(|(_, hidden)| !hidden.is_empty()) {
+    for hidden in roots.filter(|it| !it.is_empty()) {
         // Commands in the sandbox may read the repository around the root.
-        let top = hidden.top.as_deref().unwrap_or(root);
+        let top = hidden.top.as_deref().unwrap_or(&hidden.root);
         let mut pending = VecDeque::from([top.to_owned()]);
         while let Some(directory) = pending.pop_front() {
             let entries = match directory.read_dir() {

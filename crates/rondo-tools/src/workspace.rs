@@ -148,7 +148,7 @@ impl Workspace {
     #[must_use]
     pub fn find_hidden(&self) -> FoundHidden {
         let roots = self.roots.iter().filter(|root| root.writable);
-        let found = hidden::find(roots.map(|root| (root.path.as_path(), &root.hidden)));
+        let found = hidden::find(roots.map(|root| &root.hidden));
         self.roots
             .iter()
             .for_each(|root| root.hidden.note_links(&found));
@@ -263,7 +263,7 @@ impl WorkspacePath<'_> {
     /// Refuses a path that is ignored: as it is written, and where its links lead.
     fn check_hidden(&self, shown: &str) -> Result<(), Failure> {
         let root = self.root_path();
-        let check = |path: &Path| self.root.hidden.check(root, path, shown);
+        let check = |path: &Path| self.root.hidden.check(path, shown);
         check(&without_dots(&root.join(&self.relative)))?;
         // What is not there yet has its directory's links.
         let mut ways = self.relative.ancestors().take(2);
