@@ -80,6 +80,7 @@ fn left(state_dir: &Path) -> HashMap<String, Left> {
 /// Returns the key of the call that a file is of; others' files are none of ours.
 fn key_of(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
+    // Only older versions wrote a status file beside its place.
     let key = [".json.part", ".json", ".out"]
         .iter()
         .find_map(|end| name.strip_suffix(end))?;

@@ -304,14 +304,14 @@ pub(crate) fn offered(
 fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {
     let home = home(settings);
     let variable = |name: &str| settings.env.get(name).map(OsString::from);
-    let mut kept = kept(settings);
-    kept.retain(|it| {
-        directories
-            .iter()
-            .any(|directory| it.starts_with(directory))
-    });
+    let kept = match mode {
+        // From a command that writes nothing, nothing has to be kept.
+        SandboxMode::ReadOnly => Vec::new(),
+        SandboxMode::WorkspaceWrite => kept(settings),
+    };
+    let is_inside = |it: &PathBuf| directories.iter().any(|above| it.starts_with(above));
     SandboxSpec {
-        kept,
+        kept: kept.into_iter().filter(is_inside).collect(),
         readable: Arc::new(readable_roots_by(home, directories, &variable)),
         home: home.map(Path::to_owned),
         ..SandboxSpec::new(mode, directories.to_vec())

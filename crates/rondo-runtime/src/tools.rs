@@ -183,8 +183,9 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
-    let looking = confine_commands(&mut exec, &options, &workspace, (readable, &hidden))?;
-    let offer = offer(&exec, &options, &workspace, (readable, &hidden));
+    let unseen = hidden_from_commands(&hidden, settings, &workspace);
+    let looking = confine_commands(&mut exec, &options, &workspace, (readable, &unseen))?;
+    let offer = offer(&exec, &options, &workspace, (readable, unseen));
     exec.chosen_sandbox = offer.as_ref().map(SandboxOffer::chosen);
     // Its processes live for a session, and the proxy for a turn.
     let sandbox = exec
@@ -409,7 +410,7 @@ fn confine_commands(
     exec: &mut ExecOptions,
     options: &ToolsetOptions<'_>,
     workspace: &Workspace,
-    (skills, hidden): (&[SkillPlace], &HiddenFromCommands),
+    (skills, hidden): (&[SkillPlace], &[PathBuf]),
 ) -> Result<LookingCalls> {
     let settings = options.settings;
     let scratch = || {
@@ -437,11 +438,10 @@ fn confine_commands(
     };
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
-    let hidden = hidden_from_commands(hidden, options.settings, workspace);
     let specs = exec.sandbox.iter_mut();
     for spec in specs.chain(exec.looking.as_mut().map(|(_, spec)| spec)) {
         spec.readable = options.values.readable.share(Arc::clone(&spec.readable));
-        spec.hidden.clone_from(&hidden);
+        spec.hidden = hidden.to_vec();
     }
     Ok(looking)
 }
@@ -451,7 +451,7 @@ fn offer(
     exec: &ExecOptions,
     options: &ToolsetOptions<'_>,
     workspace: &Workspace,
-    (skills, hidden): (&[SkillPlace], &HiddenFromCommands),
+    (skills, hidden): (&[SkillPlace], Vec<PathBuf>),
 ) -> Option<SandboxOffer> {
     let folder = match options.offering? {
         Offering::OfParent(offer, _) => return offer.cloned(),
@@ -462,7 +462,6 @@ fn offer(
     let roots = confined::with_repositories(&settings, &own_directories(workspace, &settings));
     let roots: Vec<Root> = roots.into_iter().map(Root::new).collect();
     let skills: Vec<PathBuf> = skills.iter().map(|it| it.path().to_owned()).collect();
-    let hidden = hidden_from_commands(hidden, options.settings, workspace);
     let (own, is_kept) = (exec.sandbox.clone(), exec.is_kept);
     let paths = settings.paths.clone();
     Some(SandboxOffer::new(folder, &paths, move || {

@@ -12,7 +12,7 @@ use rondo_core::ports::{
 };
 use rondo_core::{ApprovalRequest, Approver, shown};
 use rondo_policy::{LookingCalls, OUTSIDE_SANDBOX};
-use rondo_sandbox::{Root, SandboxMode, SandboxSpec, Unchecked, shown_path};
+use rondo_sandbox::{SandboxMode, SandboxSpec, Unchecked, shown_path};
 use rondo_types::{AnswerValue, CallId, Grant, SessionId};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -34,7 +34,16 @@ const FOLDERS_MAX: usize = 256;
 
 /// The folders that a process has looked at.
 #[derive(Debug, Default)]
-pub(crate) struct CheckedFolders(Mutex<Vec<(Vec<PathBuf>, Found)>>);
+pub(crate) struct CheckedFolders(Mutex<Vec<(Concern, Found)>>);
+
+/// What is asked about, and in which folders.
+#[derive(Debug, PartialEq, Eq)]
+enum Concern {
+    /// Changes that cannot be checked.
+    Changes(Vec<PathBuf>),
+    /// Hidden files that may be left.
+    Reading(Vec<PathBuf>),
+}
 
 /// What was found in a folder, and what the user said to it. Clones share both.
 #[derive(Debug, Clone, Default)]
@@ -50,16 +59,16 @@ struct Found {
 type Call = (SessionId, CallId);
 
 impl CheckedFolders {
-    fn of(&self, roots: Vec<PathBuf>) -> Found {
+    fn of(&self, concern: Concern) -> Found {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = known.iter().find(|it| it.0 == roots) {
+        if let Some((_, found)) = known.iter().find(|it| it.0 == concern) {
             return found.clone();
         }
         if known.len() >= FOLDERS_MAX {
             known.remove(0);
         }
         let found = Found::default();
-        known.push((roots, found.clone()));
+        known.push((concern, found.clone()));
         found
     }
 }
@@ -132,19 +141,15 @@ impl CommandFolders {
     /// Returns the folders that a sandbox is to check after commands, with that sandbox.
     fn changed(&self) -> Option<(Found, &SandboxSpec)> {
         let spec = self.sandbox_now()?;
-        let roots = spec.writable.iter().map(Root::path);
-        Some((
-            self.checked.of(roots.map(ToOwned::to_owned).collect()),
-            spec,
-        ))
+        let roots = spec.writable.iter().map(|it| it.path().to_owned());
+        let concern = Concern::Changes(roots.collect());
+        Some((self.checked.of(concern), spec))
     }
 
     /// Returns the folders whose hidden files commands may read, if some may be left.
     fn read(&self) -> Option<Found> {
         let directories = self.half_hidden.as_deref()?;
-        // Not those of a sandbox, of which something else is asked.
-        let roots = [PathBuf::new()].into_iter().chain(directories.to_vec());
-        Some(self.checked.of(roots.collect()))
+        Some(self.checked.of(Concern::Reading(directories.to_vec())))
     }
 }
 
