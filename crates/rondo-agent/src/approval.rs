@@ -1,33 +1,38 @@
-//! Approval questions that another task of the program answers.
+//! Questions that another task or a function of the program answers.
 
 use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_core::{Approver, QuestionReply};
+use rondo_types::{AnswerValue, Question, QuestionKind};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that may wait for an answer at once; a turn asks one at a time.
 const QUESTIONS_WAITING: usize = 64;
+/// The name of the person in records, as the program has no other.
+const PERSON: &str = "user";
+/// The name of a function of the program, and of the default approver, in records.
+const PROGRAM: &str = "program";
 
 /// Returns an approver, and the receiver of its questions for another task.
 ///
-/// The call is denied when the receiver or the question is dropped.
+/// The answer is no when the receiver or the question is dropped.
 #[must_use]
-pub fn approvals() -> (impl Approver + 'static, ApprovalQuestions) {
+pub fn approvals() -> (impl Approver + 'static, PendingQuestions) {
     let (sender, receiver) = mpsc::channel(QUESTIONS_WAITING);
-    (Questioner(sender), ApprovalQuestions(receiver))
+    (Questioner(sender), PendingQuestions(receiver))
 }
 
 /// The receiver of the questions of all turns that share an approver, in the order they are asked.
 #[derive(Debug)]
-pub struct ApprovalQuestions(mpsc::Receiver<ApprovalQuestion>);
+pub struct PendingQuestions(mpsc::Receiver<PendingQuestion>);
 
-impl ApprovalQuestions {
+impl PendingQuestions {
     /// Waits for the next question; `None` when every agent with the approver was dropped. Skips
     /// questions that no longer need an answer.
     ///
     /// # Cancel safety
     /// Cancel safe: no question is lost.
-    pub async fn next(&mut self) -> Option<ApprovalQuestion> {
+    pub async fn next(&mut self) -> Option<PendingQuestion> {
         loop {
             let question = self.0.recv().await?;
             if !question.answer.is_closed() {
@@ -39,16 +44,16 @@ impl ApprovalQuestions {
 
 /// One question that waits for its answer.
 #[derive(Debug)]
-pub struct ApprovalQuestion {
-    request: ApprovalRequest,
-    answer: oneshot::Sender<Approval>,
+pub struct PendingQuestion {
+    question: Question,
+    answer: oneshot::Sender<AnswerValue>,
 }
 
-impl ApprovalQuestion {
-    /// Returns the tool, its arguments, and the question for the user.
+impl PendingQuestion {
+    /// Returns the question for the user, with its kind and the tool and arguments that it is about.
     #[must_use]
-    pub fn request(&self) -> &ApprovalRequest {
-        &self.request
+    pub fn question(&self) -> &Question {
+        &self.question
     }
 
     /// Waits until the answer is no longer needed: the turn was cancelled, or its time is up. Use it
@@ -60,75 +65,88 @@ impl ApprovalQuestion {
         self.answer.closed().await;
     }
 
-    /// Lets the call run.
+    /// Says yes: the call runs, the turn goes on beyond the budget.
     pub fn approve(self) {
-        self.answer(Approval::Approved);
+        self.answer(AnswerValue::Approve);
     }
 
-    /// Refuses the call; the model reads the reason.
+    /// Says no; the model reads the reason.
     pub fn deny(self, reason: impl Into<String>) {
-        self.answer(Approval::Denied {
+        self.answer(AnswerValue::Deny {
             reason: reason.into(),
         });
     }
 
-    /// Lets the call run with other arguments, if the request's `can_edit` is set. They must fit
-    /// the tool's schema, and the gate may still deny them. The result tells the model of the change.
-    pub fn edit(self, arguments: Value) {
-        self.answer(Approval::edited(arguments));
+    /// Answers with a value. For [`QuestionKind::Approval`] these are the arguments that the call runs with instead: they
+    /// must fit the tool's schema, and the gate may still deny them; the result tells the model of the change. For
+    /// [`QuestionKind::Input`] it is what was asked for.
+    pub fn give(self, value: Value) {
+        self.answer(AnswerValue::value(value));
     }
 
-    fn answer(self, approval: Approval) {
+    fn answer(self, value: AnswerValue) {
         // A turn that has ended in the meantime no longer waits for the answer.
-        let _ = self.answer.send(approval);
+        let _ = self.answer.send(value);
     }
 }
 
-struct Questioner(mpsc::Sender<ApprovalQuestion>);
+struct Questioner(mpsc::Sender<PendingQuestion>);
 
 #[async_trait]
 impl Approver for Questioner {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         let (answer, answered) = oneshot::channel();
-        let question = ApprovalQuestion {
-            request: request.clone(),
+        let pending = PendingQuestion {
+            question: question.clone(),
             answer,
         };
-        if self.0.send(question).await.is_err() {
-            return denied("nobody is here to allow it").into();
+        if self.0.send(pending).await.is_err() {
+            return nobody(question);
         }
-        let answer = answered.await;
-        let answer = answer.unwrap_or_else(|_| denied("nobody answered whether it may run"));
-        answer.into()
+        match answered.await {
+            Ok(value) => QuestionReply::answered(question, PERSON, value),
+            Err(_) => QuestionReply::denied(question, PERSON, "nobody answered whether it may run"),
+        }
     }
 }
 
-/// Denies every call: the approver of an agent that was given none.
+/// Says no to every question: the approver of an agent that was given none.
 pub(crate) struct Nobody;
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
-        denied("nobody is here to allow it").into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        nobody(question)
     }
 }
 
-/// An approver that calls a function.
+/// An approver that calls a function about calls, and says no to everything else.
 pub(crate) struct Asks<F>(pub(crate) F);
 
 #[async_trait]
 impl<F, R> Approver for Asks<F>
 where
-    F: Fn(ApprovalRequest) -> R + Send + Sync,
-    R: Future<Output = Approval> + Send,
+    F: Fn(Question) -> R + Send + Sync,
+    R: Future<Output = AnswerValue> + Send,
 {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        (self.0)(request.clone()).await.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        match question.kind {
+            QuestionKind::Approval | QuestionKind::Repeat | QuestionKind::Permission => {
+                let value = (self.0)(question.clone()).await;
+                QuestionReply::answered(question, PROGRAM, value)
+            }
+            QuestionKind::Input { .. } | QuestionKind::Budget => nobody(question),
+        }
     }
 }
 
-fn denied(reason: &str) -> Approval {
-    Approval::Denied {
-        reason: reason.to_owned(),
-    }
+fn nobody(question: &Question) -> QuestionReply {
+    let reason = match question.kind {
+        QuestionKind::Input { .. } => "nobody here can be asked for a value",
+        QuestionKind::Budget => "nobody can allow more",
+        QuestionKind::Approval | QuestionKind::Repeat | QuestionKind::Permission => {
+            "nobody is here to allow it"
+        }
+    };
+    QuestionReply::denied(question, PROGRAM, reason)
 }

@@ -8,12 +8,9 @@ use crate::parts::Parts;
 use crate::turn::TurnParts;
 use rondo_core::ports::ToolSource;
 use rondo_core::profile::{self, ProfileError};
-use rondo_core::{
-    Approval, ApprovalRequest, Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox,
-    ToolboxError,
-};
+use rondo_core::{Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox, ToolboxError};
 use rondo_schema::Validator;
-use rondo_types::{Limits, LoopGuard, Profile, Sampling};
+use rondo_types::{AnswerValue, Limits, LoopGuard, Profile, Question, Sampling};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -176,17 +173,19 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the approver, which answers when the gate asks for approval.
+    /// Sets the approver, which answers the questions of turns: whether a call may run, a value that a running call wants,
+    /// whether more may be spent.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Arc::new(approver);
         self
     }
 
-    /// Sets a function as the approver. The time that it takes counts against the turn's deadline.
+    /// Sets a function as the approver of calls, which may return [`AnswerValue::Value`] with other arguments; every other
+    /// question is answered with no. The time that it takes counts against the turn's deadline.
     pub fn approve_with<F, R>(self, ask: F) -> Self
     where
-        F: Fn(ApprovalRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Approval> + Send + 'static,
+        F: Fn(Question) -> R + Send + Sync + 'static,
+        R: Future<Output = AnswerValue> + Send + 'static,
     {
         self.approver(Asks(ask))
     }

@@ -37,7 +37,7 @@ pub enum TurnError {
     /// on all the same.
     #[error("the turn that was cut off was imported: its file may be from anyone")]
     Imported,
-    /// The approver answered [`ApprovalReply::Later`](rondo_core::ApprovalReply::Later), and the turn waits for that answer.
+    /// The approver replied [`QuestionReply::Later`](rondo_core::QuestionReply::Later), and the turn waits for that answer.
     /// Of a session that is recorded nothing is lost: opened again, it carries the turn on, and the approver is
     /// asked again.
     #[error("the turn waits for {} to be answered", count(questions))]

@@ -27,7 +27,7 @@ mod typed;
 mod tests;
 
 pub use agent::Agent;
-pub use approval::{ApprovalQuestion, ApprovalQuestions, approvals};
+pub use approval::{PendingQuestion, PendingQuestions, approvals};
 pub use builder::{AgentBuilder, BuildError};
 #[cfg(feature = "journal")]
 pub use durable::OpenError;

@@ -1,15 +1,15 @@
 //! Tests: how agents are built, and what their gates allow.
 
 use super::*;
-use crate::approval::Nobody;
+use crate::approval::{Asks, Nobody};
 use crate::{BuildError, FnTool, NoArgs, ToolContext};
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, GateRequest, ModelStream,
-    TurnHandle, TurnSetup, Verdict,
+    Approver, EventReceiver, GateRequest, ModelStream, QuestionReply, TurnHandle, TurnSetup,
+    Verdict,
 };
 use rondo_core::{Model, Tool};
 use rondo_exec::{ExecOptions, SupervisorCommand};
-use rondo_types::{CallId, ModelInfo, ModelRequest};
+use rondo_types::{AnswerValue, CallId, ModelInfo, ModelRequest, Question, QuestionKind};
 use rondo_types::{Effects, Origin, ToolKind};
 use serde_json::json;
 use std::sync::Arc;
@@ -65,11 +65,11 @@ fn everything_of_an_agent_may_move_between_threads() {
     check::<(Agent, AgentBuilder, BuildError, Run, Session)>();
     check::<(Typed<String>, TypedError, TurnError)>();
     check::<(
-        ApprovalQuestion,
-        ApprovalQuestions,
-        Approval,
-        ApprovalReply,
-        ApprovalRequest,
+        PendingQuestion,
+        PendingQuestions,
+        Question,
+        QuestionReply,
+        AnswerValue,
     )>();
     check::<(
         FnTool,
@@ -204,11 +204,14 @@ fn what_cannot_be_built_says_why() {
 
 #[tokio::test]
 async fn nobody_allows_nothing() {
-    let approval = Nobody.ask(&question()).await;
-    assert!(matches!(
-        approval,
-        ApprovalReply::Now(Approval::Denied { .. })
-    ));
+    assert!(is_no(&Nobody.ask(&question()).await));
+    let yes = Asks(async |_| AnswerValue::Approve);
+    let budget = Question {
+        kind: QuestionKind::Budget,
+        ..question()
+    };
+    assert!(is_no(&yes.ask(&budget).await));
+    assert!(!is_no(&yes.ask(&question()).await));
 }
 
 #[tokio::test]
@@ -218,16 +221,10 @@ async fn a_question_that_is_dropped_or_that_nobody_takes_is_denied() {
     let (approval, ()) = tokio::join!(approver.ask(&request), async {
         drop(questions.next().await);
     });
-    assert!(matches!(
-        approval,
-        ApprovalReply::Now(Approval::Denied { .. })
-    ));
+    assert!(is_no(&approval));
     drop(questions);
     let approval = approver.ask(&request).await;
-    assert!(matches!(
-        approval,
-        ApprovalReply::Now(Approval::Denied { .. })
-    ));
+    assert!(is_no(&approval));
 }
 
 #[tokio::test]
@@ -242,22 +239,22 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
     };
     shown.withdrawn().await;
     assert!(futures_util::FutureExt::now_or_never(approver.ask(&request)).is_none());
-    let later = ApprovalRequest {
+    let later = Question {
         prompt: "and now?".to_owned(),
         ..question()
     };
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
         let question = questions.next().await.unwrap();
-        assert_eq!(question.request().prompt, "and now?");
+        assert_eq!(question.question().prompt, "and now?");
         question.approve();
     });
-    assert_eq!(approval, Approval::Approved.into());
+    assert_eq!(approval, QuestionReply::approved(&later, "user"));
     let arguments = json!({"n": 2});
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
-        questions.next().await.unwrap().edit(arguments.clone());
+        questions.next().await.unwrap().give(arguments.clone());
     });
-    let edited = Approval::edited(arguments);
-    assert_eq!(approval, edited.into());
+    let edited = AnswerValue::value(arguments);
+    assert_eq!(approval, QuestionReply::answered(&later, "user", edited));
 }
 
 #[test]
@@ -274,17 +271,17 @@ fn sessions_have_names_of_their_own() {
     assert_eq!(agent.session_named("mine").id().as_str(), "mine");
 }
 
-fn question() -> ApprovalRequest {
-    ApprovalRequest {
-        session: rondo_types::SessionId::new("s"),
-        turn: rondo_types::TurnId::new("s-1"),
+fn is_no(reply: &QuestionReply) -> bool {
+    matches!(reply, QuestionReply::Answered(answer, None) if matches!(answer.value, AnswerValue::Deny { .. }))
+}
+
+fn question() -> Question {
+    let subject = rondo_types::QuestionSubject {
         step: 1,
-        call_id: CallId::new("c"),
         tool: "t".to_owned(),
-        kind: rondo_types::ToolKind::Other,
-        arguments: json!({}),
-        prompt: "may it?".to_owned(),
-        can_edit: true,
-        terms: rondo_core::ports::Terms::default(),
-    }
+        ..rondo_types::QuestionSubject::default()
+    };
+    let terms = rondo_core::ports::Terms::default();
+    let (call, words) = (CallId::new("c"), "may it?".to_owned());
+    rondo_core::ports::question_about_call(subject, &call, QuestionKind::Approval, words, &terms)
 }

@@ -6,21 +6,21 @@ use crate::remember::{self, Remember};
 use crate::render::{DeniedCall, Fitted, fitted, in_full, offer_of_rest};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::ports::{CallQuestion, CallQuestionRequest};
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_core::{Approver, QuestionReply};
 use rondo_policy::MAY_LEAVE;
 use rondo_runtime::form::{Form, FormStep};
-use rondo_runtime::granting::{UserPolicy, approved_with};
+use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
 use rondo_runtime::review::MUST_BE_REVIEWED;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::unchecked::{CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN};
-use rondo_types::{AnswerValue, Grant};
+use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, isatty, tcflush, tcgetpgrp, tcgetwinsize};
+use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -91,72 +91,90 @@ impl TerminalApprover {
             .clone()
     }
 
-    fn deny_for_lack_of_a_terminal(&self, request: &ApprovalRequest) -> Approval {
+    fn deny_for_lack_of_a_terminal(&self, question: &Question) -> QuestionReply {
         let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
-        if calls.len() < DENIED_MAX {
+        if let Some(id) = question.call.clone()
+            && calls.len() < DENIED_MAX
+        {
             calls.push(DeniedCall {
-                id: request.call_id.clone(),
-                tool: request.tool.clone(),
-                arguments: request.arguments.clone(),
-                is_for_outside_text: request.prompt.contains(MAY_LEAVE),
-                is_for_review: request.prompt.contains(MUST_BE_REVIEWED),
+                id,
+                tool: question.subject.tool.clone(),
+                arguments: question.subject.arguments.clone(),
+                is_for_outside_text: question.prompt.contains(MAY_LEAVE),
+                is_for_review: question.prompt.contains(MUST_BE_REVIEWED),
                 is_for_unchecked: [CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN]
                     .iter()
-                    .any(|it| request.prompt.contains(it)),
+                    .any(|it| question.prompt.contains(it)),
             });
         }
-        denied("it needs approval, and there is no terminal to ask on")
+        let reason = "it needs approval, and there is no terminal to ask on";
+        self.denied_because(question, reason)
     }
-}
 
-#[async_trait]
-impl Approver for TerminalApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    fn denied_because(&self, question: &Question, reason: &str) -> QuestionReply {
+        QuestionReply::denied(question, &self.user, reason)
+    }
+
+    /// Asks whether something may be done.
+    async fn allow(&self, question: &Question) -> QuestionReply {
         let Some(terminal) = self.terminal.then(open).flatten() else {
-            return self.deny_for_lack_of_a_terminal(request).into();
+            return self.deny_for_lack_of_a_terminal(question);
         };
-        let question = Question {
-            look: self.changes.look(request).await,
-            request: request.clone(),
+        let put = Put {
+            look: self.changes.look(question).await,
+            question: question.clone(),
             has_color: self.has_color,
             policy: self.policy.clone(),
         };
         self.screen.aside().await;
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
-        let asked = spawn_blocking(move || converse(&terminal, &question, &abandoned)).await;
-        let approval = match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
-            Ok(Said::Yes(None)) => Approval::Approved,
-            Ok(Said::Yes(Some(grant))) => return approved_with(request, &self.user, grant),
-            Ok(Said::No) => denied("the user said no"),
-            Err(err) => denied(&format!("the question could not be asked: {err}")),
-        };
-        approval.into()
+        let asked = spawn_blocking(move || converse(&terminal, &put, &abandoned)).await;
+        let mut answer = question.answered(&self.user, AnswerValue::Approve);
+        match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
+            Ok(Said::Yes(grant)) => answer.remember = grant,
+            Ok(Said::No) => return self.denied_because(question, "the user said no"),
+            Err(err) => {
+                let reason = format!("the question could not be asked: {err}");
+                return self.denied_because(question, &reason);
+            }
+        }
+        QuestionReply::Answered(answer, None)
     }
 
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        let CallQuestion::Input { schema, .. } = &request.question else {
-            let _held = self.screen.hold().await;
-            return match self.ask(&request.as_approval()).await {
-                ApprovalReply::Now(Approval::Approved) => AnswerValue::Approve,
-                ApprovalReply::Now(Approval::Denied { reason }) => AnswerValue::Deny { reason },
-                _ => no_value("nobody can answer while the call runs"),
-            };
-        };
+    /// Asks for a value.
+    async fn value(&self, question: &Question, schema: &Value) -> QuestionReply {
         let Some(form) = Form::of(schema) else {
-            return no_value("it asks for too much at once");
+            return self.denied_because(question, "it asks for too much at once");
         };
         let Some(terminal) = self.terminal.then(open).flatten() else {
-            return no_value("there is no terminal to ask on");
+            return self.denied_because(question, "there is no terminal to ask on");
         };
-        let words = request.as_approval().prompt;
-        let _held = self.screen.hold().await;
+        let words = question.prompt.clone();
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
         let asked = spawn_blocking(move || values(&terminal, &words, form, &abandoned)).await;
         match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
-            Ok(answer) => answer,
-            Err(err) => no_value(&format!("the question could not be asked: {err}")),
+            Ok(value) => QuestionReply::answered(question, &self.user, value),
+            Err(err) => {
+                let reason = format!("the question could not be asked: {err}");
+                self.denied_because(question, &reason)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Approver for TerminalApprover {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        // The view makes room for a question about a call by itself.
+        let _held = match question.is_about_call() {
+            true => None,
+            false => Some(self.screen.hold().await),
+        };
+        match &question.kind {
+            QuestionKind::Input { schema } => self.value(question, schema).await,
+            _ => self.allow(question).await,
         }
     }
 }
@@ -187,8 +205,8 @@ fn values(
 }
 
 /// A question, and what it is shown with.
-struct Question {
-    request: ApprovalRequest,
+struct Put {
+    question: Question,
     look: Look,
     has_color: bool,
     policy: UserPolicy,
@@ -216,12 +234,6 @@ fn open() -> Option<File> {
     is_in_front.then_some(terminal)
 }
 
-fn denied(reason: &str) -> Approval {
-    Approval::Denied {
-        reason: reason.to_owned(),
-    }
-}
-
 /// Tells the asking thread, when it is dropped, that the answer is not awaited any more.
 struct Abandon(Arc<AtomicBool>);
 
@@ -234,13 +246,13 @@ impl Drop for Abandon {
 /// Runs on a thread that may block: a terminal has no asynchronous form without unsafe code. The
 /// thread looks up often enough to end soon after its question is dropped, so that it never takes
 /// the answer to the next one.
-fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io::Result<Said> {
+fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Said> {
     let mut is_whole = false;
     let mut attempts = 0;
     while attempts < ATTEMPTS_MAX {
-        let Fitted { text, left_out } = shown(terminal, question, is_whole);
+        let Fitted { text, left_out } = shown(terminal, put, is_whole);
         let offers = match left_out {
-            0 => question.request.terms.offers.as_slice(),
+            0 => put.question.offers.as_slice(),
             // Nothing is allowed from now on of which a part was not seen.
             _ => &[],
         };
@@ -261,9 +273,7 @@ fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io:
         }
         match remember::chosen(&answer, offers) {
             Some(Remember::InSession(grant)) => return Ok(Said::Yes(Some(grant))),
-            Some(Remember::ForEver(grant))
-                if is_written(terminal, question, &grant, abandoned)? =>
-            {
+            Some(Remember::ForEver(grant)) if is_written(terminal, put, &grant, abandoned)? => {
                 return Ok(Said::Yes(Some(grant)));
             }
             Some(Remember::ForEver(_)) | None => {}
@@ -275,11 +285,11 @@ fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io:
 /// Shows what would change in the user's rules, and writes it if they agree.
 fn is_written(
     mut terminal: &File,
-    question: &Question,
+    put: &Put,
     grant: &Grant,
     abandoned: &AtomicBool,
 ) -> io::Result<bool> {
-    let written = match remember::shown_change(&question.policy, grant) {
+    let written = match remember::shown_change(&put.policy, grant) {
         Ok((change, diff)) => {
             let answer = asked(terminal, &format!("{diff}{WRITE_CHOICE}"), abandoned)?;
             match matches!(answer.as_str(), "y" | "yes") {
@@ -315,13 +325,14 @@ fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Res
 }
 
 /// Lays a question out anew each time: the terminal may have another size.
-fn shown(terminal: &File, question: &Question, is_whole: bool) -> Fitted {
+fn shown(terminal: &File, put: &Put, is_whole: bool) -> Fitted {
     let (rows, columns) = tcgetwinsize(terminal)
         .ok()
         .filter(|size| size.ws_row > 0 && size.ws_col > 0)
         .map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
-    let Question { request, look, .. } = question;
-    let (prompt, arguments, has_color) = (&request.prompt, &request.arguments, question.has_color);
+    let Put { question, look, .. } = put;
+    let (prompt, arguments) = (&question.prompt, &question.subject.arguments);
+    let has_color = put.has_color;
     match is_whole {
         true => Fitted {
             text: in_full(prompt, arguments, look, columns.into(), has_color),
@@ -368,9 +379,10 @@ fn readable(terminal: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rondo_core::ports::question_about_call;
     use rondo_runtime::env::Env;
     use rondo_runtime::paths::Paths;
-    use rondo_types::CallId;
+    use rondo_types::{CallId, QuestionSubject};
 
     fn paths() -> Paths {
         Paths::find(&Env::of(&[("RONDO_HOME", "/nowhere")])).unwrap()
@@ -387,27 +399,23 @@ mod tests {
             policy: UserPolicy::of(&paths()),
             user: "ada".to_owned(),
         };
-        let request = ApprovalRequest {
-            session: rondo_types::SessionId::new("s"),
-            turn: rondo_types::TurnId::new("s-1"),
-            step: 1,
-            call_id: CallId::new("c"),
-            tool: "exec".into(),
-            kind: rondo_types::ToolKind::Execute,
-            arguments: serde_json::Value::Null,
-            prompt: "rm -rf /".into(),
-            can_edit: true,
-            terms: rondo_core::ports::Terms::default(),
+        let subject = QuestionSubject {
+            tool: "exec".to_owned(),
+            ..QuestionSubject::default()
         };
+        let terms = rondo_core::ports::Terms::default();
+        let (id, kind) = (CallId::new("c"), QuestionKind::Approval);
+        let question = question_about_call(subject, &id, kind, "rm -rf /".to_owned(), &terms);
         assert_eq!(approver.denied(), []);
-        assert!(matches!(
-            approver.ask(&request).await,
-            ApprovalReply::Now(Approval::Denied { .. })
-        ));
+        let reply = approver.ask(&question).await;
+        let QuestionReply::Answered(answer, None) = reply else {
+            panic!("{reply:?}")
+        };
+        assert!(matches!(answer.value, AnswerValue::Deny { .. }));
         let call = DeniedCall {
-            id: request.call_id,
-            tool: request.tool,
-            arguments: request.arguments,
+            id,
+            tool: "exec".to_owned(),
+            arguments: Value::Null,
             is_for_outside_text: false,
             is_for_review: false,
             is_for_unchecked: false,

@@ -1,10 +1,9 @@
 //! The changes that calls make to files: previewed for the question about a call, and shown after it ran.
 
-use rondo_core::ApprovalRequest;
 use rondo_core::redact::Secrets;
 use rondo_runtime::tools::Toolset;
 use rondo_tools::{ChangeLog, DiffLine, FileChange, Workspace, preview};
-use rondo_types::CallId;
+use rondo_types::{CallId, Question};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -56,21 +55,23 @@ impl Changes {
     ///
     /// # Cancel safety
     /// Cancel safe: a look that is not awaited ends by itself.
-    pub(crate) async fn look(&self, request: &ApprovalRequest) -> Look {
+    pub(crate) async fn look(&self, question: &Question) -> Look {
         let source = self.0.source.get()?;
         let workspace = Arc::clone(&source.workspace);
-        let (tool, arguments) = (request.tool.clone(), request.arguments.clone());
+        let call = question.call.clone()?;
+        let subject = &question.subject;
+        let (tool, arguments) = (subject.tool.clone(), subject.arguments.clone());
         let looking = spawn_blocking(move || preview(&workspace, &tool, &arguments));
         let look = timeout(LOOK_TIMEOUT, looking).await.ok()?.ok()??;
         let look = look.map(|change| source.redacted(change));
         if let Ok(change) = &look {
             let mut looks = self.looks();
             // The latest question about a call is the one that was answered.
-            looks.retain(|(id, _)| *id != request.call_id);
+            looks.retain(|(id, _)| *id != call);
             if looks.len() >= LOOKS_MAX {
                 looks.pop_front();
             }
-            looks.push_back((request.call_id.clone(), change.clone()));
+            looks.push_back((call, change.clone()));
         }
         Some(look.map_err(|why| source.secrets.text(why)))
     }
@@ -118,8 +119,9 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rondo_core::ports::{Terms, question_about_call};
     use rondo_tools::DiffKind;
-    use rondo_types::{SessionId, TurnId};
+    use rondo_types::{QuestionKind, QuestionSubject};
     use serde_json::json;
 
     #[tokio::test]
@@ -135,19 +137,14 @@ mod tests {
         };
         changes.0.source.set(source).unwrap();
         let arguments = json!({"path": "f", "old_string": "a=1", "new_string": "a=3"});
-        let request = ApprovalRequest {
-            session: SessionId::new("s"),
-            turn: TurnId::new("t"),
-            step: 1,
-            call_id: CallId::new("c"),
+        let subject = QuestionSubject {
             tool: "edit_file".to_owned(),
-            kind: rondo_types::ToolKind::Edit,
             arguments,
-            prompt: String::new(),
-            can_edit: true,
-            terms: rondo_core::ports::Terms::default(),
+            ..QuestionSubject::default()
         };
-        let change = changes.look(&request).await.unwrap().unwrap();
+        let (call, kind) = (CallId::new("c"), QuestionKind::Approval);
+        let question = question_about_call(subject, &call, kind, String::new(), &Terms::default());
+        let change = changes.look(&question).await.unwrap().unwrap();
         let lines = change.lines.unwrap();
         let same = lines.iter().filter(|line| line.kind == DiffKind::Same);
         let same: Vec<_> = same.map(|line| line.text.as_str()).collect();

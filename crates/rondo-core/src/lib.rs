@@ -55,7 +55,7 @@ pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
 pub use outside_text::{FROM_OUTSIDE, OutsideText};
 pub use ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
-    Journal, Model, ModelStream, Tool, ToolInvocation, Verdict,
+    Approval, Approver, Budgets, Gate, GateRequest, Interceptor, Journal, Model, ModelStream,
+    QuestionReply, Tool, ToolInvocation, Verdict,
 };
 pub use toolbox::{SharedSpecs, Toolbox, ToolboxError};

@@ -270,6 +270,12 @@ impl Drive<'_> {
             | RecordBody::ScriptFinished { .. } => Ok(()),
             RecordBody::Resumed { .. } => self.resumed(at),
             RecordBody::ApprovalRequested { call_id, prompt } => self.asked(at, call_id, prompt),
+            RecordBody::Asked { question } => match &question.call {
+                Some(call_id) if !question.is_of_running_call() => {
+                    self.asked(at, call_id, &question.prompt)
+                }
+                _ => Ok(()),
+            },
             RecordBody::ToolsChanged { tools } => self.equipped(at, tools),
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),

@@ -5,12 +5,12 @@ use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
 use rondo_core::ports::{Asker, MemoryJournal, OutputSink, ProgressSink};
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model,
-    ToolInvocation, Toolbox, Verdict, control, events, run_turn,
+    Approver, EventReceiver, Gate, GateRequest, Model, QuestionReply, ToolInvocation, Toolbox,
+    Verdict, control, events, run_turn,
 };
 use rondo_types::{
-    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role,
-    SessionId, Transcript, TurnId,
+    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
+    Role, SessionId, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -122,9 +122,8 @@ struct Nobody;
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        let reason = "nobody is here to allow it".to_owned();
-        Approval::Denied { reason }.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::denied(question, "program", "nobody is here to allow it")
     }
 }
 

@@ -8,8 +8,10 @@ use crate::questions;
 use crate::receive::Event;
 use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
+use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::usage::{self, UsageSum};
-use rondo_types::{AnswerValue, TimeMs};
+use rondo_types::{AnswerValue, QuestionKind, TimeMs};
+use serde_json::Value;
 
 /// Bytes of what follows a command.
 const REST_BYTES_MAX: usize = 4 << 10;
@@ -29,6 +31,8 @@ pub enum Command {
     Approve(Option<usize>),
     /// Denies it.
     Deny(Option<usize>, String),
+    /// Gives the values that a running call asks for, a line each.
+    Answer(String),
     /// Says what was used.
     Usage,
     /// Lists the skills, shows one, or switches one on.
@@ -40,7 +44,7 @@ pub enum Command {
 }
 
 /// The commands, as channels may list them: the word, and what it does.
-pub const COMMANDS: [(&str, &str); 10] = [
+pub const COMMANDS: [(&str, &str); 11] = [
     ("new", "begin anew, with nothing of what was said"),
     ("reset", "the same as /new"),
     ("stop", "stop the turn that runs"),
@@ -53,6 +57,10 @@ pub const COMMANDS: [(&str, &str); 10] = [
     (
         "deny",
         "do not let it run: /deny REASON or /deny NUMBER REASON",
+    ),
+    (
+        "answer",
+        "give the values that a tool asks for: /answer, then a line for each",
     ),
     ("usage", "say what was used here, and today"),
     (
@@ -88,6 +96,7 @@ impl Command {
                 let (number, reason) = numbered(rest);
                 Self::Deny(number, reason.to_owned())
             }
+            "answer" => Self::Answer(rest.to_owned()),
             "usage" => Self::Usage,
             "skills" => Self::Skills(rest.to_owned()),
             "help" | "start" => Self::Help,
@@ -99,7 +108,7 @@ impl Command {
         match self {
             Self::New | Self::Compact(_) => Action::Reset,
             Self::Stop => Action::Stop,
-            Self::Approve(_) => Action::Approve,
+            Self::Approve(_) | Self::Answer(_) => Action::Approve,
             Self::Deny(..) => Action::Deny,
             Self::Skills(_) => Action::Administer,
             Self::Status | Self::Usage | Self::Help | Self::Unknown(_) => Action::Look,
@@ -138,6 +147,7 @@ pub(crate) async fn run(
             };
             answer(core, event, *number, &AnswerValue::Deny { reason }).await
         }
+        Command::Answer(lines) => give(core, event, lines).await,
         Command::Usage => tell_usage(core, event).await,
         Command::Skills(rest) => skills(core, event, rest.clone()).await,
         Command::Help => core.tell(event, help()).await,
@@ -273,6 +283,54 @@ async fn answer(
         return core.tell(event, text).await;
     }
     core.answer(event, &session, &chosen, value).await
+}
+
+/// Answers the first question for values.
+async fn give(core: &Core, event: &Event<'_>, lines: &str) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let asked = questions::of_session(&*core.store, &session).await?;
+    let found = asked.iter().find_map(|it| match &it.kind {
+        QuestionKind::Input { schema } => Some((it, schema)),
+        _ => None,
+    });
+    let Some((asked, schema)) = found else {
+        return core
+            .tell(event, "No values are asked for here.".to_owned())
+            .await;
+    };
+    match filled(schema, lines) {
+        Ok(value) => {
+            let asked = std::slice::from_ref(asked);
+            core.answer(event, &session, asked, &value).await
+        }
+        Err(why) => core.tell(event, format!("Not done: {why}")).await,
+    }
+}
+
+/// Returns the value of a form that is filled in a line for each field, or why it is not.
+fn filled(schema: &Value, lines: &str) -> Result<AnswerValue, String> {
+    let Some(mut form) = Form::of(schema) else {
+        return match serde_json::from_str(lines) {
+            Ok(value) => Ok(AnswerValue::value(value)),
+            Err(error) => Err(format!("the values are no JSON: {error}.")),
+        };
+    };
+    let mut lines = lines.lines();
+    loop {
+        let field = form.prompt();
+        let Some(line) = lines.next() else {
+            return Err(format!("a line is missing for:\n{field}"));
+        };
+        match form.answer(line) {
+            FormStep::Next(None) => {}
+            FormStep::Next(Some(why)) => return Err(why),
+            FormStep::Done(value) => return Ok(AnswerValue::value(value)),
+            FormStep::Declined(reason) => {
+                let reason = reason.to_owned();
+                return Ok(AnswerValue::Deny { reason });
+            }
+        }
+    }
 }
 
 async fn tell_usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {

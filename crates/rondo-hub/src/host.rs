@@ -18,13 +18,13 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{
     HostCommit, HostRow, HostStore, MailboxError, OutboxEntry, OutboxKind, Record, RecordBody,
 };
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_core::{Approver, QuestionReply};
 use rondo_memory::{SAVE_MEMORY, TOOL_NAMES};
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::parking;
 use rondo_runtime::service::{AskedTurn, HostTurn, SessionHost, ToolFilter};
-use rondo_types::{Commit, SessionId, StopReason};
+use rondo_types::{Commit, Question, SessionId, StopReason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::future::pending;
@@ -172,6 +172,7 @@ impl Core {
             timed: self.timed(of.begun.as_ref()).await.map_err(unreadable)?,
             begun: of.begun,
             open: open.map_err(unreadable)?,
+            asked: Mutex::default(),
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
             at_stake: AtStake::after(of.known),
@@ -312,9 +313,8 @@ struct Refusing(String);
 
 #[async_trait]
 impl Approver for Refusing {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        let reason = self.0.clone();
-        Approval::Denied { reason }.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::denied(question, "hub", self.0.clone())
     }
 }
 
@@ -327,6 +327,8 @@ struct TurnCommits {
     begun: Option<Begun>,
     /// What it asked when it was parked.
     open: Vec<Asked>,
+    /// What it asks now.
+    asked: Mutex<Vec<Asked>>,
     /// Why the latest request failed.
     failure: Mutex<Option<String>>,
     /// The timed work that it is a run of.
@@ -414,18 +416,25 @@ impl TurnCommits {
             RecordBody::ModelRequested { .. } | RecordBody::ToolStarted { .. } => {
                 commit.rows.push(self.at_stake.begins(&self.session));
             }
-            RecordBody::ToolFinished { .. } => {
+            RecordBody::ToolFinished { call_id, .. } => {
                 commit.rows.push(self.at_stake.is_over(&self.session));
+                let over = self.no_longer_asked(|it| it.is_of_running(call_id));
+                commit.rows.extend(over);
+            }
+            // Others are asked when the turn is parked.
+            RecordBody::Asked { question } if question.is_of_running_call() => {
+                self.ask(std::slice::from_ref(question), record, commit);
+            }
+            RecordBody::Answered { answer } => {
+                let over = self.no_longer_asked(|it| it.hash == answer.hash);
+                commit.rows.extend(over);
             }
             RecordBody::ModelFailed { error, .. } => {
                 *self.failure() = Some(error.to_string());
                 commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::Parked { questions } => {
-                let of = (&self.session, &record.turn);
-                let asking = questions::ask(&self.chat, self.owner_chat.as_ref(), of, questions);
-                commit.outbox.extend(asking.outbox);
-                commit.rows.extend(asking.rows);
+                self.ask(questions, record, commit);
                 commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::Final {
@@ -441,6 +450,31 @@ impl TurnCommits {
             }
             _ => {}
         }
+    }
+
+    /// Asks in the chat.
+    fn ask(&self, questions: &[Question], record: &Record, commit: &mut Commit) {
+        let of = (&self.session, &record.turn);
+        let mut asked = self.asked();
+        let owner = self.owner_chat.as_ref();
+        let asking = questions::ask(&self.chat, owner, of, &asked, questions);
+        *asked = asking.asked;
+        commit.outbox.extend(asking.outbox);
+        commit.rows.extend(asking.rows);
+    }
+
+    /// Returns what forgets those of the questions that are over.
+    fn no_longer_asked(&self, is_over: impl FnMut(&mut Asked) -> bool) -> Vec<HostRow> {
+        let mut asked = self.asked();
+        let over: Vec<Asked> = asked.extract_if(.., is_over).collect();
+        match over.is_empty() {
+            true => Vec::new(),
+            false => questions::forget_some(&self.session, &over, &asked),
+        }
+    }
+
+    fn asked(&self) -> std::sync::MutexGuard<'_, Vec<Asked>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the message that the end of a turn is; none where a heartbeat found nothing to tell.

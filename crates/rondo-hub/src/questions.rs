@@ -7,7 +7,10 @@ use data_encoding::HEXLOWER;
 use rondo_core::ports::{
     HostRow, HostStore, MailBody, MailboxError, NewMail, OutboxEntry, OutboxKind,
 };
-use rondo_types::{Answer, AnswerValue, Question, QuestionId, SessionId, TimeMs, TurnId};
+use rondo_runtime::form::Form;
+use rondo_types::{
+    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, TurnId,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +26,7 @@ const DUE_READ: usize = 64;
 const TOKEN_DIGITS: usize = 22;
 
 /// A question that waits for an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// What a button sends back.
     pub token: String,
@@ -35,6 +38,13 @@ pub struct Asked {
     pub prompt: String,
     /// When it expires.
     pub expires: Option<TimeMs>,
+    /// What kind of answer it takes.
+    #[serde(default = "about_call")]
+    pub kind: QuestionKind,
+}
+
+fn about_call() -> QuestionKind {
+    QuestionKind::Approval
 }
 
 impl Asked {
@@ -52,6 +62,35 @@ impl Asked {
             hash: question.hash.clone(),
             prompt: question.prompt.clone(),
             expires: question.expires,
+            kind: question.kind.clone(),
+        }
+    }
+
+    /// Returns whether it is a question of this call, which runs.
+    #[must_use]
+    pub fn is_of_running(&self, call: &CallId) -> bool {
+        let number = self.id.0.strip_prefix(call.as_str());
+        number.is_some_and(|it| it.starts_with('/'))
+    }
+
+    /// Returns the words of the message that asks. `number` is its place among several.
+    fn text(&self, number: Option<usize>) -> String {
+        let number = number.map_or_else(String::new, |it| format!(" {it}"));
+        let how =
+            format!("Answer with a button, or with /approve{number} or /deny{number} REASON.");
+        let prompt = &self.prompt;
+        match &self.kind {
+            QuestionKind::Approval | QuestionKind::Repeat => {
+                format!("May this run?\n\n{prompt}\n\n{how}")
+            }
+            QuestionKind::Permission | QuestionKind::Budget => format!("{prompt}\n\n{how}"),
+            QuestionKind::Input { schema } => {
+                let fields = Form::of(schema).map(|it| it.fields().join("\n"));
+                let fields = fields.unwrap_or_else(|| schema.to_string());
+                format!(
+                    "{prompt}\n\n{fields}\n\nAnswer with /answer and a line for each, or with /deny{number} REASON."
+                )
+            }
         }
     }
 
@@ -81,38 +120,35 @@ impl Asked {
     }
 }
 
-/// What is committed where a turn is parked.
+/// What is committed where a turn asks.
 pub struct Asking {
+    /// All that is asked then.
+    pub asked: Vec<Asked>,
     /// The messages that ask.
     pub outbox: Vec<OutboxEntry>,
     /// What is noted, so that an answer finds its question.
     pub rows: Vec<HostRow>,
 }
 
-/// Asks a parked turn's questions in its chat, and in another one where those are who may answer.
+/// Asks a turn's questions in its chat, and in another one where those are who may answer. `open` are those that were
+/// asked before and stay open.
 #[must_use]
 pub fn ask(
     chat: &ChatKey,
     owner: Option<&ChatKey>,
     (session, turn): (&SessionId, &TurnId),
+    open: &[Asked],
     questions: &[Question],
 ) -> Asking {
-    let asked: Vec<Asked> = questions.iter().map(|it| Asked::of(session, it)).collect();
+    let mut all = open.to_vec();
+    all.extend(questions.iter().map(|it| Asked::of(session, it)));
     let mut outbox = Vec::new();
-    let count = asked.len();
-    for (index, asked) in asked.iter().enumerate() {
-        let number = index + 1;
-        let how = match count {
-            1 => "Answer with a button, or with /approve or /deny REASON.".to_owned(),
-            _ => {
-                format!("Answer with a button, or with /approve {number} or /deny {number} REASON.")
-            }
-        };
+    for (index, asked) in all.iter().enumerate().skip(open.len()) {
         let details = Details {
-            choices: choices(&asked.token),
+            choices: choices(asked),
             ..Details::default()
         };
-        let text = format!("May this run?\n\n{}\n\n{how}", asked.prompt);
+        let text = asked.text((all.len() > 1).then_some(index + 1));
         let mut put = |to: &ChatKey, key: String, text: String| {
             let entry = outgoing::entry(key, to, OutboxKind::Question, text, &details);
             outbox.push(outgoing::of_turn(entry, session, turn));
@@ -123,27 +159,50 @@ pub fn ask(
             put(owner, format!("question:{}:owner", asked.token), text);
         }
     }
-    let json = serde_json::to_string(&asked).unwrap_or_default();
+    let rows = note(session, &all);
+    Asking {
+        asked: all,
+        outbox,
+        rows,
+    }
+}
+
+/// Returns what notes all that a session asks.
+fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
+    let json = serde_json::to_string(asked).unwrap_or_default();
     let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
     let tokens = asked.iter();
     rows.extend(tokens.map(|it| HostRow::set(TOKENS, &it.token, session.as_str())));
-    rows.extend(due(session, &asked).map(|it| HostRow::set(DUE, it, session.as_str())));
-    Asking { outbox, rows }
+    rows.extend(due(session, asked).map(|it| HostRow::set(DUE, it, session.as_str())));
+    rows
 }
 
-fn choices(token: &str) -> Vec<Choice> {
+/// Returns what forgets questions of a session that are not asked any more, but not those that are left.
+#[must_use]
+pub fn forget_some(session: &SessionId, over: &[Asked], left: &[Asked]) -> Vec<HostRow> {
+    let mut rows = forget(session, over);
+    if !left.is_empty() {
+        rows.extend(note(session, left));
+    }
+    rows
+}
+
+fn choices(asked: &Asked) -> Vec<Choice> {
     let choice = |label: &str, value| Choice {
         label: label.to_owned(),
-        token: token.to_owned(),
+        token: asked.token.clone(),
         value,
     };
     let denied = AnswerValue::Deny {
         reason: "denied in the chat".to_owned(),
     };
-    vec![
-        choice("Allow", AnswerValue::Approve),
-        choice("Deny", denied),
-    ]
+    match asked.kind {
+        QuestionKind::Input { .. } => vec![choice("Deny", denied)],
+        _ => vec![
+            choice("Allow", AnswerValue::Approve),
+            choice("Deny", denied),
+        ],
+    }
 }
 
 /// Returns what forgets the questions of a session, once they are not asked any more.

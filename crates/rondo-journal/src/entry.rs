@@ -6,8 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 /// The version of the records that this program writes. It reads this one and all older ones.
 ///
-/// 2 has the cells of a person's Python session. 3 has parked turns and the answers to their questions.
-pub const RECORD_VERSION: u32 = 3;
+/// 2 has the cells of a person's Python session. 3 has parked turns and the answers to their questions. 4 has each question
+/// before it is asked.
+pub const RECORD_VERSION: u32 = 4;
 
 /// The first version whose unknown kinds are passed over whatever version reads them: later writers of the same
 /// version may add kinds that need not be understood.

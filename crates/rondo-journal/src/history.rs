@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the snapshots that this program writes and reads; it changes whenever [`History`]
 /// or [`Ends`] does.
-const SNAPSHOT_VERSION: u32 = 4;
+const SNAPSHOT_VERSION: u32 = 5;
 /// Records behind the newest snapshot at which another is made.
 const SNAPSHOT_AFTER: u64 = 1000;
 

@@ -4,13 +4,13 @@
 
 use async_trait::async_trait;
 use hyper::header::{HeaderMap, LOCATION};
-use rondo_core::ports::{Asker, CallQuestion, OutputSink, ProgressSink, ToolInvocation, ToolScope};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink, ToolInvocation, ToolScope};
 use rondo_http::{RawRequest, Secret, Transport};
 use rondo_mcp::config::{Connection, Origin, Placeholders, Server, WrittenServer};
 use rondo_mcp::{
     Consent, Options, PinStore, Program, ProgramSpec, Servers, SignIn, StartPrograms, TokenStore,
 };
-use rondo_types::{Allowance, AnswerValue, CallId, SessionId, TurnId};
+use rondo_types::{Allowance, AnswerValue, CallId, QuestionKind, SessionId, TurnId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -158,10 +158,10 @@ fn invocation(arguments: Value) -> ToolInvocation {
         output: OutputSink::discard(),
         progress: ProgressSink::discard(),
         allowance: Allowance::default(),
-        asker: Asker::new(|question| {
-            let answer = match question {
-                CallQuestion::Approval { .. } => AnswerValue::Approve,
-                CallQuestion::Input { .. } => AnswerValue::value(json!({})),
+        asker: Asker::new(|_, kind, _| {
+            let answer = match kind {
+                QuestionKind::Input { .. } => AnswerValue::value(json!({})),
+                _ => AnswerValue::Approve,
             };
             Box::pin(std::future::ready(Ok(answer)))
         }),

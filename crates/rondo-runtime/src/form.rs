@@ -78,6 +78,12 @@ impl Form {
         })
     }
 
+    /// Returns what each field asks, in order, as [`Self::prompt`] does.
+    #[must_use]
+    pub fn fields(&self) -> Vec<String> {
+        self.fields.iter().map(Field::prompt).collect()
+    }
+
     /// Returns what is asked next, without the end of its last line: the answer is typed there. Its words are those of
     /// whoever asks; control characters are escaped.
     #[must_use]

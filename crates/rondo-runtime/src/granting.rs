@@ -4,10 +4,9 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::paths::Paths;
 use crate::policy::PolicyFile;
-use rondo_core::ports::ApprovalReply;
-use rondo_core::{ApprovalRequest, shown};
+use rondo_core::shown;
 use rondo_policy::rules::{GrantSpec, Rules};
-use rondo_types::{AnswerValue, Grant};
+use rondo_types::Grant;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
@@ -98,14 +97,6 @@ impl PolicyChange {
             SetupError::because(SetupErrorKind::Config, context, err)
         })
     }
-}
-
-/// Returns the reply that lets a call run, and from then on what the grant says.
-#[must_use]
-pub fn approved_with(request: &ApprovalRequest, actor: &str, grant: Grant) -> ApprovalReply {
-    let mut answer = request.question(None).answered(actor, AnswerValue::Approve);
-    answer.remember = Some(grant);
-    ApprovalReply::Given { answer, mail: None }
 }
 
 fn read(path: &Path) -> Result<String> {

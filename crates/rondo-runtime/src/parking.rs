@@ -8,37 +8,51 @@ use crate::values::ApprovalMode;
 use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_core::ports::{
-    BudgetQuestion, CallQuestionRequest, MailBody, MailId, Mailbox as _, MailboxError, NewMail,
-    Pushed,
-};
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_journal::Store;
+use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, MailboxError, NewMail, Pushed};
+use rondo_core::{Approver, QuestionReply};
+use rondo_journal::{SessionState, Store};
 use rondo_types::{Answer, AnswerValue, CallId, Question, SessionId, TimeMs};
 use serde_json::Value;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 /// How long a question waits where no setting says so.
 pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
 
+/// How long a question is waited for in place if no setting says so; then its turn is parked.
+pub const PARK_AFTER: Duration = Duration::from_mins(10);
+
+/// How often answers of other processes are looked for while a question is open.
+const LOOK_UP: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether an answer was taken, with [`LOOK_UP`] in between.
+const TAKEN_LOOKS: u32 = 12;
+
 /// The actor of a denial because no answer came in time.
 const EXPIRY: &str = "expiry";
 
-/// Returns what answers a turn's questions by the setting `approval`: the host's own approver, a refusal, or a
-/// reply that the answer comes later. A turn waits where a budget is spent, unless the setting is `deny` or
-/// nothing of the session is kept.
+/// Returns what answers a turn's questions by the setting `approval`: the host's own approver, for as long as the setting
+/// `park_after` says, a refusal, or a reply that the answer comes later.
 #[must_use]
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;
     match values.approval.unwrap_or(ApprovalMode::Ask) {
-        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(SpentParks {
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(Attended {
             host,
+            park_after: park_after(settings),
             parking: parking(settings),
         }),
         ApprovalMode::Deny => Arc::new(Refusing),
         ApprovalMode::Park => parking(settings),
     }
+}
+
+/// Returns how long a question is waited for in place.
+pub(crate) fn park_after(settings: &Settings) -> Duration {
+    let chosen = settings.values.park_after.map(|it| it.0);
+    chosen.unwrap_or(PARK_AFTER)
 }
 
 /// Returns what has each question wait, until the setting `question_expiry`.
@@ -48,24 +62,25 @@ pub fn parking(settings: &Settings) -> Arc<dyn Approver> {
     Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
 }
 
-/// Leaves questions about calls to the host, and has the turn wait where a budget is spent.
-struct SpentParks {
+/// Asks the host, and has the turn wait for the answer without a process once the host has had its time.
+struct Attended {
     host: Arc<dyn Approver>,
+    park_after: Duration,
     parking: Arc<dyn Approver>,
 }
 
 #[async_trait]
-impl Approver for SpentParks {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        self.host.ask(request).await
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        self.parking.ask_budget(question).await
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.host.ask_within(request).await
+impl Approver for Attended {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        if question.is_of_running_call() {
+            return self.host.ask(question).await;
+        }
+        match timeout(self.park_after, self.host.ask(question)).await {
+            Ok(
+                reply @ (QuestionReply::Answered(..) | QuestionReply::Later { expires: Some(_) }),
+            ) => reply,
+            Ok(QuestionReply::Later { expires: None }) | Err(_) => self.parking.ask(question).await,
+        }
     }
 }
 
@@ -73,32 +88,108 @@ struct Refusing;
 
 #[async_trait]
 impl Approver for Refusing {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        let reason = "it needs approval, and the setting `approval` is `deny`".to_owned();
-        Approval::Denied { reason }.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let reason = "it needs approval, and the setting `approval` is `deny`";
+        QuestionReply::denied(question, "settings", reason)
     }
 }
 
 /// Parks the turn with each question, which expires after this time.
 struct Parking(Duration);
 
-impl Parking {
-    fn later(&self) -> ApprovalReply {
+#[async_trait]
+impl Approver for Parking {
+    async fn ask(&self, _: &Question) -> QuestionReply {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        ApprovalReply::Later {
+        QuestionReply::Later {
             expires: Some(TimeMs(Clock::system().now().0.saturating_add(millis))),
         }
     }
 }
 
+/// Keeps answers that are given in place in the session's mailbox, as all others are, and takes those that other processes
+/// put there while a question is open.
+pub(crate) struct MailApprover {
+    pub(crate) host: Arc<dyn Approver>,
+    pub(crate) store: Store,
+    pub(crate) session: SessionId,
+}
+
 #[async_trait]
-impl Approver for Parking {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        self.later()
+impl Approver for MailApprover {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let in_place = async {
+            match self.host.ask(question).await {
+                // It is waited for within the call's time.
+                QuestionReply::Later { .. } if question.is_of_running_call() => pending().await,
+                reply => reply,
+            }
+        };
+        let reply = tokio::select! {
+            biased;
+            mail = self.submitted(question) => return self.taken(question, mail).await,
+            reply = in_place => reply,
+        };
+        match reply {
+            QuestionReply::Answered(answer, None) if self.is_own(question) => {
+                let mail = self.keep(question, &answer).await;
+                QuestionReply::Answered(answer, mail)
+            }
+            reply => reply,
+        }
+    }
+}
+
+impl MailApprover {
+    /// Returns whether the session itself asks, and not one that a call of it started.
+    fn is_own(&self, question: &Question) -> bool {
+        question.subject.session == self.session
     }
 
-    async fn ask_budget(&self, _: &BudgetQuestion) -> ApprovalReply {
-        self.later()
+    /// Waits for an answer in the mailbox.
+    async fn submitted(&self, question: &Question) -> (Answer, Mail) {
+        let mut changed = self.store.changed();
+        loop {
+            // What cannot be read now is read the next time.
+            let rows = self.store.list(&self.session).await.unwrap_or_default();
+            for mail in rows {
+                if let MailBody::Answer { answer } = &mail.body
+                    && answer.hash == question.hash
+                {
+                    return (answer.clone(), mail);
+                }
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = sleep(LOOK_UP) => {}
+            }
+        }
+    }
+
+    async fn taken(&self, question: &Question, (answer, mail): (Answer, Mail)) -> QuestionReply {
+        if self.is_own(question) {
+            return QuestionReply::Answered(answer, Some(mail.id));
+        }
+        // The records of another session remove no row of this one.
+        self.store.withdraw(&self.session, &mail.key).await.ok();
+        QuestionReply::Answered(answer, None)
+    }
+
+    /// Keeps an answer, so that no crash loses it; none if that fails, and the answer counts all the same.
+    async fn keep(&self, question: &Question, answer: &Answer) -> Option<MailId> {
+        let mail = mail_of(&self.session, question, answer.clone());
+        self.store.push(mail).await.ok().map(Pushed::id)
+    }
+}
+
+/// Returns an answer as it is submitted: once for each time that the question is asked.
+fn mail_of(session: &SessionId, question: &Question, answer: Answer) -> NewMail {
+    NewMail {
+        session: session.clone(),
+        key: format!("answer-{}-{}", question.subject.record, question.id),
+        actor: answer.actor.clone(),
+        at_ms: Clock::system().now(),
+        body: MailBody::Answer { answer },
     }
 }
 
@@ -115,62 +206,41 @@ pub(crate) struct SessionApprover {
 
 #[async_trait]
 impl Approver for SessionApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let hash = request.hash();
-        match self.answered(&hash) {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        match self.answered(question) {
             Some(reply) => reply,
-            None => self.unanswered(&hash, self.host.ask(request).await),
+            None => self.unanswered(question, self.host.ask(question).await),
         }
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        let hash = question.hash();
-        match self.answered(&hash) {
-            Some(reply) => reply,
-            None => self.unanswered(&hash, self.host.ask_budget(question).await),
-        }
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.host.ask_within(request).await
     }
 }
 
 impl SessionApprover {
     /// Returns what was answered while the turn was parked, or that no answer counts any more.
-    fn answered(&self, hash: &str) -> Option<ApprovalReply> {
-        if let Some(given) = self.answers.iter().find(|it| it.answer.hash == hash) {
-            return Some(ApprovalReply::Given {
-                answer: given.answer.clone(),
-                mail: given.mail,
-            });
+    fn answered(&self, question: &Question) -> Option<QuestionReply> {
+        let hash = &question.hash;
+        if let Some(given) = self.answers.iter().find(|it| it.answer.hash == *hash) {
+            return Some(QuestionReply::Answered(given.answer.clone(), given.mail));
         }
-        let asked_before = self.questions.iter().find(|it| it.hash == hash);
+        let asked_before = self.questions.iter().find(|it| it.hash == *hash);
         let question = asked_before.filter(|it| has_expired(it))?;
-        Some(ApprovalReply::Given {
-            answer: expired(question),
-            mail: None,
-        })
+        Some(QuestionReply::Answered(expired(question), None))
     }
 
-    fn unanswered(&self, hash: &str, reply: ApprovalReply) -> ApprovalReply {
+    fn unanswered(&self, question: &Question, reply: QuestionReply) -> QuestionReply {
         match reply {
-            ApprovalReply::Later { .. } if !self.is_kept => {
+            QuestionReply::Later { .. } if !self.is_kept => {
                 let reason =
                     "it needs approval, and nothing is kept of this session that could wait for it";
-                Approval::Denied {
-                    reason: reason.to_owned(),
-                }
-                .into()
+                QuestionReply::denied(question, "settings", reason)
             }
             // A question that is asked again does not wait longer for that.
-            ApprovalReply::Later { expires } => {
-                let asked_before = self.questions.iter().find(|it| it.hash == hash);
-                ApprovalReply::Later {
+            QuestionReply::Later { expires } => {
+                let asked_before = self.questions.iter().find(|it| it.hash == question.hash);
+                QuestionReply::Later {
                     expires: asked_before.and_then(|it| it.expires).or(expires),
                 }
             }
-            reply => reply,
+            reply @ QuestionReply::Answered(..) => reply,
         }
     }
 }
@@ -264,14 +334,10 @@ impl Parked {
     /// Not cancel safe: the answer may or may not be kept.
     pub async fn answer(&mut self, answer: Answer) -> Result<()> {
         self.forget_stale().await?;
-        let mail = NewMail {
-            session: self.session.clone(),
-            // A question that is asked once more, after a crash, has a record of its own.
-            key: format!("answer-{}-{}", self.history.head().0, answer.question),
-            actor: answer.actor.clone(),
-            at_ms: Clock::system().now(),
-            body: MailBody::Answer { answer },
-        };
+        let questions = self.questions();
+        let question = questions.iter().find(|it| it.hash == answer.hash);
+        let question = question.ok_or_else(|| self.nothing_open())?;
+        let mail = mail_of(&self.session, question, answer);
         match self.store.push(mail).await.map_err(unkept)? {
             Pushed::Accepted(_) => self.look(),
             Pushed::Duplicate(_) => {
@@ -279,6 +345,33 @@ impl Parked {
                 Err(SetupError::new(SetupErrorKind::NoSession, message))
             }
         }
+    }
+
+    /// Waits until the process that runs the session has taken the answer to a question, or that cannot be waited for: it
+    /// is taken once the process asks this question. Returns `false` if no process runs the session.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn is_taken(&mut self, question: &Question) -> Result<bool> {
+        for _ in 0..TAKEN_LOOKS {
+            let info = self
+                .store
+                .session(&self.session)
+                .map_err(sessions::failed)?;
+            if info.state != SessionState::Running {
+                return Ok(false);
+            }
+            let history = self.store.history(&self.session);
+            self.history = history.map_err(sessions::failed)?;
+            if self.questions().iter().all(|it| it.hash != question.hash) {
+                return Ok(true);
+            }
+            sleep(LOOK_UP).await;
+        }
+        Ok(true)
     }
 
     /// Drops answers to questions that are not asked any more.

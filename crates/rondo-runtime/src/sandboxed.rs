@@ -14,10 +14,10 @@ use crate::table::Layer;
 use crate::user_file::UserFile;
 use crate::values::{ApprovalMode, SandboxChoice};
 use async_trait::async_trait;
-use rondo_core::ports::{BudgetQuestion, CallQuestionRequest, Gate, GateRequest, Terms, Verdict};
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_core::Approver;
+use rondo_core::ports::{Gate, GateRequest, QuestionReply, Terms, Verdict};
 use rondo_sandbox::SandboxSpec;
-use rondo_types::{AnswerValue, Grant, GrantScope};
+use rondo_types::{Grant, GrantScope, Question};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::task::spawn_blocking;
@@ -254,20 +254,12 @@ pub(crate) struct SandboxApprover {
 
 #[async_trait]
 impl Approver for SandboxApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let offers = &request.terms.offers;
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let offers = &question.offers;
         match self.offer.is_chosen() && offers.iter().any(|it| self.offer.is_of(it)) {
-            true => Approval::Approved.into(),
-            false => self.inner.ask(request).await,
+            true => QuestionReply::approved(question, "the sandbox that was chosen"),
+            false => self.inner.ask(question).await,
         }
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        self.inner.ask_budget(question).await
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.inner.ask_within(request).await
     }
 }
 

@@ -243,6 +243,8 @@ settings! {
     ignored_files: Vec<String>, Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
     question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
+    #[doc = "How long a question is waited for in place; then the turn is saved and waits for `rondo answer`"]
+    park_after: TimeSpan, Some("RONDO_PARK_AFTER"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]
     yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
     #[doc = "Look and change nothing, and answer with a plan"]
@@ -508,7 +510,7 @@ mod tests {
             "base_url" => "http://h/v1",
             "approval" => "park",
             "sandbox" => "read-only",
-            "deadline" | "question_expiry" => "2m",
+            "deadline" | "question_expiry" | "park_after" => "2m",
             "effort" => "low",
             "output_format" => "json",
             "durability" => "normal",

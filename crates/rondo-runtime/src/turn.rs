@@ -10,7 +10,7 @@ use crate::fallbacks;
 use crate::ids::new_turn;
 use crate::look_first::LookFirst;
 use crate::memory;
-use crate::parking::SessionApprover;
+use crate::parking::{MailApprover, SessionApprover};
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
@@ -300,13 +300,26 @@ impl TurnContext<'_> {
         TurnHost {
             outside_text: Some(outside_text),
             // Questions of the turn and of those that it starts are put one at a time.
-            approver: Arc::new(OneAtATime::new(host.approver)),
+            approver: Arc::new(OneAtATime::new(self.with_mailbox(host.approver))),
             extensions: match host.depth {
                 0 => self.runtime.extensions().with(extensions),
                 // It has them from its parent.
                 _ => extensions,
             },
             ..host
+        }
+    }
+
+    /// Returns an approver that keeps answers in the session's mailbox and takes those of other processes, if the session
+    /// is kept.
+    fn with_mailbox(&self, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
+        match self.store {
+            Some(store) => Arc::new(MailApprover {
+                host,
+                store: store.clone(),
+                session: self.conversation.session.clone(),
+            }),
+            None => host,
         }
     }
 

@@ -7,13 +7,11 @@
 use crate::confined;
 use crate::settings::Settings;
 use async_trait::async_trait;
-use rondo_core::ports::{
-    Approval, ApprovalReply, BudgetQuestion, CallQuestionRequest, Gate, GateRequest, Terms, Verdict,
-};
-use rondo_core::{ApprovalRequest, Approver, shown};
+use rondo_core::ports::{Gate, GateRequest, QuestionReply, Terms, Verdict};
+use rondo_core::{Approver, shown};
 use rondo_policy::{LookingCalls, OUTSIDE_SANDBOX};
 use rondo_sandbox::{SandboxMode, SandboxSpec, Unchecked, shown_path};
-use rondo_types::{AnswerValue, CallId, Grant, SessionId};
+use rondo_types::{AnswerValue, CallId, Grant, Question, SessionId};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -231,24 +229,26 @@ pub(crate) struct UncheckedApprover {
 
 #[async_trait]
 impl Approver for UncheckedApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let call = (request.session.clone(), request.call_id.clone());
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let Some(call_id) = question.call.clone() else {
+            return self.inner.ask(question).await;
+        };
+        let call = (question.subject.session.clone(), call_id);
         let changed = self.folders.changed().map(|it| it.0);
         // The words of the question are no proof: the command is among them.
         let is_asked = |found: &Found| found.asked().remove(&call);
         let founds: Vec<Found> = changed.into_iter().chain(self.folders.read()).collect();
         let founds: Vec<Found> = founds.into_iter().filter(is_asked).collect();
         if founds.is_empty() {
-            return self.inner.ask(request).await;
+            return self.inner.ask(question).await;
         }
         if founds.iter().all(|it| it.is_accepted.get().is_some()) {
-            return Approval::Approved.into();
+            return QuestionReply::approved(question, "the answer before");
         }
-        let reply = self.inner.ask(request).await;
+        let reply = self.inner.ask(question).await;
         let is_yes = match &reply {
-            ApprovalReply::Now(Approval::Approved) => true,
-            ApprovalReply::Given { answer, .. } => answer.value == AnswerValue::Approve,
-            ApprovalReply::Now(_) | ApprovalReply::Later { .. } => false,
+            QuestionReply::Answered(answer, _) => answer.value == AnswerValue::Approve,
+            QuestionReply::Later { .. } => false,
         };
         if is_yes {
             for found in &founds {
@@ -257,22 +257,15 @@ impl Approver for UncheckedApprover {
         }
         reply
     }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        self.inner.ask_budget(question).await
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.inner.ask_within(request).await
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tools::standard_gate;
+    use rondo_core::ports::question_about_call;
     use rondo_policy::{AllowedDirs, GateOptions, ToolPatterns, Workdir};
-    use rondo_types::{Effects, ToolKind, ToolSpec, TurnId};
+    use rondo_types::{Effects, QuestionKind, QuestionSubject, ToolKind, ToolSpec, TurnId};
     use serde_json::json;
     use std::path::Path;
 
@@ -298,11 +291,10 @@ mod tests {
 
     #[async_trait]
     impl Approver for Says {
-        async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-            let reason = String::new();
+        async fn ask(&self, question: &Question) -> QuestionReply {
             match self.0 {
-                true => Approval::Approved.into(),
-                false => Approval::Denied { reason }.into(),
+                true => QuestionReply::approved(question, "ada"),
+                false => QuestionReply::denied(question, "ada", ""),
             }
         }
     }
@@ -337,19 +329,15 @@ mod tests {
             inner: Arc::new(Says(is_yes)),
             folders: folders.clone(),
         };
-        let request = ApprovalRequest {
+        let subject = QuestionSubject {
             session: SessionId::new("s"),
-            turn: TurnId::new("t"),
-            step: 1,
-            call_id: CallId::new(call),
             tool: "exec".to_owned(),
-            kind: ToolKind::Execute,
-            arguments: json!({}),
-            prompt: prompt.to_owned(),
-            can_edit: true,
-            terms: Terms::default(),
+            ..QuestionSubject::default()
         };
-        approver.ask(&request).await;
+        let (call, kind) = (CallId::new(call), QuestionKind::Approval);
+        let question =
+            question_about_call(subject, &call, kind, prompt.to_owned(), &Terms::default());
+        approver.ask(&question).await;
     }
 
     /// A folder with a protected file that has a second name.

@@ -14,15 +14,14 @@
 
 use async_trait::async_trait;
 use rondo_core::ports::{
-    Approval, ApprovalReply, ApprovalRequest, GateRequest, ToolInvocation, ToolScope, ToolSource,
-    Verdict,
+    GateRequest, QuestionReply, ToolInvocation, ToolScope, ToolSource, Verdict,
 };
 use rondo_core::{Approver, Gate, Tool};
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::{Env, Extensions, GateOptions, Layer, NoNotices, Runtime};
 use rondo_script::{Script, ScriptHost, StdinRead, UserQuestion};
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Response, Server, openai};
-use rondo_types::{Effects, ToolHints, ToolOutcome, ToolSpec, TurnEvent};
+use rondo_types::{Effects, Question, ToolHints, ToolOutcome, ToolSpec, TurnEvent};
 use serde_json::{Value, json};
 use std::io;
 use std::path::PathBuf;
@@ -224,8 +223,8 @@ impl ScriptHost for Host {
 
 #[async_trait]
 impl Approver for Host {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }
 

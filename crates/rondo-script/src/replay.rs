@@ -4,14 +4,12 @@ use crate::error::ScriptError;
 use crate::host::{ScriptHost, StdinRead, UserQuestion};
 use crate::run::{Script, replay};
 use async_trait::async_trait;
-use rondo_core::ports::{
-    Approval, ApprovalReply, ApprovalRequest, GateRequest, RecordBody, ScriptRun, Verdict,
-};
+use rondo_core::ports::{GateRequest, QuestionReply, RecordBody, ScriptRun, Verdict};
 use rondo_core::{Approver, Gate};
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{GateOptions, Runtime};
-use rondo_types::TurnEvent;
+use rondo_types::{Question, TurnEvent};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -134,9 +132,8 @@ impl ScriptHost for Nobody {
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        let reason = "nothing runs in a replay".to_owned();
-        Approval::Denied { reason }.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::denied(question, "replay", "nothing runs in a replay")
     }
 }
 

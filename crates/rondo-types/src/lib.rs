@@ -41,7 +41,7 @@ pub use model_event::ModelEvent;
 pub use outbox::{HostRow, OutboxEntry, OutboxId, OutboxKind};
 pub use outcome::{Finding, Outcome, StopReason};
 pub use profile::{CompactionPolicy, EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
-pub use question::{Answer, AnswerValue, Question, QuestionId, QuestionKind};
+pub use question::{Answer, AnswerValue, Question, QuestionId, QuestionKind, QuestionSubject};
 pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;

@@ -1,6 +1,6 @@
-//! The questions of a parked turn, and their answers.
+//! The questions that a turn puts to a person, and their answers.
 
-use crate::{CallId, Grant, SessionId, TimeMs};
+use crate::{CallId, Grant, SessionId, TimeMs, ToolKind, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -16,6 +16,40 @@ impl QuestionId {
     #[must_use]
     pub fn of_call(call: &CallId) -> Self {
         Self(call.as_str().to_owned())
+    }
+}
+
+/// What a question is about besides its words, for those who show it. It comes from the records of the turn and is not
+/// stored with the question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuestionSubject {
+    /// The session that asks.
+    pub session: SessionId,
+    /// The turn that asks.
+    pub turn: TurnId,
+    /// The step that asks, from 1; 0 before the first.
+    pub step: u32,
+    /// The place of the record that holds the question, from 1; 0 if none does.
+    pub record: u64,
+    /// The tool of the call; empty if the question is about no call.
+    pub tool: String,
+    /// The kind of that tool.
+    pub tool_kind: ToolKind,
+    /// The arguments of the call; null if it is about none.
+    pub arguments: Value,
+}
+
+impl Default for QuestionSubject {
+    fn default() -> Self {
+        Self {
+            session: SessionId::new(""),
+            turn: TurnId::new(""),
+            step: 0,
+            record: 0,
+            tool: String::new(),
+            tool_kind: ToolKind::default(),
+            arguments: Value::Null,
+        }
     }
 }
 
@@ -39,8 +73,8 @@ impl fmt::Display for QuestionId {
     }
 }
 
-/// What a parked turn waits for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a turn asks a person. Two questions are equal if they would be stored equally.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Question {
     /// Its name.
     pub id: QuestionId,
@@ -63,9 +97,54 @@ pub struct Question {
     /// What a yes can also let run from then on, the narrowest first; see [`Answer::remember`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Grant>,
+    /// What it is about.
+    #[serde(skip)]
+    pub subject: QuestionSubject,
+}
+
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            id,
+            call,
+            child,
+            kind,
+            prompt,
+            hash,
+            expires,
+            offers,
+            subject: _,
+        } = self;
+        (id, call, child, kind, prompt, hash, expires, offers)
+            == (
+                &other.id,
+                &other.call,
+                &other.child,
+                &other.kind,
+                &other.prompt,
+                &other.hash,
+                &other.expires,
+                &other.offers,
+            )
+    }
 }
 
 impl Question {
+    /// Returns whether it asks if a call may run, or run again.
+    #[must_use]
+    pub fn is_about_call(&self) -> bool {
+        matches!(self.kind, QuestionKind::Approval | QuestionKind::Repeat)
+    }
+
+    /// Returns whether a running call asks it: the turn cannot be parked for it, and it has no answer once the call ends.
+    #[must_use]
+    pub fn is_of_running_call(&self) -> bool {
+        matches!(
+            self.kind,
+            QuestionKind::Permission | QuestionKind::Input { .. }
+        )
+    }
+
     /// Returns someone's answer to it, as it is now.
     #[must_use]
     pub fn answered(&self, actor: &str, value: AnswerValue) -> Answer {
@@ -87,9 +166,9 @@ pub enum QuestionKind {
     Approval,
     /// Whether a call that a crash cut off may run again.
     Repeat,
-    /// The result of a call that the host itself carries out.
-    ToolResult,
-    /// A value that fits this JSON Schema.
+    /// Whether a running call may do something.
+    Permission,
+    /// A value for a running call that fits this JSON Schema.
     Input {
         /// The schema.
         schema: Value,

@@ -3,8 +3,8 @@
 use crate::tool_names::ToolNames;
 use crate::{
     BlockInfo, CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, MediaInfo,
-    Question, SessionId, StopReason, TimeMs, TodoItem, ToolErrorCode, ToolProgress, TurnId, Usage,
-    Used,
+    Question, QuestionId, SessionId, StopReason, TimeMs, TodoItem, ToolErrorCode, ToolProgress,
+    TurnId, Usage, Used,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -106,6 +106,18 @@ pub enum EventBody {
         /// The edited arguments; absent when they were not changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
+    },
+    /// The turn asks a person, and any listener that can may answer. The question is recorded.
+    QuestionAsked {
+        /// The question.
+        question: Box<Question>,
+    },
+    /// A question was answered. One that ends without an answer is over with its call, or with the turn.
+    QuestionAnswered {
+        /// The question.
+        question: QuestionId,
+        /// Who answered.
+        actor: String,
     },
     /// The call runs.
     ToolCallStarted {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Failure, model_from_env};
-use rondo::{Agent, ApprovalQuestion, HttpModel, JsonSchema, Tool, approvals};
+use rondo::{Agent, HttpModel, JsonSchema, PendingQuestion, Tool, approvals};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -53,12 +53,11 @@ pub(crate) async fn run(
 }
 
 fn answer(
-    question: ApprovalQuestion,
+    question: PendingQuestion,
     person: &mut impl BufRead,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let asked = question.request();
-    write!(out, "{}\nRun it? y/n: ", asked.prompt)?;
+    write!(out, "{}\nRun it? y/n: ", question.question().prompt)?;
     out.flush()?;
     let mut line = String::new();
     person.read_line(&mut line)?;

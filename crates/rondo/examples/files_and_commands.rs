@@ -6,7 +6,7 @@ mod common;
 
 use common::{Failure, model_from_env};
 use rondo::tools::{ExecOptions, SupervisorCommand};
-use rondo::{Agent, Approval, ApprovalRequest, HttpModel, supervisor};
+use rondo::{Agent, AnswerValue, HttpModel, Question, supervisor};
 use std::io::Write;
 use std::path::Path;
 
@@ -45,12 +45,13 @@ pub(crate) async fn run(
 }
 
 /// A rule in place of a person: one file may be written, and no command may change anything.
-async fn only_notes(request: ApprovalRequest) -> Approval {
-    let path = request.arguments.get("path");
-    if request.tool == "write_file" && path.is_some_and(|path| path == "notes.md") {
-        return Approval::Approved;
+async fn only_notes(question: Question) -> AnswerValue {
+    let call = question.subject;
+    let path = call.arguments.get("path");
+    if call.tool == "write_file" && path.is_some_and(|path| path == "notes.md") {
+        return AnswerValue::Approve;
     }
-    Approval::Denied {
+    AnswerValue::Deny {
         reason: "only notes.md may be written".to_owned(),
     }
 }

@@ -69,8 +69,8 @@
 //! use rondo::types::{Concurrency, Effects, FinishReason, ModelEvent, Origin, Recovery};
 //! use rondo::rondo_core::ports::Commit;
 //! use rondo::{
-//!     Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
-//!     ModelInfo, ModelRequest, ModelStream, OutsideText, SessionId, StopReason, Tool, ToolInvocation,
+//!     Approver, Gate, GateRequest, MemoryJournal, Message, Model, ModelInfo,
+//!     ModelRequest, ModelStream, OutsideText, Question, QuestionReply, SessionId, StopReason, Tool, ToolInvocation,
 //!     ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup, Verdict, async_trait, control, events,
 //!     profiles, run_turn,
 //! };
@@ -143,8 +143,8 @@
 //!
 //! #[async_trait]
 //! impl Approver for AllowAll {
-//!     async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-//!         Approval::Approved.into()
+//!     async fn ask(&self, question: &Question) -> QuestionReply {
+//!         QuestionReply::approved(question, "program")
 //!     }
 //! }
 //!
@@ -185,7 +185,7 @@
 //!     seen
 //! };
 //! let (end, seen) = tokio::join!(turn, watch);
-//! // It is parked where the approver answers `ApprovalReply::Later`.
+//! // It is parked where the approver answers `QuestionReply::Later`.
 //! let outcome = end.outcome().ok_or("the turn waits for an answer")?;
 //!
 //! assert_eq!(outcome.text, r#"It is {"sum":42}."#);
@@ -212,21 +212,19 @@ pub use async_trait::async_trait;
 #[cfg(feature = "journal")]
 pub use rondo_agent::OpenError;
 pub use rondo_agent::{
-    Agent, AgentBuilder, ApprovalQuestion, ApprovalQuestions, BuildError, FnTool, NoArgs, Run,
+    Agent, AgentBuilder, BuildError, FnTool, NoArgs, PendingQuestion, PendingQuestions, Run,
     Session, ToolContext, TurnError, Typed, TypedError, approvals, tool,
 };
 pub use rondo_core;
 pub use rondo_core::events;
 pub use rondo_core::ports::{
-    Asker, CallQuestion, CallQuestionRequest, MemoryJournal, NoJournal, NotAnswered, OutputSink,
-    ProgressSink, ToolScope, ToolSource,
+    Asker, MemoryJournal, NoJournal, NotAnswered, OutputSink, ProgressSink, ToolScope, ToolSource,
 };
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, EventSender, Gate,
-    GateRequest, Interceptor, Journal, Model, ModelStream, OutsideText, ParkedTurn, Tool,
-    ToolInvocation, Toolbox, ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict,
-    control, run_turn,
+    Approver, EventReceiver, EventSender, Gate, GateRequest, Interceptor, Journal, Model,
+    ModelStream, OutsideText, ParkedTurn, QuestionReply, Tool, ToolInvocation, Toolbox,
+    ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict, control, run_turn,
 };
 #[cfg(feature = "designs")]
 pub use rondo_designs as design;
@@ -246,9 +244,9 @@ pub use rondo_otel as otel;
 pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
-    Allowance, CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile,
-    SessionId, StopReason, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolProgress, ToolSpec, Transcript, TurnEvent, TurnId,
+    Allowance, Answer, AnswerValue, CallId, EventBody, Limits, Message, ModelInfo, ModelRequest,
+    Outcome, Profile, Question, QuestionKind, SessionId, StopReason, ToolErrorCode, ToolHints,
+    ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 #[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};

@@ -14,7 +14,7 @@ use rondo_runtime::env::Env;
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking::{self, Parked};
 use rondo_runtime::settings::Settings;
-use rondo_types::{Answer, AnswerValue, Grant, Question, QuestionKind};
+use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::termios::isatty;
 use serde_json::Value;
 use std::io::{self, BufRead as _, Write as _};
@@ -36,6 +36,9 @@ pub(super) fn run(
     let session = answered(&args, &env, output).inspect_err(|error| {
         print_early_result(error, format, output);
     })?;
+    let Some(session) = session else {
+        return Ok(Exit::Answer);
+    };
     Ok(ask::run(AskCommand {
         args: args.options.going_on(Some(session)),
         mode: AskMode::Resume,
@@ -45,8 +48,8 @@ pub(super) fn run(
     }))
 }
 
-/// Keeps the answer, and returns the session if it can go on.
-fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
+/// Keeps the answer, and returns the session if it can go on; none if another process goes on with it.
+fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<String>> {
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
     let mut parked = Parked::find(&settings, &args.waiting)?;
     if parked.is_answered {
@@ -61,13 +64,22 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
             Some(_) => AnswerValue::Approve,
             None => value(word, args, question, &parked, env)?,
         };
+        let question = question.clone();
         let mut answer = question.answered(&parking::user(env), value);
         answer.remember = remember;
-        keep(&mut parked, answer)?;
+        let runtime = executor::of_this_thread()?;
+        runtime.block_on(parked.answer(answer))?;
+        if runtime.block_on(parked.is_taken(&question))? {
+            let session = &parked.session;
+            output.note(&format!(
+                "the process that runs session `{session}` goes on with the answer"
+            ));
+            return Ok(None);
+        }
     }
     let session = parked.session.to_string();
     if parked.open.is_empty() {
-        return Ok(session);
+        return Ok(Some(session));
     }
     let waits = format!(
         "the answer is kept, and session `{session}` {}",
@@ -106,11 +118,6 @@ fn remembered(
     }
     remember::write(&change, output)?;
     Ok(Some(grant))
-}
-
-fn keep(parked: &mut Parked, answer: Answer) -> Result<()> {
-    let runtime = executor::of_this_thread()?;
-    Ok(runtime.block_on(parked.answer(answer))?)
 }
 
 /// Returns the question that is meant, and the word that answers it.
@@ -160,6 +167,11 @@ fn value(
         return Err(CliError::new(Exit::Usage, message));
     }
     let is_value = matches!(value, AnswerValue::Value { .. });
+    if let (QuestionKind::Input { schema }, false) = (&question.kind, is_value) {
+        let message = "the question asks for a value";
+        let hint = format!("answer with a JSON object that fits {schema}, or `n`");
+        return Err(CliError::new(Exit::Usage, message).hint(hint));
+    }
     if is_value && let Some(message) = takes_no_value(&question.kind) {
         return Err(CliError::new(Exit::Usage, message).hint("answer with `y` or `n`"));
     }
@@ -169,6 +181,7 @@ fn value(
 fn takes_no_value(kind: &QuestionKind) -> Option<&'static str> {
     match kind {
         QuestionKind::Repeat => Some("a call that was cut off runs again as it was, or not at all"),
+        QuestionKind::Permission => Some("the running call may do that, or may not"),
         QuestionKind::Budget => Some("the turn goes on beyond the budget, or ends"),
         _ => None,
     }

@@ -472,6 +472,8 @@ impl View for TextView {
             EventBody::ArgumentsRepaired { .. }
             | EventBody::ToolsChanged { .. }
             | EventBody::ToolProgress { .. }
+            | EventBody::QuestionAsked { .. }
+            | EventBody::QuestionAnswered { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
             | EventBody::Parked { .. }

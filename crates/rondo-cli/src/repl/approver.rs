@@ -3,43 +3,34 @@
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::ports::{BudgetQuestion, CallQuestion, CallQuestionRequest, Terms};
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::form::Form;
-use rondo_runtime::granting::approved_with;
-use rondo_types::{AnswerValue, CallId, Grant, ToolKind};
-use serde_json::Value;
+use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
 const QUESTIONS: usize = 1;
 
-/// What a question about a budget is called in place of a tool.
-const BUDGET: &str = "budget";
-
 /// Hands questions to the keyboard.
 #[derive(Debug)]
 pub(super) struct PromptApprover {
-    questions: mpsc::Sender<Question>,
+    questions: mpsc::Sender<PromptQuestion>,
     screen: Screen,
     changes: Changes,
-    /// The user's name, for the record of what they allow from then on.
+    /// The user's name, for the records.
     user: String,
 }
 
-/// A question, and where its answer is waited for.
+/// A question, what it is shown with, and where its answer goes.
 #[derive(Debug)]
-pub(super) struct Question {
-    /// The call.
-    pub(super) request: ApprovalRequest,
+pub(super) struct PromptQuestion {
+    pub(super) question: Question,
     /// What the call would make of its file.
     pub(super) look: Look,
-    /// Whether the call runs and asks: what is answered says nothing about other calls.
-    pub(super) is_inside: bool,
-    /// What is asked for in place of a yes: its value is the answer, as arguments that were edited.
+    /// What is asked for in place of a yes.
     pub(super) form: Option<Form>,
     /// Takes the answer, and what is allowed with a yes from then on; closed once the turn no longer waits for it.
-    pub(super) answer: oneshot::Sender<(Approval, Option<Grant>)>,
+    pub(super) answer: oneshot::Sender<(AnswerValue, Option<Grant>)>,
 }
 
 /// Builds the two ends.
@@ -47,7 +38,7 @@ pub(super) fn channel(
     screen: Screen,
     changes: Changes,
     user: String,
-) -> (PromptApprover, mpsc::Receiver<Question>) {
+) -> (PromptApprover, mpsc::Receiver<PromptQuestion>) {
     let (questions, asked) = mpsc::channel(QUESTIONS);
     let approver = PromptApprover {
         questions,
@@ -60,84 +51,45 @@ pub(super) fn channel(
 
 #[async_trait]
 impl Approver for PromptApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let look = self.changes.look(request).await;
-        match self.put(request.clone(), look, false, None).await {
-            (Approval::Approved, Some(grant)) => approved_with(request, &self.user, grant),
-            (approval, _) => approval.into(),
-        }
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        let request = ApprovalRequest {
-            session: question.session.clone(),
-            turn: question.turn.clone(),
-            step: question.step,
-            call_id: CallId::new(&question.id),
-            tool: BUDGET.to_owned(),
-            kind: ToolKind::Other,
-            arguments: Value::Null,
-            prompt: question.question(None).prompt,
-            can_edit: false,
-            terms: Terms::default(),
-        };
-        self.put(request, None, true, None).await.0.into()
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        let form = match &request.question {
-            CallQuestion::Approval { .. } => None,
-            CallQuestion::Input { schema, .. } => match Form::of(schema) {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let form = match &question.kind {
+            QuestionKind::Input { schema } => match Form::of(schema) {
                 Some(form) => Some(form),
                 None => {
-                    let reason = "it asks for too much at once".to_owned();
-                    return AnswerValue::Deny { reason };
+                    let reason = "it asks for too much at once";
+                    return QuestionReply::denied(question, &self.user, reason);
                 }
             },
+            _ => None,
         };
-        match self.put(request.as_approval(), None, true, form).await.0 {
-            Approval::Approved => AnswerValue::Approve,
-            Approval::Denied { reason } => AnswerValue::Deny { reason },
-            Approval::Edited {
-                arguments: value,
-                left_out,
-            } => AnswerValue::Value { value, left_out },
-        }
-    }
-}
-
-impl PromptApprover {
-    async fn put(
-        &self,
-        request: ApprovalRequest,
-        look: Look,
-        is_inside: bool,
-        form: Option<Form>,
-    ) -> (Approval, Option<Grant>) {
-        let _held = match is_inside {
-            true => Some(self.screen.hold().await),
-            false => None,
+        let (look, _held) = match question.is_about_call() {
+            true => (self.changes.look(question).await, None),
+            // The turn writes to the screen meanwhile.
+            false => (None, Some(self.screen.hold().await)),
         };
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
-        let question = Question {
-            request,
+        let put = PromptQuestion {
+            question: question.clone(),
             look,
-            is_inside,
             form,
             answer,
         };
-        let sent = self.questions.send(question).await;
+        let sent = self.questions.send(put).await;
         match answered.await {
-            Ok(answer) if sent.is_ok() => answer,
-            _ => (denied("nobody is there to ask"), None),
+            Ok((value, remember)) if sent.is_ok() => {
+                let mut answer = question.answered(&self.user, value);
+                answer.remember = remember;
+                QuestionReply::Answered(answer, None)
+            }
+            _ => QuestionReply::denied(question, &self.user, "nobody is there to ask"),
         }
     }
 }
 
-/// Builds a denial.
-pub(super) fn denied(reason: &str) -> Approval {
-    Approval::Denied {
+/// Builds a no.
+pub(super) fn denied(reason: &str) -> AnswerValue {
+    AnswerValue::Deny {
         reason: reason.to_owned(),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::keys::{Key, word_begins};
 use crate::render::columns_max;
-use rondo_core::ApprovalRequest;
 use rondo_core::shown;
+use rondo_types::{Question, QuestionKind};
 use serde_json::Value;
 
 /// The longest text that is offered for a change, in bytes. A longer one is no reading on one line.
@@ -32,8 +32,8 @@ enum Form {
 
 impl Draft {
     /// Begins with what the model asked for; none where that cannot be changed, or not on a line.
-    pub(super) fn of(request: &ApprovalRequest) -> Option<Self> {
-        let original = request.arguments.clone();
+    pub(super) fn of(question: &Question) -> Option<Self> {
+        let original = question.subject.arguments.clone();
         let command = original.get(COMMAND).and_then(Value::as_str);
         let (form, before) = match command {
             Some(command) if !command.contains(char::is_control) => {
@@ -41,7 +41,8 @@ impl Draft {
             }
             _ => (Form::Arguments, original.to_string()),
         };
-        let fits = before.len() <= DRAFT_BYTES_MAX && request.can_edit;
+        let can_edit = question.kind == QuestionKind::Approval;
+        let fits = before.len() <= DRAFT_BYTES_MAX && can_edit;
         fits.then_some(Self {
             before,
             after: String::new(),
@@ -148,22 +149,20 @@ fn take_columns(text: &str, columns: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::CallId;
+    use rondo_core::ports::{Terms, question_about_call};
+    use rondo_types::{CallId, QuestionSubject};
     use serde_json::json;
 
     fn draft(arguments: Value) -> Option<Draft> {
-        Draft::of(&ApprovalRequest {
-            session: rondo_types::SessionId::new("s"),
-            turn: rondo_types::TurnId::new("s-1"),
-            step: 1,
-            call_id: CallId::new("c"),
-            tool: "exec".into(),
-            kind: rondo_types::ToolKind::Execute,
+        let subject = QuestionSubject {
+            tool: "exec".to_owned(),
             arguments,
-            prompt: String::new(),
-            can_edit: true,
-            terms: rondo_core::ports::Terms::default(),
-        })
+            ..QuestionSubject::default()
+        };
+        let (call, kind) = (CallId::new("c"), QuestionKind::Approval);
+        let words = String::new();
+        let question = question_about_call(subject, &call, kind, words, &Terms::default());
+        Draft::of(&question)
     }
 
     #[test]

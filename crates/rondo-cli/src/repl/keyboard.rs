@@ -1,6 +1,6 @@
 //! The keyboard while a turn runs: it stops the turn, steers it, and answers its questions.
 
-use super::approver::Question;
+use super::approver::PromptQuestion;
 use super::keys::{Key, KeyReader, edit};
 use super::question::Asked;
 use super::unix::Keys;
@@ -137,7 +137,7 @@ impl Keyboard {
     pub(super) async fn serve(
         &mut self,
         handle: &TurnHandle,
-        questions: &mut mpsc::Receiver<Question>,
+        questions: &mut mpsc::Receiver<PromptQuestion>,
     ) -> Infallible {
         loop {
             let keys = tokio::select! {
@@ -261,7 +261,7 @@ impl Keyboard {
         self.submit_next();
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, question: PromptQuestion) {
         // What was typed before the question could be read is no answer to it.
         self.keys.forget();
         self.asked = Some(Asked::put(question, &self.output));
@@ -283,7 +283,7 @@ async fn ended(submission: &mut Option<Submission>) -> Result<MailId, String> {
 
 async fn abandoned(asked: &mut Option<Asked>) {
     match asked {
-        Some(asked) => asked.question.answer.closed().await,
+        Some(asked) => asked.put.answer.closed().await,
         None => std::future::pending().await,
     }
 }

@@ -1,23 +1,22 @@
 //! A question about a call on the terminal, and the keys that answer it.
 
-use super::approver::{Question, denied};
+use super::approver::{PromptQuestion, denied};
 use super::draft::Draft;
 use super::keys::{Key, edit};
 use crate::output::Output;
 use crate::remember::{self, Remember};
 use crate::render::{Fitted, fitted, in_full, offer_of_rest};
-use rondo_core::Approval;
 use rondo_runtime::form::FormStep;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
-use rondo_types::Grant;
+use rondo_types::{AnswerValue, Grant};
 
 /// Unreadable answers after which a call is denied.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The question that stands on the terminal.
 pub(super) struct Asked {
-    pub(super) question: Question,
+    pub(super) put: PromptQuestion,
     /// What a yes can also let run from then on; nothing while a part of the question is not shown.
     offers: Vec<Grant>,
     /// Characters of the question that are not shown.
@@ -32,25 +31,27 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Puts a question.
-    pub(super) fn put(question: Question, output: &Output) -> Self {
-        let Question { request, look, .. } = &question;
+    pub(super) fn put(put: PromptQuestion, output: &Output) -> Self {
+        let PromptQuestion { question, look, .. } = &put;
         let size = (output.rows(), output.columns());
         let has_color = output.stderr_color;
-        let Fitted { text, left_out } =
-            fitted(&request.prompt, &request.arguments, look, size, has_color);
+        let Fitted { text, left_out } = fitted(
+            &question.prompt,
+            &question.subject.arguments,
+            look,
+            size,
+            has_color,
+        );
         output.stderr(&format!("\r\x1b[K{text}"));
         let asked = Self {
             offers: match left_out {
-                0 => offers(&question),
+                0 => question.offers.clone(),
                 _ => Vec::new(),
             },
             left_out,
             change: None,
-            draft: match question.form {
-                Some(_) => None,
-                None => Draft::of(&question.request),
-            },
-            question,
+            draft: Draft::of(question),
+            put,
             is_editing: false,
             answer: String::new(),
             attempts: 0,
@@ -65,7 +66,7 @@ impl Asked {
     }
 
     fn show_choice(&self, output: &Output) {
-        if let Some(form) = &self.question.form {
+        if let Some(form) = &self.put.form {
             return output.stderr(&form.prompt());
         }
         if self.change.is_some() {
@@ -105,7 +106,7 @@ impl Asked {
 
     fn choose(mut self, output: &Output, policy: &UserPolicy) -> Option<Self> {
         output.stderr("\n");
-        if self.question.form.is_some() {
+        if self.put.form.is_some() {
             return self.fill(output);
         }
         let answer = std::mem::take(&mut self.answer).trim().to_ascii_lowercase();
@@ -114,14 +115,14 @@ impl Asked {
         }
         match remember::chosen(&answer, &self.offers) {
             Some(Remember::InSession(grant)) => {
-                self.send(Approval::Approved, Some(grant));
+                self.send(AnswerValue::Approve, Some(grant));
                 return None;
             }
             Some(Remember::ForEver(grant)) => return Some(self.show_change(grant, policy, output)),
             None => {}
         }
         let approval = match answer.as_str() {
-            "y" | "yes" => Approval::Approved,
+            "y" | "yes" => AnswerValue::Approve,
             "e" | "edit" if self.draft.is_some() => {
                 self.is_editing = true;
                 self.show_draft(output);
@@ -142,8 +143,8 @@ impl Asked {
 
     /// Shows all of the question: what stood in its middle is read now.
     fn show_rest(mut self, output: &Output) -> Self {
-        let Question { request, look, .. } = &self.question;
-        let (prompt, arguments) = (&request.prompt, &request.arguments);
+        let PromptQuestion { question, look, .. } = &self.put;
+        let (prompt, arguments) = (&question.prompt, &question.subject.arguments);
         let shown = in_full(
             prompt,
             arguments,
@@ -152,7 +153,7 @@ impl Asked {
             output.stderr_color,
         );
         output.stderr(&shown);
-        self.offers = offers(&self.question);
+        self.offers = question.offers.clone();
         self.left_out = 0;
         self.show_choice(output);
         self
@@ -161,7 +162,7 @@ impl Asked {
     /// Takes a line as the answer to the next field.
     fn fill(mut self, output: &Output) -> Option<Self> {
         let line = std::mem::take(&mut self.answer);
-        match self.question.form.as_mut()?.answer(&line) {
+        match self.put.form.as_mut()?.answer(&line) {
             FormStep::Next(why) => {
                 if let Some(why) = why {
                     output.stderr(&format!("{}\n", plain(&why)));
@@ -170,7 +171,7 @@ impl Asked {
                 Some(self)
             }
             FormStep::Done(arguments) => {
-                self.send(Approval::edited(arguments), None);
+                self.send(AnswerValue::value(arguments), None);
                 None
             }
             FormStep::Declined(reason) => {
@@ -208,7 +209,7 @@ impl Asked {
         };
         match written {
             Ok(()) => {
-                self.send(Approval::Approved, Some(grant));
+                self.send(AnswerValue::Approve, Some(grant));
                 None
             }
             Err(error) => {
@@ -237,7 +238,7 @@ impl Asked {
         output.stderr("\n");
         match self.draft.as_ref().map(Draft::arguments)? {
             Ok(changed) => {
-                let edited = changed.map_or(Approval::Approved, Approval::edited);
+                let edited = changed.map_or(AnswerValue::Approve, AnswerValue::value);
                 self.send(edited, None);
                 None
             }
@@ -252,21 +253,13 @@ impl Asked {
     fn drop_edit(mut self, output: &Output) -> Self {
         output.stderr("\n");
         self.is_editing = false;
-        self.draft = Draft::of(&self.question.request);
+        self.draft = Draft::of(&self.put.question);
         self.show_choice(output);
         self
     }
 
     /// No answer is awaited once the turn was stopped.
-    fn send(self, approval: Approval, remember: Option<Grant>) {
-        let _ = self.question.answer.send((approval, remember));
-    }
-}
-
-/// Returns what a yes can also let run from then on.
-fn offers(question: &Question) -> Vec<Grant> {
-    match question.is_inside {
-        true => Vec::new(),
-        false => question.request.terms.offers.clone(),
+    fn send(self, value: AnswerValue, remember: Option<Grant>) {
+        let _ = self.put.answer.send((value, remember));
     }
 }

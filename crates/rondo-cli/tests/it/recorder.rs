@@ -7,14 +7,14 @@ use rondo_core::Journal as _;
 use rondo_core::joined::joined;
 use rondo_core::ports::{Commit, RecordBody, Seq};
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Model, ModelStream,
-    Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
+    Approver, Gate, GateRequest, Model, ModelStream, QuestionReply, Toolbox, TurnSetup, Verdict,
+    control, events, profile, run_turn,
 };
 use rondo_journal::{NewSession, Options, Store};
 use rondo_tools::Workspace;
 use rondo_types::{
-    FinishReason, Message, ModelEvent, ModelInfo, ModelRequest, Origin, SessionId, TimeMs,
-    Transcript, TurnEvent, TurnId, Usage,
+    FinishReason, Message, ModelEvent, ModelInfo, ModelRequest, Origin, Question, SessionId,
+    TimeMs, Transcript, TurnEvent, TurnId, Usage,
 };
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -105,8 +105,8 @@ impl Gate for Yes {
 
 #[async_trait]
 impl Approver for Yes {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }
 

@@ -1,13 +1,19 @@
-//! Questions about calls: put to the approver one at a time, and void where what they are about changes meanwhile.
+//! Questions: recorded, put to the approver one at a time, and void if what they are about changes meanwhile.
 
 use super::intercept::Interceptors;
 use super::judge::Judge;
 use super::{CANCELLED, Driver, TaskEnd, guarded, not_approved, sleep_until_some};
 use crate::machine::{Input, PlannedCall};
-use crate::ports::{Approval, ApprovalReply, ApprovalRequest, Approver, GateRequest};
-use rondo_types::{Answer, MailId, TimeMs, ToolSpec};
+use crate::ports::{
+    Approval, Approver, GateRequest, NotAnswered, QuestionReply, Terms, question_about_call,
+    question_of_running_call,
+};
+use rondo_types::{
+    Answer, AnswerValue, CallId, EventBody, MailId, Question, QuestionKind, QuestionSubject,
+    TimeMs, ToolSpec,
+};
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -17,25 +23,70 @@ const ASKED_AGAIN_MAX: u32 = 3;
 /// Said below the words of such a question.
 const CHANGED: &str =
     "It is asked again: its directory, variables or files changed before the answer.";
-/// What the model reads where they do not stop changing.
-const KEEPS_CHANGING: &str = "what it is about changed each time before it was allowed";
-/// What the model reads where nothing can wait.
+/// What the model reads if they do not stop changing.
+const KEEPS_CHANGING: &str =
+    "denied: the directory, environment or files changed while waiting for approval";
+/// What the model reads if nothing can wait.
 const NOT_LATER: &str = "nobody can answer later, since nothing is recorded of the turn";
+/// What a running call reads if nobody answers in place.
+const NOT_WHILE_RUNNING: &str = "nobody can answer while the call runs";
 
-/// A question about a call, and what becomes of its answer.
-struct CallAsk {
-    request: ApprovalRequest,
-    spec: Option<Arc<ToolSpec>>,
-    /// The call as the gate sees it; none where its tool is gone.
-    judged: Option<GateRequest>,
-    judge: Judge,
-    interceptors: Interceptors,
+/// The approver of a turn, which is asked one question at a time.
+#[derive(Clone)]
+pub(super) struct Asked {
     approver: Arc<dyn Approver>,
     /// Held while a person is asked.
     asking: Arc<Mutex<()>>,
+}
+
+impl Asked {
+    pub(super) fn new(approver: Arc<dyn Approver>) -> Self {
+        Self {
+            approver,
+            asking: Arc::default(),
+        }
+    }
+
+    /// Asks, and returns the answer or why there is none.
+    pub(super) async fn ask(&self, question: Question) -> Result<QuestionReply, String> {
+        let Self { approver, asking } = self.clone();
+        let asked = guarded(async move {
+            let _turn_to_ask = asking.lock().await;
+            approver.ask(&question).await
+        });
+        asked
+            .await
+            .map_err(|panic| format!("asking failed: {panic}"))
+    }
+}
+
+/// A question about a call, and what becomes of its answer.
+pub(super) struct CallAsk {
+    subject: QuestionSubject,
+    call_id: CallId,
+    kind: QuestionKind,
+    prompt: String,
+    /// What an approval agrees to; learnt right before the question is put.
+    terms: Terms,
+    /// How often it was put before.
+    round: u32,
+    /// The row of the mailbox with the answer that did not count.
+    void: Option<MailId>,
+    spec: Option<Arc<ToolSpec>>,
+    /// The call as the gate sees it; none if its tool is gone.
+    judged: Option<GateRequest>,
+    judge: Judge,
+    interceptors: Interceptors,
+    asked: Asked,
     cancel: CancellationToken,
     until: Option<Instant>,
     can_park: bool,
+}
+
+/// A question of a running call, and where its answer goes.
+pub(super) struct RunningAsk {
+    question: Question,
+    reply: oneshot::Sender<Result<AnswerValue, NotAnswered>>,
 }
 
 impl Driver {
@@ -47,75 +98,209 @@ impl Driver {
         prompt: String,
         (until, can_edit): (Option<TimeMs>, bool),
     ) {
-        self.batch
-            .note_ask(self.at, self.machine.steps(), &call.call_id, &prompt);
-        if !self.flush().await {
-            return;
-        }
         let spec = self.setup.tools.spec(&call.name);
         let judged = spec.clone().map(|spec| self.gate_request(spec, &call));
-        let request = ApprovalRequest {
-            session: self.setup.session.clone(),
-            turn: self.setup.turn.clone(),
-            step: self.machine.steps(),
-            call_id: call.call_id,
-            kind: spec.as_ref().map(|spec| spec.kind).unwrap_or_default(),
-            tool: call.name,
-            arguments: call.arguments,
-            prompt,
-            can_edit,
-            terms: crate::ports::Terms::default(),
-        };
         let ask = CallAsk {
-            request,
+            call_id: call.call_id.clone(),
+            subject: self.subject(call, spec.as_deref()),
+            kind: match can_edit {
+                true => QuestionKind::Approval,
+                false => QuestionKind::Repeat,
+            },
+            prompt,
+            terms: Terms::default(),
+            round: 0,
+            void: None,
             spec,
             judged,
             judge: self.judge(),
             interceptors: self.interceptors(),
-            approver: Arc::clone(&self.setup.approver),
-            asking: Arc::clone(&self.asking),
+            asked: self.asked.clone(),
             cancel: self.tasks_cancel.clone(),
             until: until.map(|until| self.clock.instant(until)),
             can_park: self.batch.keeps_records(),
         };
-        self.tasks.spawn(ask.put().in_current_span());
+        self.put(ask).await;
+    }
+
+    /// Returns what a question about a call, or of a running one, is about.
+    fn subject(&self, call: PlannedCall, spec: Option<&ToolSpec>) -> QuestionSubject {
+        QuestionSubject {
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            step: self.machine.steps(),
+            record: 0,
+            tool: call.name,
+            tool_kind: spec.map(|spec| spec.kind).unwrap_or_default(),
+            arguments: call.arguments,
+        }
+    }
+
+    /// Records a question about a call as it is now, and puts it.
+    pub(super) async fn put(&mut self, mut ask: CallAsk) {
+        ask.learn_terms().await;
+        self.batch.acknowledge(ask.void.take());
+        let question = ask.question();
+        let Some(question) = self.record_question(question).await else {
+            return;
+        };
+        self.tasks.spawn(ask.put(question).in_current_span());
+    }
+
+    /// Makes a question durable; none if the journal fails, which ends the turn.
+    pub(super) async fn record_question(&mut self, mut question: Question) -> Option<Question> {
+        let step = self.machine.steps();
+        question.subject.record = self.batch.note_asked(self.at, step, question.clone());
+        if !self.flush().await {
+            return None;
+        }
+        self.emit(EventBody::QuestionAsked {
+            question: Box::new(question.clone()),
+        });
+        Some(question)
+    }
+
+    /// Notes an answer, and tells of it.
+    pub(super) fn note_answered(&mut self, at: TimeMs, answer: Answer, mail: Option<MailId>) {
+        let step = self.machine.steps();
+        let (question, actor) = (answer.question.clone(), answer.actor.clone());
+        self.batch.note_answered(at, step, answer, mail);
+        let answered = EventBody::QuestionAnswered { question, actor };
+        self.events.send(at, answered);
+    }
+
+    /// Records what a running call asks, and puts it.
+    pub(super) async fn put_of_running(&mut self, ask: RunningAsk) {
+        self.at = self.clock.now();
+        let RunningAsk {
+            question,
+            mut reply,
+        } = ask;
+        let Some(question) = self.record_question(question).await else {
+            return;
+        };
+        let asked = self.asked.clone();
+        let put = async move {
+            let answered = tokio::select! {
+                biased;
+                // The call must end.
+                () = reply.closed() => return TaskEnd::Settled,
+                answered = asked.ask(question) => answered,
+            };
+            let (answer, mail) = match answered {
+                Ok(QuestionReply::Answered(answer, mail)) => (answer, mail),
+                Ok(QuestionReply::Later { .. }) => {
+                    reply.send(Err(denied(NOT_WHILE_RUNNING.to_owned()))).ok();
+                    return TaskEnd::Settled;
+                }
+                Err(reason) => {
+                    reply.send(Err(denied(reason))).ok();
+                    return TaskEnd::Settled;
+                }
+            };
+            TaskEnd::AnsweredRunning {
+                answer,
+                mail,
+                reply,
+            }
+        };
+        self.tasks.spawn(put.in_current_span());
+    }
+
+    /// Hands an answer to the running call that asked, once it is durable.
+    pub(super) async fn answered_running(
+        &mut self,
+        (answer, mail): (Answer, Option<MailId>),
+        reply: oneshot::Sender<Result<AnswerValue, NotAnswered>>,
+    ) {
+        let value = answer.value.clone();
+        self.note_answered(self.clock.now(), answer, mail);
+        if self.flush().await {
+            // The call may have ended.
+            reply.send(Ok(value)).ok();
+        }
     }
 }
 
+fn denied(reason: String) -> NotAnswered {
+    NotAnswered::Denied { reason }
+}
+
+/// Returns what a running call asks by `asks`, until it must end.
+pub(super) async fn ask_of_running(
+    asks: mpsc::Sender<Box<RunningAsk>>,
+    own: CancellationToken,
+    (subject, call_id): (QuestionSubject, CallId),
+    (number, kind, prompt): (usize, QuestionKind, String),
+) -> Result<AnswerValue, NotAnswered> {
+    let (reply, answer) = oneshot::channel();
+    let question = question_of_running_call(subject, &call_id, number, kind, &prompt);
+    let asked = async {
+        let lost = || denied("the turn is over".to_owned());
+        let ask = Box::new(RunningAsk { question, reply });
+        asks.send(ask).await.map_err(|_| lost())?;
+        answer.await.map_err(|_| lost())?
+    };
+    tokio::select! {
+        biased;
+        () = own.cancelled() => Err(NotAnswered::Cancelled),
+        answer = asked => answer,
+    }
+}
+
+/// What became of a question about a call.
+enum CallAnswer {
+    /// Someone answered.
+    Given(Answer, Option<MailId>),
+    /// Nobody did, and the call is denied for this reason.
+    Denied(String),
+    Later(Option<TimeMs>),
+}
+
 impl CallAsk {
-    async fn put(mut self) -> TaskEnd {
-        let mut given = None;
-        let mut approval = not_approved(KEEPS_CHANGING);
-        let prompt = self.request.prompt.clone();
-        for round in 0..=ASKED_AGAIN_MAX {
-            if round > 0 {
-                self.request.prompt = format!("{prompt}\n{CHANGED}");
-            }
-            self.learn_terms().await;
-            match self.answer().await {
-                ApprovalReply::Later { expires } if self.can_park => {
+    /// Returns the question as it is put now.
+    fn question(&self) -> Question {
+        let prompt = match self.round {
+            0 => self.prompt.clone(),
+            _ => format!("{}\n{CHANGED}", self.prompt),
+        };
+        self.worded(prompt)
+    }
+
+    fn worded(&self, prompt: String) -> Question {
+        let (subject, kind) = (self.subject.clone(), self.kind.clone());
+        question_about_call(subject, &self.call_id, kind, prompt, &self.terms)
+    }
+
+    async fn put(mut self, question: Question) -> TaskEnd {
+        let (approval, given) = match self.answer(question).await {
+            CallAnswer::Later(expires) if self.can_park => {
+                return TaskEnd::Later(Question {
+                    expires,
                     // As it is asked when the turn goes on.
-                    self.request.prompt = prompt;
-                    return TaskEnd::Later(self.request.question(expires));
-                }
-                ApprovalReply::Later { .. } => approval = not_approved(NOT_LATER),
-                ApprovalReply::Now(answer) => approval = answer,
-                ApprovalReply::Given { answer, mail } => {
-                    approval = Approval::of_answer(&answer.value);
-                    given = Some((answer, mail));
-                }
+                    ..self.worded(self.prompt.clone())
+                });
             }
-            if approval != Approval::Approved || self.still_holds().await {
-                break;
+            CallAnswer::Later(_) => (not_approved(NOT_LATER), None),
+            CallAnswer::Denied(reason) => (not_approved(&reason), None),
+            CallAnswer::Given(answer, mail) => {
+                (Approval::of_answer(&answer.value), Some((answer, mail)))
             }
-            (approval, given) = (not_approved(KEEPS_CHANGING), None);
+        };
+        if approval == Approval::Approved && !self.still_holds().await {
+            if self.round < ASKED_AGAIN_MAX {
+                self.round += 1;
+                self.void = given.and_then(|(_, mail)| mail);
+                return TaskEnd::AskAgain(Box::new(self));
+            }
+            return self.settled(not_approved(KEEPS_CHANGING), None).await;
         }
         self.settled(approval, given).await
     }
 
     async fn settled(self, approval: Approval, given: Option<(Answer, Option<MailId>)>) -> TaskEnd {
         let given = given.map(|(mut answer, mail)| {
-            let offers = &self.request.terms.offers;
+            let offers = &self.terms.offers;
             answer.remember = answer
                 .remember
                 .filter(|it| approval == Approval::Approved && offers.contains(it));
@@ -124,10 +309,11 @@ impl CallAsk {
             }
             (answer, mail)
         });
-        let call_id = self.request.call_id.clone();
+        let call_id = self.call_id.clone();
+        let subject = (&self.subject, &self.call_id);
         let approval = self
             .judge
-            .check_edit(self.interceptors, &self.request, self.spec, approval)
+            .check_edit(self.interceptors, subject, self.spec, approval)
             .await;
         let input = Input::Approval { call_id, approval };
         match given {
@@ -144,10 +330,10 @@ impl CallAsk {
         let Some(judged) = &self.judged else {
             return;
         };
-        self.request.terms = self.judge.terms(judged).await.unwrap_or_default();
-        if !self.request.can_edit {
+        self.terms = self.judge.terms(judged).await.unwrap_or_default();
+        if self.kind != QuestionKind::Approval {
             // A yes to a call that may have been done already says nothing about others.
-            self.request.terms.offers.clear();
+            self.terms.offers.clear();
         }
     }
 
@@ -156,24 +342,21 @@ impl CallAsk {
         match &self.judged {
             Some(judged) => {
                 let terms = self.judge.terms(judged).await;
-                terms.is_some_and(|it| it.hash == self.request.terms.hash)
+                terms.is_some_and(|it| it.hash == self.terms.hash)
             }
             None => true,
         }
     }
 
-    async fn answer(&self) -> ApprovalReply {
-        let (approver, asking) = (Arc::clone(&self.approver), Arc::clone(&self.asking));
-        let request = self.request.clone();
-        let answer = guarded(async move {
-            let _turn_to_ask = asking.lock().await;
-            approver.ask(&request).await
-        });
+    async fn answer(&self, question: Question) -> CallAnswer {
         tokio::select! {
-            () = self.cancel.cancelled() => not_approved(CANCELLED).into(),
-            () = sleep_until_some(self.until) => not_approved("nobody answered in time").into(),
-            answer = answer => answer
-                .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}")).into()),
+            () = self.cancel.cancelled() => CallAnswer::Denied(CANCELLED.to_owned()),
+            () = sleep_until_some(self.until) => CallAnswer::Denied("nobody answered in time".to_owned()),
+            answer = self.asked.ask(question) => match answer {
+                Ok(QuestionReply::Answered(answer, mail)) => CallAnswer::Given(answer, mail),
+                Ok(QuestionReply::Later { expires }) => CallAnswer::Later(expires),
+                Err(reason) => CallAnswer::Denied(reason),
+            },
         }
     }
 }

@@ -1,15 +1,16 @@
 //! What the budgets grant for each request, and what is settled after it.
 
-use super::{Driver, TaskEnd, guarded};
+use super::ask::Asked;
+use super::{Driver, TaskEnd, guarded, sleep_until_some};
 use crate::machine::{Input, ModelCall};
 use crate::ports::{
-    Amount, Approval, ApprovalReply, Approver, BUDGET_TIMEOUT, BudgetQuestion, Budgets, MailId,
-    Record, RecordBody, Reservation, ReservationRequest, Reserved,
+    Amount, BUDGET_TIMEOUT, Budgets, MailId, QuestionReply, Record, RecordBody, Reservation,
+    ReservationRequest, Reserved, question_about_budget,
 };
-use rondo_types::{Answer, Question, SessionId};
+use rondo_types::{Answer, AnswerValue, Question, QuestionSubject, SessionId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -60,16 +61,18 @@ pub(super) struct Funded {
 }
 
 /// Asks the budgets for a request, and a person where they are spent.
-struct Funding {
+pub(super) struct Funding {
     budgets: Arc<[Arc<dyn Budgets>]>,
-    approver: Arc<dyn Approver>,
+    asked: Asked,
     cancel: CancellationToken,
     request: ReservationRequest,
+    /// When a person is no longer waited for.
+    until: Option<Instant>,
     can_park: bool,
 }
 
 impl Funding {
-    async fn ask(mut self, settled: Option<oneshot::Receiver<()>>) -> TaskEnd {
+    async fn ask(self, settled: Option<oneshot::Receiver<()>>) -> TaskEnd {
         if let Some(settled) = settled {
             // It ends also where the budget did not take it.
             settled.await.ok();
@@ -77,38 +80,42 @@ impl Funding {
         let Some(reason) = self.refusal().await else {
             return self.ended(None, None);
         };
-        let question = BudgetQuestion {
+        let subject = QuestionSubject {
             session: self.request.session.clone(),
             turn: self.request.turn.clone(),
             step: self.request.step,
-            id: self.request.id.clone(),
-            estimate: self.request.estimate,
-            reason: reason.clone(),
+            ..QuestionSubject::default()
         };
-        let (approval, given) = match self.answer(&question).await {
-            Some(ApprovalReply::Now(approval)) => (approval, None),
-            Some(ApprovalReply::Given { answer, mail }) => {
-                (Approval::of_answer(&answer.value), Some((answer, mail)))
-            }
-            Some(ApprovalReply::Later { expires }) if self.can_park => {
-                return TaskEnd::Later(question.question(expires));
-            }
-            Some(ApprovalReply::Later { .. }) | None => return self.ended(Some(reason), None),
+        let question = question_about_budget(subject, &self.request.id, &reason);
+        TaskEnd::AskBudget(Box::new(self), question, reason)
+    }
+
+    /// Puts the question whether the turn may go on, which is recorded.
+    async fn put(mut self, question: Question, reason: String) -> TaskEnd {
+        let answered = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            () = sleep_until_some(self.until) => None,
+            reply = self.asked.ask(question.clone()) => reply.ok(),
         };
-        if approval != Approval::Approved {
+        let (answer, mail) = match answered {
+            Some(QuestionReply::Answered(answer, mail)) => (answer, mail),
+            Some(QuestionReply::Later { expires }) if self.can_park => {
+                return TaskEnd::Later(Question {
+                    expires,
+                    ..question
+                });
+            }
+            Some(QuestionReply::Later { .. }) | None => return self.ended(Some(reason), None),
+        };
+        let is_approved = answer.value == AnswerValue::Approve;
+        let given = Some((answer, mail));
+        if !is_approved {
             return self.ended(Some(reason), given);
         }
         self.request.beyond = true;
         let refused = self.refusal().await;
         self.ended(refused, given)
-    }
-
-    async fn answer(&self, question: &BudgetQuestion) -> Option<ApprovalReply> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => None,
-            reply = guarded(self.approver.ask_budget(question)) => reply.ok(),
-        }
     }
 
     /// Reserves with each budget, and returns why one refuses; what was granted so far is given back then.
@@ -154,7 +161,7 @@ impl Driver {
         }
         let funding = Funding {
             budgets: self.setup.budgets.as_slice().into(),
-            approver: Arc::clone(&self.setup.approver),
+            asked: self.asked.clone(),
             cancel: self.tasks_cancel.clone(),
             request: ReservationRequest {
                 session: self.setup.session.clone(),
@@ -167,6 +174,10 @@ impl Driver {
                 estimate: self.machine.next_amount(),
                 beyond: self.reservations.beyond,
             },
+            until: self
+                .machine
+                .work_deadline()
+                .map(|until| self.clock.instant(until)),
             can_park: self.batch.keeps_records(),
         };
         self.held = Some(call);
@@ -175,14 +186,28 @@ impl Driver {
         self.tasks.spawn(funding.ask(settled).in_current_span());
     }
 
+    /// Records the question whether the turn may go on, and puts it.
+    pub(super) async fn put_budget(
+        &mut self,
+        funding: Funding,
+        question: Question,
+        reason: String,
+    ) {
+        self.at = self.held_at;
+        if let Some(question) = self.record_question(question).await {
+            let put = funding.put(question, reason);
+            self.tasks.spawn(put.in_current_span());
+        }
+    }
+
     /// Sends the request that is held back, or returns what the machine is told of it; nothing where it was stopped.
     pub(super) async fn funded(&mut self, funded: Funded) -> Option<Input> {
         let Funded { reservation, given } = funded;
         self.at = self.clock.now();
-        let step = self.machine.steps();
         if let Some((answer, mail)) = given {
-            self.batch.note_answered(self.at, step, answer, mail);
+            self.note_answered(self.held_at, answer, mail);
         }
+        let step = self.machine.steps();
         let Some(call) = self.held.take() else {
             if reservation.refused.is_none() {
                 self.settle_reservation(reservation, Amount::default());

@@ -2,8 +2,8 @@
 
 use super::guarded;
 use super::intercept::Interceptors;
-use crate::ports::{Approval, ApprovalRequest, Gate, GateRequest, Terms, Verdict};
-use rondo_types::{Grant, ToolSpec};
+use crate::ports::{Approval, Gate, GateRequest, Terms, Verdict};
+use rondo_types::{CallId, Grant, QuestionSubject, ToolSpec};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -72,7 +72,7 @@ impl Judge {
     pub(super) async fn check_edit(
         self,
         interceptors: Interceptors,
-        request: &ApprovalRequest,
+        (subject, call_id): (&QuestionSubject, &CallId),
         spec: Option<Arc<ToolSpec>>,
         answer: Approval,
     ) -> Approval {
@@ -80,10 +80,10 @@ impl Judge {
             return answer;
         };
         let edited = GateRequest {
-            session: request.session.clone(),
-            turn: request.turn.clone(),
-            step: request.step,
-            call_id: request.call_id.clone(),
+            session: subject.session.clone(),
+            turn: subject.turn.clone(),
+            step: subject.step,
+            call_id: call_id.clone(),
             spec,
             arguments: arguments.clone(),
             has_outside_text: self.has_outside_text,

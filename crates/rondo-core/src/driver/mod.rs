@@ -5,7 +5,7 @@
 //!
 //! # Layout
 //! - `alarm`: a timer for a limit that moves.
-//! - `ask`: questions about calls.
+//! - `ask`: questions about calls and of running calls.
 //! - `intercept`: what the interceptors say of calls, results and steps.
 //! - `budgets`: what is reserved for a request before it is sent.
 //! - `equip`: tools that come and go between two steps.
@@ -50,7 +50,7 @@ use crate::observe::Moment;
 use crate::outside_text::{self, OutsideText};
 use crate::ports::{
     Approval, Approver, Budgets, Commit, Gate, GateRequest, Interception, Interceptor, Journal,
-    MailId, Model, ToolSource, Verdict,
+    MailId, Model, NotAnswered, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
 use alarm::Alarm;
@@ -59,14 +59,15 @@ use judge::Judge;
 use model_work::ModelWork;
 use record_batch::RecordBatch;
 use rondo_types::{
-    Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
-    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome, ToolSpec,
-    Transcript, TurnId,
+    Answer, AnswerValue, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile,
+    Question, ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome,
+    ToolSpec, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -128,7 +129,7 @@ impl TurnSetup {
 /// Runs one turn to its outcome, or until it waits for answers that come later.
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
-/// failures are outcomes too. Where the approver answers [`ApprovalReply::Later`](crate::ApprovalReply::Later) it is parked instead, and sends
+/// failures are outcomes too. Where the approver replies [`QuestionReply::Later`](crate::QuestionReply::Later) it is parked instead, and sends
 /// `parked` last. Calls of `history` that lack a result get one first: where `input` is
 /// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
 /// with fail the turn, where the message has no others.
@@ -177,8 +178,10 @@ struct Driver {
     /// Judgements, questions and tool calls under way.
     tasks: JoinSet<TaskEnd>,
     tasks_cancel: CancellationToken,
-    /// Held while the user is asked, since questions are asked one at a time.
-    asking: Arc<tokio::sync::Mutex<()>>,
+    /// Whom the turn asks.
+    asked: ask::Asked,
+    /// What running calls ask, once one could.
+    asks: Option<RunningAsks>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
     /// Calls that a person is asked about after a crash, and whose beginning is recorded.
@@ -209,6 +212,7 @@ impl Driver {
         control: TurnControl,
     ) -> Box<Self> {
         let equipment = equip::Equipment::begin(&mut setup);
+        let asked = ask::Asked::new(Arc::clone(&setup.approver));
         let (catalog, broken) = catalog(&setup);
         // Inputs are large, and most turns never have two of them ready.
         let mut ready = VecDeque::with_capacity(1);
@@ -229,7 +233,8 @@ impl Driver {
             wait: None,
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
-            asking: Arc::default(),
+            asked,
+            asks: None,
             questions: Vec::new(),
             begun: HashSet::new(),
             cleared_before: HashSet::new(),
@@ -283,8 +288,7 @@ impl Driver {
                     answer,
                     mail,
                 } => {
-                    let (at, step) = (self.clock.now(), self.machine.steps());
-                    self.batch.note_answered(at, step, answer, mail);
+                    self.note_answered(self.clock.now(), answer, mail);
                     break input;
                 }
                 TaskEnd::Rewritten { what, input } => {
@@ -303,6 +307,16 @@ impl Driver {
                         break input;
                     }
                 }
+                TaskEnd::AskAgain(ask) => Box::pin(self.put(*ask)).await,
+                TaskEnd::AskBudget(funding, question, reason) => {
+                    Box::pin(self.put_budget(*funding, question, reason)).await;
+                }
+                TaskEnd::AskRunning(ask) => Box::pin(self.put_of_running(*ask)).await,
+                TaskEnd::AnsweredRunning {
+                    answer,
+                    mail,
+                    reply,
+                } => Box::pin(self.answered_running((answer, mail), reply)).await,
                 TaskEnd::Later(question) => {
                     self.questions.push(question);
                     if self.tasks_cancel.is_cancelled() {
@@ -588,6 +602,7 @@ impl Driver {
             model,
             alarm,
             tasks,
+            asks,
             events,
             clock,
             ..
@@ -596,6 +611,7 @@ impl Driver {
             biased;
             () = control.cancelled() => (TaskEnd::Input(Input::Cancel), false, false),
             input = model_work::next(model.as_mut(), alarm, events, clock) => (TaskEnd::Input(input), true, false),
+            ask = next_ask(asks) => (TaskEnd::AskRunning(ask), false, false),
             Some(ended) = tasks.join_next() => {
                 (ended.unwrap_or_else(|_| TaskEnd::Input(lost_task())), false, false)
             }
@@ -675,6 +691,22 @@ impl Driver {
     }
 }
 
+/// The way of the questions of running calls to the loop.
+type RunningAsks = (
+    mpsc::Sender<Box<ask::RunningAsk>>,
+    mpsc::Receiver<Box<ask::RunningAsk>>,
+);
+
+/// Waits for the next question of a running call.
+async fn next_ask(asks: &mut Option<RunningAsks>) -> Box<ask::RunningAsk> {
+    if let Some((_, asks)) = asks
+        && let Some(ask) = asks.recv().await
+    {
+        return ask;
+    }
+    std::future::pending().await
+}
+
 /// How a piece of work beside the loop ended.
 enum TaskEnd {
     /// With an input for the machine.
@@ -695,6 +727,18 @@ enum TaskEnd {
     Waiting(tool_work::Waiting),
     /// The budgets know what a request used.
     Settled,
+    /// A question about a call is void, since what it is about changed: it is put again.
+    AskAgain(Box<ask::CallAsk>),
+    /// A budget is spent, for that reason: a person is to be asked.
+    AskBudget(Box<budgets::Funding>, Question, String),
+    /// A running call asks.
+    AskRunning(Box<ask::RunningAsk>),
+    /// What a running call asked was answered.
+    AnsweredRunning {
+        answer: Answer,
+        mail: Option<MailId>,
+        reply: oneshot::Sender<Result<AnswerValue, NotAnswered>>,
+    },
     /// A question will be answered later.
     Later(Question),
 }

@@ -9,8 +9,8 @@ use crate::ports::{
 use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Question, TimeMs,
-    ToolOutcome, Transcript, TurnId,
+    Answer, ErrorClass, EventBody, Message, ModelError, Outcome, Question, TimeMs, ToolOutcome,
+    Transcript, TurnId,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -270,16 +270,22 @@ impl RecordBatch {
         self.note(at, body);
     }
 
-    pub(super) fn note_ask(&mut self, at: TimeMs, step: u32, call_id: &CallId, prompt: &str) {
+    /// Notes a question that is about to be put, and returns the place of its record; 0 if nothing is recorded.
+    pub(super) fn note_asked(&mut self, at: TimeMs, step: u32, question: Question) -> u64 {
         self.step = step;
-        let body = RecordBody::ApprovalRequested {
-            call_id: call_id.clone(),
-            prompt: prompt.to_owned(),
-        };
-        self.note(at, body);
+        self.note(at, RecordBody::Asked { question });
+        match self.is_kept {
+            true => self.at.0 + self.pending.len() as u64,
+            false => 0,
+        }
     }
 
-    /// Notes who answered a question, beside the answer that the machine takes.
+    /// Removes a row of the mailbox with the records that follow.
+    pub(super) fn acknowledge(&mut self, mail: Option<MailId>) {
+        self.commit.ack.extend(mail);
+    }
+
+    /// Notes an answer, beside what the machine takes of it.
     pub(super) fn note_answered(
         &mut self,
         at: TimeMs,

@@ -1,22 +1,20 @@
 //! One tool call as a task: its timeout, its cancel and grace period, and its idempotency key.
 
 use super::Driver;
+use super::ask::{RunningAsk, ask_of_running};
 use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
-use crate::ports::{
-    Approver, Asker, CallEnd, CallQuestion, CallQuestionRequest, NotAnswered, OutputSink,
-    ProgressSink, Tool, ToolInvocation,
-};
+use crate::ports::{Asker, CallEnd, OutputSink, ProgressSink, Tool, ToolInvocation};
 use data_encoding::HEXUPPER;
 use rondo_types::{
-    Allowance, CallId, EventBody, Question, SessionId, TimeMs, ToolErrorCode, ToolKind,
-    ToolOutcome, TurnEvent, TurnId,
+    Allowance, CallId, EventBody, Question, QuestionSubject, SessionId, TimeMs, ToolErrorCode,
+    ToolKind, ToolOutcome, TurnEvent, TurnId,
 };
 use sha2::{Digest as _, Sha256};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -44,16 +42,16 @@ pub(super) struct ToolWork {
     pub(super) output: OutputSink,
     pub(super) progress: ProgressSink,
     pub(super) allowance: Allowance,
-    pub(super) approver: Arc<dyn Approver>,
-    /// Held while a person is asked.
-    pub(super) asking: Arc<Mutex<()>>,
+    /// Where its questions go.
+    pub(super) asks: mpsc::Sender<Box<RunningAsk>>,
     pub(super) cancel: CancellationToken,
     pub(super) grace: Duration,
     pub(super) clock: Clock,
 }
 
 impl Driver {
-    pub(super) fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> ToolWork {
+    pub(super) fn tool_work(&mut self, tool: Arc<dyn Tool>, call: PlannedCall) -> ToolWork {
+        let asks = self.asks.get_or_insert_with(|| mpsc::channel(1)).0.clone();
         let spec = self.setup.tools.spec(&call.name);
         ToolWork {
             tool,
@@ -64,8 +62,7 @@ impl Driver {
             output: self.output_sink(call.call_id.clone()),
             progress: self.progress_sink(call.call_id.clone()),
             allowance: self.machine.call_allowance(),
-            approver: Arc::clone(&self.setup.approver),
-            asking: Arc::clone(&self.asking),
+            asks,
             call,
             cancel: self.tasks_cancel.child_token(),
             grace: self.setup.profile.limits.cancel_grace,
@@ -101,42 +98,22 @@ impl Driver {
 }
 
 impl ToolWork {
-    /// Returns what puts the call's questions, one of the turn at a time, until the call must end.
+    /// Returns what puts the call's questions, until the call must end.
     fn asker(&self, own: &CancellationToken) -> Asker {
-        let request = CallQuestionRequest {
+        let subject = QuestionSubject {
             session: self.session.clone(),
             turn: self.turn.clone(),
             step: self.step,
-            call_id: self.call.call_id.clone(),
+            record: 0,
             tool: self.call.name.clone(),
-            kind: self.kind,
+            tool_kind: self.kind,
             arguments: self.call.arguments.clone(),
-            question: CallQuestion::Approval {
-                prompt: String::new(),
-            },
         };
-        let (approver, asking) = (Arc::clone(&self.approver), Arc::clone(&self.asking));
-        let own = own.clone();
-        Asker::new(move |question| {
-            let request = CallQuestionRequest {
-                question,
-                ..request.clone()
-            };
-            let (approver, asking) = (Arc::clone(&approver), Arc::clone(&asking));
-            let own = own.clone();
-            Box::pin(async move {
-                let answer = super::guarded(async move {
-                    let _turn_to_ask = asking.lock().await;
-                    approver.ask_within(&request).await
-                });
-                tokio::select! {
-                    biased;
-                    () = own.cancelled() => Err(NotAnswered::Cancelled),
-                    answer = answer => answer.map_err(|panic| NotAnswered::Denied {
-                        reason: format!("asking failed: {panic}"),
-                    }),
-                }
-            })
+        let call = (subject, self.call.call_id.clone());
+        let (asks, own) = (self.asks.clone(), own.clone());
+        Asker::new(move |number, kind, prompt| {
+            let (asks, own, call) = (asks.clone(), own.clone(), call.clone());
+            Box::pin(ask_of_running(asks, own, call, (number, kind, prompt)))
         })
     }
 

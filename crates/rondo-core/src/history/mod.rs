@@ -46,8 +46,10 @@ pub struct OpenTurn {
     pub number: u32,
     /// The place of its first record.
     pub first: Seq,
-    /// What it waits for, where it is parked; empty where it was cut off.
+    /// What it asked and nobody answered, in the order in which it was asked. Their subjects name no session.
     pub questions: Vec<Question>,
+    /// Whether it is parked: no process works on it, and it waits for the answers.
+    pub is_parked: bool,
 }
 
 impl History {
@@ -119,7 +121,7 @@ impl History {
         let open = self
             .open
             .get_or_insert_with(|| TurnFold::new(record, place, &self.transcript));
-        open.take(record, &mut self.transcript);
+        open.take(record, Seq(self.records), &mut self.transcript);
         if let RecordBody::Final { .. } = record.body {
             self.open = None;
         }

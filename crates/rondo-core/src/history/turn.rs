@@ -6,7 +6,8 @@ use crate::machine::{PAUSES_MAX, assign_ids, render};
 use crate::ports::{Approval, Interception, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
     CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Question, Reply,
-    ResultRendering, ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
+    ResultRendering, ToolCall, ToolErrorCode, ToolKind, ToolOutcome, ToolResult, Transcript,
+    TurnId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -64,9 +65,23 @@ pub(super) struct TurnFold {
     /// What is read in place of results that follow.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     reads: HashMap<CallId, String>,
-    /// What it waits for, where it is parked.
+    /// What it asks and nobody answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    questions: Vec<Question>,
+    questions: Vec<AskedQuestion>,
+    /// Whether it is parked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_parked: bool,
+    /// The kinds of the tools on offer.
+    #[serde(default)]
+    tool_kinds: HashMap<String, ToolKind>,
+}
+
+/// A question without an answer, and where it is recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct AskedQuestion {
+    question: Question,
+    record: u64,
+    step: u32,
 }
 
 /// A call's outcome, and whether the runtime made it up.
@@ -102,6 +117,8 @@ impl TurnFold {
             rewrites: HashMap::new(),
             reads: HashMap::new(),
             questions: Vec::new(),
+            is_parked: false,
+            tool_kinds: HashMap::new(),
         }
     }
 
@@ -110,8 +127,55 @@ impl TurnFold {
             turn: self.turn.clone(),
             number: self.number,
             first: Seq(self.first),
-            questions: self.questions.clone(),
+            questions: self.questions.iter().map(|it| self.shown(it)).collect(),
+            is_parked: self.is_parked,
         }
+    }
+
+    /// Returns a question with what it is about.
+    fn shown(&self, asked: &AskedQuestion) -> Question {
+        let mut question = asked.question.clone();
+        let subject = &mut question.subject;
+        subject.turn = self.turn.clone();
+        (subject.step, subject.record) = (asked.step, asked.record);
+        let mut calls = self.calls.iter().map(|(call, _)| call);
+        let call = calls.find(|it| question.call.as_ref() == Some(&it.id));
+        // What a child asks is about a call of the child.
+        if let Some(call) = call.filter(|_| question.child.is_none()) {
+            subject.tool.clone_from(&call.name);
+            let kind = self.tool_kinds.get(&call.name);
+            subject.tool_kind = kind.copied().unwrap_or_default();
+            let rewritten = self.rewrites.get(&call.id).map(|it| it.1.as_str());
+            let arguments = rewritten.unwrap_or(&call.arguments);
+            subject.arguments = serde_json::from_str(arguments).unwrap_or_default();
+        }
+        question
+    }
+
+    /// Takes a question that was put, in place of one about the same.
+    fn asks(&mut self, question: &Question, (record, step): (u64, u32)) {
+        self.questions.retain(|it| it.question.id != question.id);
+        self.questions.push(AskedQuestion {
+            question: question.clone(),
+            record,
+            step,
+        });
+    }
+
+    /// Takes what the turn is parked with: questions that were put keep their place.
+    fn parked(&mut self, questions: &[Question], place: (u64, u32)) {
+        self.is_parked = true;
+        let before = std::mem::take(&mut self.questions);
+        for question in questions {
+            let known = before.iter().find(|it| it.question.hash == question.hash);
+            self.asks(question, known.map_or(place, |it| (it.record, it.step)));
+        }
+    }
+
+    /// Forgets what is asked about a call, or by it.
+    fn no_longer_asks(&mut self, call_id: &CallId) {
+        self.questions
+            .retain(|it| it.question.call.as_ref() != Some(call_id));
     }
 
     pub(super) fn open_calls(&self) -> Vec<(CallId, bool)> {
@@ -128,11 +192,44 @@ impl TurnFold {
         }
     }
 
+    /// Takes what a record says of questions.
+    fn note_asked(&mut self, record: &Record, seq: Seq) {
+        let place = (seq.0, record.step);
+        match &record.body {
+            RecordBody::TurnEnvironment { tools, .. } | RecordBody::ToolsChanged { tools } => {
+                let kinds = tools.iter().map(|it| (it.name.clone(), it.kind));
+                self.tool_kinds = kinds.collect();
+            }
+            RecordBody::Asked { question } => self.asks(question, place),
+            RecordBody::Parked { questions } => self.parked(questions, place),
+            RecordBody::Answered { answer } => {
+                let is_answered = |it: &AskedQuestion| it.question.hash == answer.hash;
+                self.questions.retain(|it| !is_answered(it));
+            }
+            RecordBody::ApprovalResolved { call_id, .. }
+            | RecordBody::ToolFinished { call_id, .. }
+            | RecordBody::CallResolved { call_id, .. } => self.no_longer_asks(call_id),
+            RecordBody::Resumed { .. } => {
+                self.questions.clear();
+                self.is_parked = false;
+            }
+            RecordBody::Cancelled | RecordBody::Faulted { .. } | RecordBody::Final { .. } => {
+                self.questions.clear();
+            }
+            RecordBody::Reserved(reservation) => {
+                self.questions
+                    .retain(|it| it.question.id.0 != reservation.id);
+            }
+            _ => {}
+        }
+    }
+
     #[expect(
         clippy::too_many_lines,
         reason = "it has an arm for each kind of record"
     )]
-    pub(super) fn take(&mut self, record: &Record, transcript: &mut Transcript) {
+    pub(super) fn take(&mut self, record: &Record, seq: Seq, transcript: &mut Transcript) {
+        self.note_asked(record, seq);
         match &record.body {
             RecordBody::UserMessage { message } | RecordBody::MessageAdded { message } => {
                 self.add(transcript, message.clone());
@@ -184,10 +281,11 @@ impl TurnFold {
                 compaction.apply(transcript);
             }
             RecordBody::Final { .. } => self.commit(transcript),
-            RecordBody::Parked { questions } => self.questions.clone_from(questions),
-            RecordBody::Resumed { .. } => self.questions.clear(),
             RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
             RecordBody::TurnStarted { .. }
+            | RecordBody::Asked { .. }
+            | RecordBody::Parked { .. }
+            | RecordBody::Resumed { .. }
             | RecordBody::RequestQueued
             | RecordBody::ModelFailed { .. }
             | RecordBody::GateJudged { .. }

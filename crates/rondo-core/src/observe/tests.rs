@@ -4,16 +4,16 @@ use super::{Moment, Observer};
 use crate::events;
 use crate::machine::Input;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Model,
-    ModelStream, Tool, ToolInvocation, Verdict,
+    Approver, Gate, GateRequest, MemoryJournal, Model, ModelStream, QuestionReply, Tool,
+    ToolInvocation, Verdict,
 };
 use crate::{EventSender, Toolbox, TurnSetup, control, profile, resume_turn, run_turn};
 use async_trait::async_trait;
 use futures_util::stream;
 use rondo_types::{
     CallId, Concurrency, Effects, EventBody, FinishReason, Message, ModelEvent, ModelInfo,
-    ModelRequest, Origin, Outcome, Recovery, ResultEvent, SessionId, TimeMs, ToolOutcome, ToolSpec,
-    Transcript, TurnId,
+    ModelRequest, Origin, Outcome, Question, Recovery, ResultEvent, SessionId, TimeMs, ToolOutcome,
+    ToolSpec, Transcript, TurnId,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -172,8 +172,8 @@ impl Gate for Willing {
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }
 

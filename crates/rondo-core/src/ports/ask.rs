@@ -1,10 +1,10 @@
 //! Questions that a running call puts to a person.
 
-use super::gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Terms};
+use super::gate::agreed_hash;
 use crate::shown;
 use futures_util::future::BoxFuture;
 use rondo_schema::Validator;
-use rondo_types::{AnswerValue, CallId, SessionId, ToolKind, TurnId};
+use rondo_types::{AnswerValue, CallId, Question, QuestionId, QuestionKind, QuestionSubject};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -15,105 +15,30 @@ pub const QUESTIONS_MAX: usize = 32;
 /// Bytes of a question's words, and of its schema as JSON.
 pub const QUESTION_BYTES_MAX: usize = 16 << 10;
 
-/// What a running call asks a person.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallQuestion {
-    /// Whether it may do something.
-    Approval {
-        /// The question.
-        prompt: String,
-    },
-    /// A value.
-    Input {
-        /// The question.
-        prompt: String,
-        /// The JSON Schema of the value.
-        schema: Value,
-    },
-}
-
-impl CallQuestion {
-    /// Returns its words.
-    #[must_use]
-    pub fn prompt(&self) -> &str {
-        match self {
-            Self::Approval { prompt } | Self::Input { prompt, .. } => prompt,
-        }
-    }
-
-    pub(crate) fn with_prompt(self, change: impl FnOnce(String) -> String) -> Self {
-        match self {
-            Self::Approval { prompt } => Self::Approval {
-                prompt: change(prompt),
-            },
-            Self::Input { prompt, schema } => Self::Input {
-                prompt: change(prompt),
-                schema,
-            },
-        }
-    }
-}
-
-/// A question of a running call on its way to a person. The words are the tool's, and may come from outside.
-#[derive(Debug, Clone)]
-pub struct CallQuestionRequest {
-    /// The session that the call belongs to.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// The step whose reply asked for the call, from 1.
-    pub step: u32,
-    /// The call.
-    pub call_id: CallId,
-    /// The tool.
-    pub tool: String,
-    /// What its calls do.
-    pub kind: ToolKind,
-    /// The call's arguments.
-    pub arguments: Value,
-    /// What is asked.
-    pub question: CallQuestion,
-}
-
-impl CallQuestionRequest {
-    /// Returns the question in the form of one about the call itself, which is what most approvers can show.
-    #[must_use]
-    pub fn as_approval(&self) -> ApprovalRequest {
-        let tool = shown::line(&self.tool);
-        let words: Vec<String> = self.question.prompt().lines().map(shown::line).collect();
-        ApprovalRequest {
-            session: self.session.clone(),
-            turn: self.turn.clone(),
-            step: self.step,
-            call_id: self.call_id.clone(),
-            tool: self.tool.clone(),
-            kind: self.kind,
-            arguments: self.arguments.clone(),
-            prompt: format!("`{tool}` is running and asks:\n{}", words.join("\n")),
-            can_edit: false,
-            terms: Terms::default(),
-        }
-    }
-}
-
-/// Asks an approver that knows only questions about calls: whether something may be done, and no values.
-pub(super) async fn as_approval<A: Approver + ?Sized>(
-    approver: &A,
-    request: &CallQuestionRequest,
-) -> AnswerValue {
-    let deny = |reason: &str| AnswerValue::Deny {
-        reason: reason.to_owned(),
-    };
-    if let CallQuestion::Input { .. } = request.question {
-        return deny("nobody here can be asked for a value");
-    }
-    match approver.ask(&request.as_approval()).await {
-        ApprovalReply::Now(Approval::Approved) => AnswerValue::Approve,
-        ApprovalReply::Now(Approval::Denied { reason }) => AnswerValue::Deny { reason },
-        ApprovalReply::Now(Approval::Edited { .. }) => deny("it was answered with a value"),
-        ApprovalReply::Given { .. } | ApprovalReply::Later { .. } => {
-            deny("nobody can answer while the call runs")
-        }
+/// Returns what a running call asks, as a person is asked it. The words are the tool's, and may come from outside.
+/// `number` counts the questions of the call, from 1.
+pub(crate) fn question_of_running_call(
+    subject: QuestionSubject,
+    call_id: &CallId,
+    number: usize,
+    kind: QuestionKind,
+    prompt: &str,
+) -> Question {
+    let words: Vec<String> = prompt.lines().map(shown::line).collect();
+    let tool = shown::line(&subject.tool);
+    let prompt = format!("`{tool}` is running and asks:\n{}", words.join("\n"));
+    let id = QuestionId(format!("{call_id}/{number}"));
+    let hash = agreed_hash(&(&subject.session, &subject.turn, &id, &kind, &prompt));
+    Question {
+        id,
+        call: Some(call_id.clone()),
+        child: None,
+        kind,
+        prompt,
+        hash,
+        expires: None,
+        offers: Vec::new(),
+        subject,
     }
 }
 
@@ -140,8 +65,10 @@ pub enum NotAnswered {
     DoesNotFit(String),
 }
 
-type Put =
-    dyn Fn(CallQuestion) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>> + Send + Sync;
+/// Puts a question by its number, what kind of answer it takes, and its words.
+type Put = dyn Fn(usize, QuestionKind, String) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>>
+    + Send
+    + Sync;
 
 /// Puts the questions of one running call to the turn's approver. Clones share the bound on questions.
 #[derive(Clone)]
@@ -151,9 +78,14 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Wraps what puts a question. It must end once the call must end.
+    /// Wraps what puts a question by its number within the call, from 1, what kind of answer it takes, and its words. It
+    /// must end once the call must end.
     pub fn new(
-        put: impl Fn(CallQuestion) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>>
+        put: impl Fn(
+            usize,
+            QuestionKind,
+            String,
+        ) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>>
         + Send
         + Sync
         + 'static,
@@ -167,7 +99,7 @@ impl Asker {
     /// Returns one that refuses every question, for hosts without a user to ask.
     #[must_use]
     pub fn nobody() -> Self {
-        Self::new(|_| {
+        Self::new(|_, _, _| {
             let reason = "there is nobody to ask".to_owned();
             Box::pin(std::future::ready(Err(NotAnswered::Denied { reason })))
         })
@@ -181,8 +113,7 @@ impl Asker {
     /// # Cancel safety
     /// Cancel safe: the question is withdrawn.
     pub async fn approval(&self, prompt: impl Into<String>) -> Result<(), NotAnswered> {
-        let prompt = prompt.into();
-        match self.answer(CallQuestion::Approval { prompt }).await? {
+        match self.answer(QuestionKind::Permission, prompt.into()).await? {
             AnswerValue::Approve => Ok(()),
             AnswerValue::Deny { reason } => Err(NotAnswered::Denied { reason }),
             AnswerValue::Value { .. } => Err(NotAnswered::Denied {
@@ -205,8 +136,8 @@ impl Asker {
     ) -> Result<Value, NotAnswered> {
         let validator = Validator::new(&schema);
         let validator = validator.map_err(|err| NotAnswered::Schema(err.to_string()))?;
-        let prompt = prompt.into();
-        match self.answer(CallQuestion::Input { prompt, schema }).await? {
+        let kind = QuestionKind::Input { schema };
+        match self.answer(kind, prompt.into()).await? {
             AnswerValue::Value { value, .. } => match validator.check(&value) {
                 Ok(()) => Ok(value),
                 Err(violations) => Err(NotAnswered::DoesNotFit(
@@ -224,23 +155,27 @@ impl Asker {
         }
     }
 
-    async fn answer(&self, question: CallQuestion) -> Result<AnswerValue, NotAnswered> {
-        let schema_bytes = match &question {
-            CallQuestion::Approval { .. } => 0,
-            CallQuestion::Input { schema, .. } => schema.to_string().len(),
+    async fn answer(&self, kind: QuestionKind, prompt: String) -> Result<AnswerValue, NotAnswered> {
+        let schema_bytes = match &kind {
+            QuestionKind::Input { schema } => schema.to_string().len(),
+            _ => 0,
         };
-        let is_too_long = question.prompt().len().max(schema_bytes) > QUESTION_BYTES_MAX;
-        if is_too_long || self.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
+        let is_too_long = prompt.len().max(schema_bytes) > QUESTION_BYTES_MAX;
+        if is_too_long {
             return Err(NotAnswered::TooMuch);
         }
-        (self.put)(question).await
+        let before = self.asked.fetch_add(1, Ordering::Relaxed);
+        if before >= QUESTIONS_MAX {
+            return Err(NotAnswered::TooMuch);
+        }
+        (self.put)(before + 1, kind, prompt).await
     }
 
     /// Returns the same one, which changes the words of each question first.
     pub(crate) fn worded(self, change: impl Fn(String) -> String + Send + Sync + 'static) -> Self {
         let put = self.put;
         Self {
-            put: Arc::new(move |question| put(question.with_prompt(&change))),
+            put: Arc::new(move |number, kind, prompt| put(number, kind, change(prompt))),
             asked: self.asked,
         }
     }

@@ -1,10 +1,11 @@
 //! The port to budgets that turns share: of a session, a day, a user.
 
+use super::gate::agreed_hash;
 use async_trait::async_trait;
-use data_encoding::HEXLOWER;
-use rondo_types::{NanoUsd, Question, QuestionId, QuestionKind, SessionId, TimeMs, TurnId};
+use rondo_types::{
+    NanoUsd, Question, QuestionId, QuestionKind, QuestionSubject, SessionId, TurnId,
+};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -86,47 +87,22 @@ pub struct Reservation {
     pub refused: Option<String>,
 }
 
-/// Asks a person whether a turn may go on although a budget is spent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetQuestion {
-    /// The session.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// The step, from 1; 0 before the first.
-    pub step: u32,
-    /// Names the reservation that was refused.
-    pub id: String,
-    /// What the next request is likely to use.
-    pub estimate: Amount,
-    /// What is spent.
-    pub reason: String,
-}
-
-impl BudgetQuestion {
-    /// Returns the question in the form in which it is recorded.
-    #[must_use]
-    pub fn question(&self, expires: Option<TimeMs>) -> Question {
-        Question {
-            id: QuestionId(self.id.clone()),
-            call: None,
-            child: None,
-            kind: QuestionKind::Budget,
-            prompt: format!("{}: may the turn go on beyond that?", self.reason),
-            hash: self.hash(),
-            expires,
-            offers: Vec::new(),
-        }
-    }
-
-    /// Returns SHA-256, in hex, of what an answer agrees to: that this turn goes on. What is left in a budget changes
-    /// while a question waits, and is none of it.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        let agreed = (&self.session, &self.turn, &self.id);
-        // Plain data with string keys can always be written.
-        let json = serde_json::to_vec(&agreed).unwrap_or_default();
-        HEXLOWER.encode(&Sha256::digest(json))
+/// Returns the question whether a turn may go on although a budget is spent; a yes lets it, for as long as its own limits
+/// do, and every other answer ends it. `id` names the reservation that was refused, `reason` says what is spent. The hash
+/// is of what an answer agrees to: that this turn goes on. What is left in a budget changes while a question waits, and
+/// is none of it.
+#[must_use]
+pub fn question_about_budget(subject: QuestionSubject, id: &str, reason: &str) -> Question {
+    Question {
+        id: QuestionId(id.to_owned()),
+        call: None,
+        child: None,
+        kind: QuestionKind::Budget,
+        prompt: format!("{reason}: may the turn go on beyond that?"),
+        hash: agreed_hash(&(&subject.session, &subject.turn, id)),
+        expires: None,
+        offers: Vec::new(),
+        subject,
     }
 }
 

@@ -1,12 +1,10 @@
 //! The ports to permission: the gate that judges a call, and the approver that asks a person.
 
-use super::ask::CallQuestionRequest;
-use super::budget::BudgetQuestion;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, AnswerValue, CallId, Grant, MailId, Question, QuestionId, QuestionKind, SessionId,
-    TimeMs, ToolKind, ToolSpec, TurnId,
+    Answer, AnswerValue, CallId, Grant, MailId, Question, QuestionId, QuestionKind,
+    QuestionSubject, SessionId, TimeMs, ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,135 +74,92 @@ pub enum Verdict {
     },
 }
 
-/// Puts a question to a person.
+/// Puts questions to a person.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Asks about one call.
+    /// Asks, and waits for the answer. One question of a turn is asked at a time; it is recorded before.
     ///
     /// # Cancel safety
-    /// Dropped when the turn is cancelled or its deadline comes; the call is then denied.
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply;
-
-    /// Asks whether a turn may go on though a budget is spent; [`Approval::Approved`] lets it, for as long as its own
-    /// limits do, and every other answer ends it. By default it cannot be allowed.
-    ///
-    /// # Cancel safety
-    /// As [`Self::ask`].
-    async fn ask_budget(&self, _question: &BudgetQuestion) -> ApprovalReply {
-        let reason = "nobody can allow more".to_owned();
-        Approval::Denied { reason }.into()
-    }
-
-    /// Puts a question that a running call asks, and waits for the answer: the turn is not parked for it. One question
-    /// of a turn is asked at a time.
-    ///
-    /// By default, whether something may be done is asked like [`Self::ask`], and a value is refused.
-    ///
-    /// # Cancel safety
-    /// Dropped when the call must end; it then has no answer.
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        super::ask::as_approval(self, request).await
-    }
+    /// Dropped when the turn is cancelled or the time for the answer is over; the answer is then no.
+    async fn ask(&self, question: &Question) -> QuestionReply;
 }
 
 /// What an approver says to a question.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ApprovalReply {
-    /// The answer.
-    Now(Approval),
-    /// An answer that was given elsewhere, to the question with its hash; it is recorded with the name of who
-    /// gave it.
-    Given {
-        /// The answer.
-        answer: Answer,
-        /// The row of the mailbox that it waited in, which is done with that record.
-        mail: Option<MailId>,
-    },
-    /// There will be an answer later. The turn is parked as soon as nothing else of it runs: what it asks is
-    /// recorded, and nothing is held until it is resumed. Where a turn keeps no records, the call is denied.
+pub enum QuestionReply {
+    /// The answer, which is recorded; and the row of the mailbox that it waited in, which is removed with that record.
+    Answered(Answer, Option<MailId>),
+    /// There will be an answer later. The turn is parked as soon as nothing else of it runs, and nothing is held until
+    /// it is resumed. The answer is no if the turn keeps no records, or a running call asks.
     Later {
         /// When the question expires; `None` never.
         expires: Option<TimeMs>,
     },
 }
 
-impl From<Approval> for ApprovalReply {
-    fn from(approval: Approval) -> Self {
-        Self::Now(approval)
-    }
-}
-
-/// A question about one call.
-#[derive(Debug, Clone)]
-pub struct ApprovalRequest {
-    /// The session that it belongs to.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// The step whose reply asked for it, from 1.
-    pub step: u32,
-    /// The call.
-    pub call_id: CallId,
-    /// The tool.
-    pub tool: String,
-    /// What its calls do.
-    pub kind: ToolKind,
-    /// The arguments.
-    pub arguments: Value,
-    /// The question.
-    pub prompt: String,
-    /// Whether [`Approval::Edited`] is an answer to it. A call that was cut off and may run again does
-    /// so as it was, or not at all.
-    pub can_edit: bool,
-    /// What an approval agrees to besides these words, and what can be remembered of it.
-    pub terms: Terms,
-}
-
-impl ApprovalRequest {
-    /// Returns the question in the form in which it is recorded.
+impl QuestionReply {
+    /// Returns someone's answer, given in place.
     #[must_use]
-    pub fn question(&self, expires: Option<TimeMs>) -> Question {
-        let kind = match self.can_edit {
-            true => QuestionKind::Approval,
-            false => QuestionKind::Repeat,
-        };
-        Question {
-            id: QuestionId::of_call(&self.call_id),
-            call: Some(self.call_id.clone()),
-            child: None,
-            kind,
-            prompt: self.prompt.clone(),
-            hash: self.hash(),
-            expires,
-            offers: self.terms.offers.clone(),
-        }
+    pub fn answered(question: &Question, actor: &str, value: AnswerValue) -> Self {
+        Self::Answered(question.answered(actor, value), None)
     }
 
-    /// Returns SHA-256, in hex, of everything that an answer agrees to: the call with its tool and arguments,
-    /// what is asked, whether the call may have been done before, and its [`Terms`].
+    /// Returns someone's yes, given in place.
     #[must_use]
-    pub fn hash(&self) -> String {
-        let Self {
-            session,
-            turn,
-            call_id,
-            tool,
-            arguments,
-            prompt,
-            can_edit,
-            terms,
-            step: _,
-            kind: _,
-        } = self;
-        let call = (session, turn, call_id, tool, arguments, prompt, can_edit);
-        let call = (call, &terms.hash, &terms.offers);
-        // Plain data with string keys can always be written.
-        let json = serde_json::to_vec(&call).unwrap_or_default();
-        HEXLOWER.encode(&Sha256::digest(json))
+    pub fn approved(question: &Question, actor: &str) -> Self {
+        Self::answered(question, actor, AnswerValue::Approve)
+    }
+
+    /// Returns someone's no, given in place, and why.
+    #[must_use]
+    pub fn denied(question: &Question, actor: &str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::answered(question, actor, AnswerValue::Deny { reason })
     }
 }
 
-/// A person's answer.
+/// Returns a question about a call: whether it may run, or run again. Its hash is SHA-256, in hex, of everything that
+/// an answer agrees to: the call with its tool and arguments, the words, whether the call may have been done before,
+/// and the [`Terms`].
+#[must_use]
+pub fn question_about_call(
+    subject: QuestionSubject,
+    call_id: &CallId,
+    kind: QuestionKind,
+    prompt: String,
+    terms: &Terms,
+) -> Question {
+    let QuestionSubject {
+        session,
+        turn,
+        tool,
+        arguments,
+        ..
+    } = &subject;
+    let can_edit = kind == QuestionKind::Approval;
+    let call = (session, turn, call_id, tool, arguments, &prompt, can_edit);
+    let hash = agreed_hash(&(call, &terms.hash, &terms.offers));
+    Question {
+        id: QuestionId::of_call(call_id),
+        call: Some(call_id.clone()),
+        child: None,
+        kind,
+        prompt,
+        hash,
+        expires: None,
+        offers: terms.offers.clone(),
+        subject,
+    }
+}
+
+/// Returns SHA-256, in hex, of what an answer agrees to.
+pub(super) fn agreed_hash(agreed: &impl Serialize) -> String {
+    // Plain data with string keys can always be written.
+    let json = serde_json::to_vec(agreed).unwrap_or_default();
+    HEXLOWER.encode(&Sha256::digest(json))
+}
+
+/// A person's answer about a call, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "approval", rename_all = "snake_case")]
 pub enum Approval {

@@ -374,14 +374,19 @@ pub enum RecordBody {
     },
     /// The transcript was made shorter.
     Compacted(Compaction),
-    /// A person is asked.
+    /// A person is asked about a call. Versions 1 to 3; later ones write [`Asked`](Self::Asked).
     ApprovalRequested {
         /// The call.
         call_id: CallId,
         /// The question.
         prompt: String,
     },
-    /// A person answered.
+    /// A person is asked, from this record on: any process may show the question and submit an answer. From version 4 on.
+    Asked {
+        /// The question.
+        question: Question,
+    },
+    /// What the turn takes of the answer about a call.
     ApprovalResolved {
         /// The call.
         call_id: CallId,
@@ -393,8 +398,8 @@ pub enum RecordBody {
         /// What it waits for; never empty.
         questions: Vec<Question>,
     },
-    /// A question was answered by someone other than the approver at hand, who is named. What the turn takes of it
-    /// is its [`ApprovalResolved`](Self::ApprovalResolved). From version 3 on.
+    /// A question was answered, by whom the answer names. What the turn takes of an answer about a call is its
+    /// [`ApprovalResolved`](Self::ApprovalResolved). From version 3 on; there, only of answers that came from elsewhere.
     Answered {
         /// The answer.
         answer: Answer,
@@ -498,7 +503,7 @@ pub enum RecordBody {
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 34] = [
+    pub const KINDS: [&str; 35] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -516,6 +521,7 @@ impl RecordBody {
         "answer_refused",
         "compacted",
         "approval_requested",
+        "asked",
         "approval_resolved",
         "parked",
         "answered",

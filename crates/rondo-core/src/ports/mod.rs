@@ -19,17 +19,16 @@ mod tool;
 mod tool_source;
 mod wrapped_journal;
 
-pub use ask::{
-    Asker, CallQuestion, CallQuestionRequest, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX,
-};
+pub(crate) use ask::question_of_running_call;
+pub use ask::{Asker, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX};
 pub use budget::{
-    Amount, BUDGET_TIMEOUT, BudgetQuestion, Budgets, HELD_MAX, MemoryBudget, Reservation,
-    ReservationRequest, Reserved,
+    Amount, BUDGET_TIMEOUT, Budgets, HELD_MAX, MemoryBudget, Reservation, ReservationRequest,
+    Reserved, question_about_budget,
 };
 pub use cell::{CellEnding, CodeChange};
 pub use embedder::{Embedder, EmbeddingUse};
 pub use gate::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Terms, Verdict,
+    Approval, Approver, Gate, GateRequest, QuestionReply, Terms, Verdict, question_about_call,
 };
 pub use interceptor::{
     CallDecision, FinishedCall, INTERCEPT_TIMEOUT, Interception, Interceptor, NOTE_BYTES_MAX, Note,

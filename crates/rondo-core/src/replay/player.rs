@@ -13,8 +13,8 @@ use crate::ports::{ProcessEnd, Record, RecordBody};
 use crate::redrive::{Drive, Redriven};
 use crate::request_hash::RequestHasher;
 use rondo_types::{
-    CallId, EventBody, ModelRequest, Outcome, Reply, ResultEvent, Role, SessionId, TimeMs,
-    Transcript, TurnEvent, TurnId,
+    CallId, EventBody, ModelRequest, Outcome, Question, Reply, ResultEvent, Role, SessionId,
+    TimeMs, Transcript, TurnEvent, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -119,6 +119,7 @@ impl<'a> Player<'a> {
             held: Vec::new(),
             requests: Vec::new(),
             asked: Vec::new(),
+            told_questions: Vec::new(),
             differences: Vec::new(),
         };
         for index in 0..self.records.len() {
@@ -145,6 +146,8 @@ struct Stage<'a> {
     held: Vec<(usize, &'static str)>,
     requests: Vec<Compared>,
     asked: Vec<AskedCall>,
+    /// The hashes of the questions that were told of.
+    told_questions: Vec<String>,
     differences: Vec<Difference>,
 }
 
@@ -215,6 +218,11 @@ impl Stage<'_> {
                 ..
             } if *committed => self.tell_partial(at, partial, shown),
             RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
+            // Versions that did not tell of questions told of no answers either.
+            RecordBody::Answered { answer } if self.told_questions.contains(&answer.hash) => {
+                let (question, actor) = (answer.question.clone(), answer.actor.clone());
+                self.tell(at, EventBody::QuestionAnswered { question, actor });
+            }
             RecordBody::Parked { questions } => {
                 let questions = questions.clone();
                 self.tell(at, EventBody::Parked { questions });
@@ -235,6 +243,7 @@ impl Stage<'_> {
                 self.compare_call(call_id, name, arguments);
             }
             RecordBody::ApprovalRequested { call_id, .. } => self.note_asked(call_id),
+            RecordBody::Asked { question } => self.tell_asked(record.at_ms, question),
             RecordBody::Final { .. } => {
                 let outcome = self.drive.state.open.outcome.as_deref();
                 let result = outcome.map(|it| Box::new(ResultEvent::from_outcome(it)));
@@ -244,6 +253,19 @@ impl Stage<'_> {
             }
             _ => {}
         }
+    }
+
+    fn tell_asked(&mut self, at: TimeMs, question: &Question) {
+        if let Some(call_id) = question
+            .call
+            .as_ref()
+            .filter(|_| !question.is_of_running_call())
+        {
+            self.note_asked(call_id);
+        }
+        self.told_questions.push(question.hash.clone());
+        let question = Box::new(question.clone());
+        self.tell(at, EventBody::QuestionAsked { question });
     }
 
     fn note_asked(&mut self, call_id: &CallId) {

@@ -5,15 +5,14 @@ use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _};
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate as ToolGate, GateRequest, Model,
-    ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile,
-    run_turn,
+    Approver, Gate as ToolGate, GateRequest, Model, ModelStream, QuestionReply, Tool,
+    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
 };
 use rondo_http::{HttpModel, RequestLimit};
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Server, Step, openai as wire};
 use rondo_types::{
-    Message, ModelEvent, ModelRequest, Outcome, SessionId, StopReason, ToolOutcome, ToolSpec,
-    TurnId,
+    Message, ModelEvent, ModelRequest, Outcome, Question, SessionId, StopReason, ToolOutcome,
+    ToolSpec, TurnId,
 };
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -145,8 +144,8 @@ impl ToolGate for AllowAll {
 
 #[async_trait]
 impl Approver for AllowAll {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }
 

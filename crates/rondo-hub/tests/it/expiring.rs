@@ -48,6 +48,7 @@ fn asked(session: &SessionId, expires: u64) -> Vec<HostRow> {
         hash: "hash".to_owned(),
         expires: Some(TimeMs(expires)),
         offers: Vec::new(),
+        subject: rondo_types::QuestionSubject::default(),
     };
     let chat = ChatKey {
         channel: "wire".to_owned(),
@@ -55,7 +56,7 @@ fn asked(session: &SessionId, expires: u64) -> Vec<HostRow> {
         chat_id: session.to_string(),
         topic: None,
     };
-    questions::ask(&chat, None, (session, &TurnId::new("t")), &[question]).rows
+    questions::ask(&chat, None, (session, &TurnId::new("t")), &[], &[question]).rows
 }
 
 #[tokio::test]

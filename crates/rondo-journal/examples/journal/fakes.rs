@@ -3,11 +3,9 @@
 
 use async_trait::async_trait;
 use futures_util::stream;
-use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, ModelStream, Verdict,
-};
+use rondo_core::{Approver, Gate, GateRequest, ModelStream, QuestionReply, Verdict};
 use rondo_types::{
-    Concurrency, Effects, FinishReason, ModelEvent, ModelInfo, Origin, Recovery, ToolSpec,
+    Concurrency, Effects, FinishReason, ModelEvent, ModelInfo, Origin, Question, Recovery, ToolSpec,
 };
 use serde_json::json;
 
@@ -89,7 +87,7 @@ impl Gate for Everything {
 
 #[async_trait]
 impl Approver for Everything {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }

@@ -8,14 +8,14 @@ use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::{InterruptedCall, ProcessEnd, Reconciled, Record, ToolSource};
 use rondo_core::profile::{self, Layer};
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
-    Journal, Model, ModelStream, Tool, ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict,
-    control, events, resume_turn, run_turn,
+    Approver, Budgets, Gate, GateRequest, Interceptor, Journal, Model, ModelStream, QuestionReply,
+    Tool, ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict, control, events, resume_turn,
+    run_turn,
 };
 use rondo_types::{
-    Answer, AnswerValue, Concurrency, Effects, ErrorClass, FinishReason, Media, MediaKind,
-    MediaSource, Message, ModelError, ModelEvent, ModelInfo, ModelRequest, Origin, Outcome, Price,
-    Profile, Recovery, SessionId, TimeMs, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
+    AnswerValue, Concurrency, Effects, ErrorClass, FinishReason, Media, MediaKind, MediaSource,
+    Message, ModelError, ModelEvent, ModelInfo, ModelRequest, Origin, Outcome, Price, Profile,
+    Question, Recovery, SessionId, TimeMs, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
     ToolSpec, Transcript, TurnId,
 };
 use serde_json::{Value, json};
@@ -483,25 +483,6 @@ fn done(what: &str, invocation: &ToolInvocation) -> ToolOutcome {
     }
 }
 
-/// The same answer, by someone who was asked elsewhere.
-fn given(request: &ApprovalRequest, approval: Approval) -> Answer {
-    let question = request.question(None);
-    Answer {
-        question: question.id,
-        hash: question.hash,
-        actor: "ada".to_owned(),
-        value: match approval {
-            Approval::Approved => AnswerValue::Approve,
-            Approval::Denied { reason } => AnswerValue::Deny { reason },
-            Approval::Edited {
-                arguments: value,
-                left_out,
-            } => AnswerValue::Value { value, left_out },
-        },
-        remember: None,
-    }
-}
-
 /// One pixel.
 pub(crate) fn dot() -> MediaSource {
     MediaSource::Base64("R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=".to_owned())
@@ -527,31 +508,26 @@ impl Gate for ByArguments {
 
 #[async_trait]
 impl Approver for ByArguments {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         sleep(Duration::from_millis(7)).await;
-        let is_later = request.arguments.get("later") == Some(&json!(true));
+        let arguments = &question.subject.arguments;
+        let is_later = arguments.get("later") == Some(&json!(true));
         if is_later && !self.0.is_resumed {
-            return ApprovalReply::Later {
+            return QuestionReply::Later {
                 expires: Some(TimeMs(4_000_000_000_000)),
             };
         }
-        let approval = match word(&request.arguments, "answer") {
-            "deny" => Approval::Denied {
+        let value = match word(arguments, "answer") {
+            "deny" => AnswerValue::Deny {
                 reason: "not today".to_owned(),
             },
-            "edit" => Approval::edited(json!({ "n": 70, "gate": "ask" })),
+            "edit" => AnswerValue::value(json!({ "n": 70, "gate": "ask" })),
             "hang" => {
                 self.0.hang().await;
-                Approval::Approved
+                AnswerValue::Approve
             }
-            _ => Approval::Approved,
+            _ => AnswerValue::Approve,
         };
-        match is_later {
-            true => ApprovalReply::Given {
-                answer: given(request, approval),
-                mail: None,
-            },
-            false => approval.into(),
-        }
+        QuestionReply::answered(question, "ada", value)
     }
 }

@@ -4,15 +4,13 @@ use crate::points::{MortalJournal, MortalModel, MortalTool, Points};
 use crate::tools::Outside;
 use async_trait::async_trait;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Record, Tool, Verdict,
-};
+use rondo_core::ports::{Approver, Gate, GateRequest, QuestionReply, Record, Tool, Verdict};
 use rondo_core::{Toolbox, TurnSetup, control, events, profile, resume_turn, run_turn};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_http::{Endpoint, HttpModel, ModelCard};
 use rondo_journal::{NewSession, Options, OwnedSession, Store};
 use rondo_tools::{Workspace, file_tools};
-use rondo_types::{Message, Outcome, Recovery, SessionId, Transcript, TurnId};
+use rondo_types::{Message, Outcome, Question, Recovery, SessionId, Transcript, TurnId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,7 +191,7 @@ impl Gate for Everything {
 
 #[async_trait]
 impl Approver for Everything {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::scripted::*;
 use futures_util::future::BoxFuture;
-use rondo_core::ports::{Asker, CallQuestion, NotAnswered, ProgressSink};
-use rondo_types::{AnswerValue, ContentBlock, ToolErrorCode, ToolOutcome, ToolProgress};
+use rondo_core::ports::{Asker, NotAnswered, ProgressSink};
+use rondo_types::{
+    AnswerValue, ContentBlock, QuestionKind, ToolErrorCode, ToolOutcome, ToolProgress,
+};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -108,11 +110,11 @@ const SCHEMA: &str =
     r#"{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}"#;
 
 /// Answers with a value, and notes the question.
-fn person(value: Value) -> (Asker, Arc<Mutex<Vec<CallQuestion>>>) {
+fn person(value: Value) -> (Asker, Arc<Mutex<Vec<(QuestionKind, String)>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&asked);
-    let asker = Asker::new(move |question| {
-        heard.lock().unwrap().push(question);
+    let asker = Asker::new(move |_, kind, prompt| {
+        heard.lock().unwrap().push((kind, prompt));
         let answer: Result<AnswerValue, NotAnswered> = Ok(AnswerValue::value(value.clone()));
         Box::pin(std::future::ready(answer))
     });
@@ -178,7 +180,7 @@ async fn a_server_may_ask_the_user_in_either_lifecycle() {
             (&json!("accept"), &json!({"name": "Ada"}))
         );
         let asked = asked.lock().unwrap().clone();
-        let [CallQuestion::Input { prompt, schema }] = &asked[..] else {
+        let [(QuestionKind::Input { schema }, prompt)] = &asked[..] else {
             panic!("{asked:?}")
         };
         assert_eq!(prompt, "The server `s` asks: Who are you?");

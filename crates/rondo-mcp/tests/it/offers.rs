@@ -1,7 +1,7 @@
 //! What sessions are offered: budgets, searches, changes, and the question about them.
 
 use crate::scripted::*;
-use rondo_core::ports::{Asker, CallQuestion, NotAnswered};
+use rondo_core::ports::{Asker, NotAnswered};
 use rondo_mcp::config::Server;
 use rondo_mcp::{Consent, PinStore, Servers};
 use rondo_types::{AnswerValue, SessionId, ToolErrorCode, ToolOutcome};
@@ -194,8 +194,8 @@ async fn a_change_of_the_list_is_there_at_the_next_step() {
 fn answering(answer: bool) -> (Asker, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&asked);
-    let asker = Asker::new(move |question: CallQuestion| {
-        heard.lock().unwrap().push(question.prompt().to_owned());
+    let asker = Asker::new(move |_, _, prompt| {
+        heard.lock().unwrap().push(prompt);
         let value: Result<AnswerValue, NotAnswered> = Ok(match answer {
             true => AnswerValue::Approve,
             false => AnswerValue::Deny {

@@ -2,16 +2,15 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, EventSender, Gate, GateRequest, Model,
-    ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile,
-    run_turn,
+    Approver, EventSender, Gate, GateRequest, Model, ModelStream, QuestionReply, Tool,
+    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
 };
 use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 use rondo_otel::Telemetry;
 use rondo_testkit::Server;
 use rondo_types::{
-    Concurrency, Effects, Message, ModelEvent, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
-    ServerAddress, SessionId, ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
+    Concurrency, Effects, Message, ModelEvent, ModelInfo, ModelRequest, Outcome, Profile, Question,
+    Recovery, ServerAddress, SessionId, ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -260,7 +259,7 @@ impl Gate for Willing {
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }

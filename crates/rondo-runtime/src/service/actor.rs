@@ -2,7 +2,7 @@
 
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
-use super::entry::{Entry, Steers};
+use super::entry::{AttendedApprover, Entry, Steers};
 use super::host::{AskedTurn, HostTurn};
 use super::known::KnownRow;
 use super::running::{Connected, RunProgress, Running, Step};
@@ -10,19 +10,21 @@ use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::GivenAnswer;
+use crate::parking::{self, GivenAnswer};
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python;
 use crate::secrets;
 use crate::session::Session;
+use crate::settings::Settings;
 use crate::tools::standard_gate;
 use crate::turn::{TurnHost, TurnStart};
+use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, Seq};
 use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };
-use rondo_core::{EventSender, Journal as _, TurnEnd};
+use rondo_core::{Approver, EventSender, Journal as _, TurnEnd};
 use rondo_policy::GateOptions;
 use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
@@ -509,7 +511,8 @@ impl Actor {
             options.answers = answers.clone();
             standard_gate(options)
         };
-        let mut host = TurnHost::new(hosted.approver, secrets.clone());
+        let approver = attended(&self.entry, &session.settings, hosted.approver);
+        let mut host = TurnHost::new(approver, secrets.clone());
         host.gate = &gate;
         host.live = hosted.tools;
         host.extensions = hosted.extensions;
@@ -734,6 +737,18 @@ impl Actor {
                 self.inputs.extend(again);
             }
         }
+    }
+}
+
+/// Returns an approver that waits for those who attend, unless the settings say what becomes of questions.
+fn attended(entry: &Arc<Entry>, settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
+    match settings.values.approval.unwrap_or(ApprovalMode::Ask) {
+        ApprovalMode::Deny | ApprovalMode::Park => host,
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(AttendedApprover {
+            entry: Arc::clone(entry),
+            park_after: parking::park_after(settings),
+            host,
+        }),
     }
 }
 

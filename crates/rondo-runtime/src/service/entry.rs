@@ -9,14 +9,18 @@ use super::ring::Ring;
 use super::update::UpdateBody;
 use crate::session::SessionOptions;
 use crate::table::Layer;
-use rondo_core::TurnHandle;
+use async_trait::async_trait;
 use rondo_core::ports::{MailId, Seq};
+use rondo_core::{Approver, QuestionReply, TurnHandle};
 use rondo_journal::Store;
-use rondo_types::{SessionId, TimeMs};
+use rondo_types::{Question, SessionId, TimeMs};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 /// A message that was handed to the turn that runs, which may not have said it yet.
 pub(super) struct Steers {
@@ -44,6 +48,53 @@ pub(super) struct Entry {
     attached: Mutex<Attached>,
     changes: watch::Sender<u64>,
     listeners: AtomicUsize,
+    /// Those of them that a person sits at who can answer; see [`Attendance`].
+    attending: watch::Sender<usize>,
+}
+
+/// A listener that a person sits at who can answer, such as a screen: as long as there is one, questions are waited for in
+/// place.
+pub struct Attendance(Arc<Entry>);
+
+impl Attendance {
+    pub(super) fn begin(entry: Arc<Entry>) -> Self {
+        entry.attending.send_modify(|count| *count += 1);
+        Self(entry)
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.0.attending.send_modify(|count| *count -= 1);
+    }
+}
+
+impl fmt::Debug for Attendance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Attendance").field(&self.0.id).finish()
+    }
+}
+
+/// Waits for an answer as long as someone attends who can give it, and for so long at most; then does as the host does.
+pub(super) struct AttendedApprover {
+    pub(super) entry: Arc<Entry>,
+    pub(super) park_after: Duration,
+    pub(super) host: Arc<dyn Approver>,
+}
+
+#[async_trait]
+impl Approver for AttendedApprover {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let mut attending = self.entry.attending.subscribe();
+        let all_left = attending.wait_for(|count| *count == 0);
+        if question.is_of_running_call() {
+            // It ends with the call's time at the latest.
+            let _ = all_left.await;
+        } else {
+            let _ = timeout(self.park_after, all_left).await;
+        }
+        self.host.ask(question).await
+    }
 }
 
 /// What is to be done for a session.
@@ -99,6 +150,7 @@ impl Entry {
             attached: Mutex::default(),
             changes: watch::Sender::default(),
             listeners: AtomicUsize::default(),
+            attending: watch::Sender::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What can be done in a session.
 
 use super::cursor::Cursor;
-use super::entry::Entry;
+use super::entry::{Attendance, Entry};
 use super::off_thread;
 use super::records::RecordReader;
 use super::subscription::Subscription;
@@ -195,8 +195,7 @@ impl SessionHandle {
         pushed.map(drop)
     }
 
-    /// Answers a question of a parked turn. Once this returns no crash loses it; the turn goes on when all its
-    /// questions are answered.
+    /// Answers a question. Once this returns no crash loses it; a parked turn goes on when all its questions are answered.
     ///
     /// # Errors
     /// When the journal cannot be written. An answer to what is not asked any more is dropped.
@@ -210,7 +209,7 @@ impl SessionHandle {
         pushed.map(drop)
     }
 
-    /// Returns what the session's parked turn waits for; empty where no turn is parked.
+    /// Returns what the session's turn asks and nobody answered, be it parked or not.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -319,6 +318,13 @@ impl SessionHandle {
             Ok(told)
         })
         .await
+    }
+
+    /// Says that a person sits here who can answer, until what this returns is dropped: what the session asks is waited for
+    /// in place meanwhile, for as long as the setting `park_after` says.
+    #[must_use]
+    pub fn attend(&self) -> Attendance {
+        Attendance::begin(Arc::clone(&self.entry))
     }
 
     /// Waits until the turn that runs is over. No further one begins here; what waits stays in the mailbox.

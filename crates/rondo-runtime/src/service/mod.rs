@@ -39,6 +39,7 @@ mod watcher;
 
 pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent};
 pub use cursor::{BadCursor, Cursor};
+pub use entry::Attendance;
 pub use handle::{SessionHandle, Ticket};
 pub use host::{Answers, AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
 pub use kept::KeptSession;

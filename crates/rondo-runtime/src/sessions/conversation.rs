@@ -121,7 +121,11 @@ impl Conversation {
             let entries = entries?.into_iter();
             let records = entries.filter_map(Entry::into_record);
             let records = records.filter(|it| it.body.is_of_turn()).collect();
-            let cut_off = CutOff::of(records, open.questions, info.imported)?;
+            let parked = match open.is_parked {
+                true => open.questions,
+                false => Vec::new(),
+            };
+            let cut_off = CutOff::of(records, parked, info.imported)?;
             taken.cut_off = Some(Arc::new(cut_off));
             taken.needs_consent = info.imported;
             taken.answers = parking::answers(store, &info.id)?;

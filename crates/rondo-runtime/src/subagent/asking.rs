@@ -1,9 +1,8 @@
 //! Questions of sessions that work side by side, put one at a time.
 
 use async_trait::async_trait;
-use rondo_core::ports::{BudgetQuestion, CallQuestionRequest};
-use rondo_core::{ApprovalReply, ApprovalRequest, Approver};
-use rondo_types::AnswerValue;
+use rondo_core::{Approver, QuestionReply};
+use rondo_types::{Question, QuestionKind};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -25,23 +24,13 @@ impl OneAtATime {
 
 #[async_trait]
 impl Approver for OneAtATime {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         let _turn_to_ask = self.asking.lock().await;
-        self.approver.ask(request).await
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        let _turn_to_ask = self.asking.lock().await;
-        self.approver.ask_budget(question).await
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        let _turn_to_ask = self.asking.lock().await;
-        self.approver.ask_within(request).await
+        self.approver.ask(question).await
     }
 }
 
-/// Says of each question about a call that a subagent asks it. What is answered is the child's own question, whose hash
+/// Says of each question about a call, or of a running one, that a subagent asks it. What is answered is the child's own question, whose hash
 /// does not depend on these words.
 pub(super) struct OfSubagent {
     pub(super) approver: Arc<dyn Approver>,
@@ -51,23 +40,18 @@ pub(super) struct OfSubagent {
 
 #[async_trait]
 impl Approver for OfSubagent {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        if question.kind == QuestionKind::Budget {
+            return self.approver.ask(question).await;
+        }
         let who = match &self.agent {
             Some(agent) => format!("subagent `{agent}`"),
             None => "a subagent".to_owned(),
         };
-        let request = ApprovalRequest {
-            prompt: format!("[{who}] {}", request.prompt),
-            ..request.clone()
+        let question = Question {
+            prompt: format!("[{who}] {}", question.prompt),
+            ..question.clone()
         };
-        self.approver.ask(&request).await
-    }
-
-    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
-        self.approver.ask_budget(question).await
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.approver.ask_within(request).await
+        self.approver.ask(&question).await
     }
 }

@@ -354,10 +354,7 @@ impl Review {
 
     fn takes_value(&self) -> bool {
         let kind = self.question().map(|it| &it.kind);
-        matches!(
-            kind,
-            Some(QuestionKind::Input { .. } | QuestionKind::ToolResult)
-        )
+        matches!(kind, Some(QuestionKind::Input { .. }))
     }
 }
 

@@ -7,8 +7,8 @@ use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_runtime::words;
 use rondo_types::{
-    CallId, EventBody, InitEvent, Limits, Question, ResultEvent, StopReason, TimeMs, TodoItem,
-    TurnEvent,
+    CallId, EventBody, InitEvent, Limits, Question, QuestionId, ResultEvent, StopReason, TimeMs,
+    TodoItem, TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -261,6 +261,10 @@ impl Story {
                 self.card(&id, |card| card.finish(end, &result));
                 self.calls.remove(&id);
                 self.activity = Activity::thinking(is_react, at);
+                self.questions.retain(|it| it.call.as_ref() != Some(&id));
+                if !self.questions.is_empty() {
+                    self.activity = Activity::Waiting;
+                }
             }
             body => self.of_turn(body, at),
         }
@@ -278,7 +282,7 @@ impl Story {
                 reason,
                 arguments,
             } => {
-                self.questions.retain(|it| it.call.as_ref() != Some(&id));
+                self.no_longer_asked(|it| it.call.as_ref() == Some(&id), at);
                 if let Some(arguments) = arguments {
                     self.card(&id, |card| card.set_arguments(&arguments));
                 }
@@ -289,9 +293,11 @@ impl Story {
                 }
             }
             EventBody::TodoChanged { items } => self.todo = items,
-            EventBody::ChildEvent { id, event } => {
-                self.card(&id, |card| card.take_child(&event));
+            EventBody::QuestionAsked { question } => self.asked(*question),
+            EventBody::QuestionAnswered { question, .. } => {
+                self.no_longer_asked(|it| it.id == question, at);
             }
+            EventBody::ChildEvent { id, event } => self.of_child(&id, &event, at),
             EventBody::Parked { questions } => {
                 let before = std::mem::take(&mut self.answered);
                 let is_again = |it: &Question| {
@@ -317,6 +323,44 @@ impl Story {
             EventBody::Result(result) => self.result(*result),
             body => self.aside(body, at),
         }
+    }
+
+    /// Takes a question that is open, in place of one by that name.
+    fn asked(&mut self, question: Question) {
+        self.questions.retain(|it| it.id != question.id);
+        self.questions.push(question);
+        self.activity = Activity::Waiting;
+    }
+
+    fn no_longer_asked(&mut self, is_over: impl Fn(&Question) -> bool, at: TimeMs) {
+        let before = self.questions.len();
+        self.questions.retain(|it| !is_over(it));
+        if before > 0 && self.questions.is_empty() {
+            self.activity = Activity::thinking(self.is_react(), at);
+        }
+    }
+
+    /// Takes what happens in a session that a call started.
+    fn of_child(&mut self, call: &CallId, event: &TurnEvent, at: TimeMs) {
+        let child = &event.session;
+        let named = |id: &QuestionId| QuestionId(format!("{child}:{id}"));
+        match &event.body {
+            EventBody::QuestionAsked { question } => {
+                self.asked(question.as_ref().clone().of_child(child, call));
+            }
+            EventBody::QuestionAnswered { question, .. } => {
+                self.no_longer_asked(|it| it.id == named(question), at);
+            }
+            EventBody::ApprovalResolved { id, .. } => {
+                let of_call = named(&QuestionId::of_call(id));
+                self.no_longer_asked(|it| it.id == of_call, at);
+            }
+            EventBody::Result(_) => {
+                self.no_longer_asked(|it| it.child.as_ref() == Some(child), at);
+            }
+            _ => {}
+        }
+        self.card(call, |card| card.take_child(event));
     }
 
     /// Tells of what happens beside the conversation.

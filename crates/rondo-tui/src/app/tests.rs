@@ -105,6 +105,7 @@ fn question(id: &str, prompt: &str) -> Question {
         prompt: prompt.to_owned(),
         hash: format!("hash of {id}"),
         expires: None,
+        subject: rondo_types::QuestionSubject::default(),
         offers: vec![Grant {
             scope: GrantScope::Commands {
                 tool: "exec".to_owned(),

@@ -42,7 +42,9 @@ use rondo_core::clock::Clock;
 use rondo_runtime::cells::{KeptShell, TerminalEvent};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::service::{LentPython, SessionHandle, SessionService, Subscription, Update};
+use rondo_runtime::service::{
+    Attendance, LentPython, SessionHandle, SessionService, Subscription, Update,
+};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::terminal::TerminalContext;
@@ -224,6 +226,8 @@ struct Runner {
     program: Arc<dyn Program>,
     notes: Arc<Notes>,
     updates: Subscription,
+    /// Has questions of the session waited for in place.
+    attendance: Option<Attendance>,
     /// Whether not all that happened before the session was shown is known yet.
     is_behind: bool,
     /// None while another program reads them.
@@ -296,6 +300,7 @@ impl Runner {
             now,
         });
         let updates = session.subscribe_to_latest();
+        let attendance = Some(session.attend());
         let effects = app.begin(first.as_deref());
         // It may have been typed for something else, so only the user enters it.
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
@@ -305,6 +310,7 @@ impl Runner {
             app,
             service,
             session,
+            attendance,
             settings,
             program,
             notes,
@@ -535,6 +541,8 @@ impl Runner {
             // What cannot be stopped in time is carried on when the session is opened next.
             let _ = self.session.cancel().await;
         }
+        // A turn that asks is parked then.
+        self.attendance = None;
         let patience = match ended {
             Ended::Quit | Ended::Inline => STOP,
             Ended::Terminated => SETTLE,

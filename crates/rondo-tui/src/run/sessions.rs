@@ -55,6 +55,7 @@ impl Runner {
 
     fn show(&mut self, session: SessionHandle) {
         self.updates = session.subscribe_to_latest();
+        self.attendance = Some(session.attend());
         self.is_behind = true;
         if let Some(shell) = self.session.take_shell() {
             session.lend_shell(&shell);

@@ -2,8 +2,8 @@
 
 use rondo::types::{LoopGuard, NanoUsd, Price, Role, ToolCall, ToolContent, ToolResult};
 use rondo::{
-    Agent, Approval, ApprovalRequest, BuildError, Endpoint, HttpModel, MemoryJournal, Message,
-    ModelCard, NoArgs, StopReason, Transcript, TurnError,
+    Agent, AnswerValue, BuildError, Endpoint, HttpModel, MemoryJournal, Message, ModelCard, NoArgs,
+    Question, StopReason, Transcript, TurnError,
 };
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
 use serde_json::{Value, json};
@@ -166,15 +166,16 @@ async fn an_approval_names_its_session_turn_and_step() {
     .kind(rondo::ToolKind::Execute);
     let agent = Agent::builder(model(&server, ModelCard::new("m")))
         .tool(exec)
-        .approve_with(move |request: ApprovalRequest| {
+        .approve_with(move |question: Question| {
+            let subject = question.subject;
             let name = (
-                request.session.to_string(),
-                request.turn.to_string(),
-                request.step,
+                subject.session.to_string(),
+                subject.turn.to_string(),
+                subject.step,
             );
             seen.lock().unwrap().push(name);
             async {
-                Approval::Denied {
+                AnswerValue::Deny {
                     reason: "not now".to_owned(),
                 }
             }

@@ -2,10 +2,10 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo::types::{Concurrency, Effects, ErrorClass, Recovery, ToolError};
 use rondo::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Endpoint, EventBody, Gate, GateRequest,
-    HttpModel, Limits, MemoryJournal, Message, Model, ModelCard, Outcome, Profile, SessionId, Tool,
-    ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent,
-    TurnHandle, TurnId, TurnSetup, Verdict, control, events, profiles, run_turn,
+    Approver, Endpoint, EventBody, Gate, GateRequest, HttpModel, Limits, MemoryJournal, Message,
+    Model, ModelCard, Outcome, Profile, Question, QuestionReply, SessionId, Tool, ToolErrorCode,
+    ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent, TurnHandle, TurnId,
+    TurnSetup, Verdict, control, events, profiles, run_turn,
 };
 use rondo_testkit::{Response, Server, assert_paired};
 use serde_json::{Value, json};
@@ -366,8 +366,8 @@ struct Willing;
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
-        Approval::Approved.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::approved(question, "ada")
     }
 }
 

@@ -21,10 +21,10 @@ macro_rules! surface {
 }
 
 surface! {
-    types: Agent, AgentBuilder, Allowance, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalReply, ApprovalRequest,
-        Asker, Auth, Bounds, BuildError, CallId, CallQuestion, CallQuestionRequest, CancellationToken, Endpoint, EventBody, EventReceiver,
+    types: Agent, AgentBuilder, Allowance, Answer, AnswerValue,
+        Asker, Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, Profile, ProgressSink, Quirks, Run,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, PendingQuestion, PendingQuestions, Profile, ProgressSink, Question, QuestionKind, QuestionReply, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
         ToolOutcome, ToolOutput, ToolProgress, ToolScope, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,

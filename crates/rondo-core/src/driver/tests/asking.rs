@@ -2,15 +2,15 @@
 
 use super::fakes::{Bench, NobodyThere, answer, calls};
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, CallQuestion, CallQuestionRequest,
-    NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX, Tool, ToolInvocation,
+    Approver, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX, QuestionReply, Tool, ToolInvocation,
 };
 use crate::redact::Secrets;
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo_types::{
-    Allowance, AnswerValue, Concurrency, EventBody, NanoUsd, ToolOutcome, ToolProgress, ToolSpec,
+    Allowance, AnswerValue, Concurrency, EventBody, NanoUsd, Question, QuestionKind, ToolOutcome,
+    ToolProgress, ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -65,17 +65,16 @@ fn results(events: &[rondo_types::TurnEvent]) -> Vec<&Value> {
 }
 
 /// Answers by the words of the question.
-struct Answers(Mutex<Vec<CallQuestionRequest>>);
+struct Answers(Mutex<Vec<Question>>);
 
 #[async_trait]
 impl Approver for Answers {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        panic!("no call needs approval")
-    }
-
-    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
-        self.0.lock().unwrap().push(request.clone());
-        match request.question.prompt() {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        self.0.lock().unwrap().push(question.clone());
+        let words = question
+            .prompt
+            .strip_prefix("`work` is running and asks:\n");
+        let value = match words.unwrap() {
             "number?" => AnswerValue::value(json!(7)),
             "word?" => AnswerValue::value(json!("x")),
             "yes?" => AnswerValue::Approve,
@@ -84,7 +83,8 @@ impl Approver for Answers {
             _ => AnswerValue::Deny {
                 reason: "no".to_owned(),
             },
-        }
+        };
+        QuestionReply::answered(question, "ada", value)
     }
 }
 
@@ -119,9 +119,13 @@ async fn a_running_call_asks_a_person_and_goes_on_with_the_answer() {
     assert_eq!(results(&ran.events), [expected]);
     let asked = approver.0.lock().unwrap();
     let first = asked.first().unwrap();
-    assert_eq!((first.tool.as_str(), first.step), ("work", 1));
-    let (prompt, schema) = ("number?".to_owned(), number());
-    assert_eq!(first.question, CallQuestion::Input { prompt, schema });
+    let subject = &first.subject;
+    assert_eq!((subject.tool.as_str(), subject.step), ("work", 1));
+    assert_eq!(first.kind, QuestionKind::Input { schema: number() });
+    let ids: Vec<&str> = asked.iter().map(|it| it.id.0.as_str()).collect();
+    let call = first.call.as_ref().unwrap();
+    assert_eq!(ids[0], format!("{call}/1"));
+    assert_eq!(ids[6], format!("{call}/7"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +147,7 @@ async fn calls_beside_each_other_ask_one_after_another() {
     struct OneAtATime(Mutex<u32>);
     #[async_trait]
     impl Approver for OneAtATime {
-        async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        async fn ask(&self, question: &Question) -> QuestionReply {
             {
                 let mut asking = self.0.lock().unwrap();
                 assert_eq!(*asking, 0, "a question is shown already");
@@ -151,7 +155,7 @@ async fn calls_beside_each_other_ask_one_after_another() {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             *self.0.lock().unwrap() -= 1;
-            Approval::Approved.into()
+            QuestionReply::approved(question, "ada")
         }
     }
     let tool = does(async |call: ToolInvocation| {
@@ -165,28 +169,30 @@ async fn calls_beside_each_other_ask_one_after_another() {
     assert_eq!(ran.took, Duration::from_secs(3));
 }
 
-/// Answers questions about calls alone, as most approvers do.
-struct AboutCalls(ApprovalReply, Mutex<Vec<ApprovalRequest>>);
+/// Answers every question alike; without an answer, later.
+struct Alike(Option<AnswerValue>, Mutex<Vec<Question>>);
 
 #[async_trait]
-impl Approver for AboutCalls {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        self.1.lock().unwrap().push(request.clone());
-        self.0.clone()
+impl Approver for Alike {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        self.1.lock().unwrap().push(question.clone());
+        match self.0.clone() {
+            Some(value) => QuestionReply::answered(question, "ada", value),
+            None => QuestionReply::Later { expires: None },
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approver_that_knows_only_calls_is_asked_as_about_one_and_never_parks() {
-    let denied = |reason: &str| Approval::Denied {
-        reason: reason.to_owned(),
+async fn a_question_of_a_running_call_never_parks_and_takes_only_its_kind_of_answer() {
+    let denied = AnswerValue::Deny {
+        reason: "no".to_owned(),
     };
-    let later = ApprovalReply::Later { expires: None };
     let waits = r#"Err(Denied { reason: "nobody can answer while the call runs" })"#;
     for (reply, expected) in [
-        (Approval::Approved.into(), "Ok(())"),
-        (denied("no").into(), r#"Err(Denied { reason: "no" })"#),
-        (later, waits),
+        (Some(AnswerValue::Approve), "Ok(())"),
+        (Some(denied), r#"Err(Denied { reason: "no" })"#),
+        (None, waits),
     ] {
         let tool = does(async |call: ToolInvocation| {
             let value = call.asker.input("value?", json!({})).await;
@@ -194,22 +200,22 @@ async fn an_approver_that_knows_only_calls_is_asked_as_about_one_and_never_parks
             format!("{:?}", call.asker.approval("a\u{1b}[2Jb?").await)
         });
         let mut bench = bench(tool, 1);
-        let approver = Arc::new(AboutCalls(reply, Mutex::default()));
+        let approver = Arc::new(Alike(reply, Mutex::default()));
         bench.approver = Arc::clone(&approver) as Arc<dyn Approver>;
         let ran = bench.run().await;
         assert_eq!(results(&ran.events), [expected]);
         let asked = approver.1.lock().unwrap();
         let prompts: Vec<_> = asked
             .iter()
-            .map(|it| (it.prompt.as_str(), it.can_edit))
+            .map(|it| (it.prompt.as_str(), &it.kind))
             .collect();
-        assert_eq!(prompts.len(), 1);
-        let (prompt, can_edit) = prompts[0];
+        assert_eq!(prompts.len(), 2);
+        let (prompt, kind) = prompts[1];
         assert!(
             prompt.starts_with("`work` is running and asks:\na"),
             "{prompt}"
         );
-        assert!(!prompt.contains('\u{1b}') && !can_edit);
+        assert!(!prompt.contains('\u{1b}') && *kind == QuestionKind::Permission);
     }
 }
 
@@ -252,7 +258,7 @@ async fn what_a_call_says_and_asks_names_no_secret() {
     bench
         .tools
         .push(toolbox.redacted(&secrets).get("work").unwrap());
-    let approver = Arc::new(AboutCalls(Approval::Approved.into(), Mutex::default()));
+    let approver = Arc::new(Alike(Some(AnswerValue::Approve), Mutex::default()));
     bench.approver = Arc::clone(&approver) as Arc<dyn Approver>;
     let ran = bench.run().await;
     let asked = approver.1.lock().unwrap();

@@ -1,11 +1,11 @@
 //! Budgets that turns share: what is reserved and settled, and what becomes of a turn when they are spent.
 
-use super::fakes::{Beat, Bench, Ran, Seen, answer, calls, check_replayed, watch};
+use super::fakes::{Beat, Bench, NobodyThere, Ran, Seen, answer, calls, check_replayed, watch};
 use super::journal::kinds;
 use crate::driver::{TurnEnd, control, run_turn};
 use crate::ports::{
-    Amount, Approval, ApprovalReply, ApprovalRequest, Approver, BudgetQuestion, Budgets,
-    MemoryBudget, Record, RecordBody, Reservation, ReservationRequest, Reserved,
+    Amount, Approver, Budgets, MemoryBudget, QuestionReply, Record, RecordBody, Reservation,
+    ReservationRequest, Reserved,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -80,16 +80,25 @@ impl Budgets for Broken {
 }
 
 /// Answers questions about budgets, and about nothing else.
-struct Says(ApprovalReply);
+struct Says(SaysNext);
+
+enum SaysNext {
+    No,
+    Yes,
+    Later(TimeMs),
+    Given(Answer),
+}
 
 #[async_trait]
 impl Approver for Says {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        panic!("{request:?}")
-    }
-
-    async fn ask_budget(&self, _: &BudgetQuestion) -> ApprovalReply {
-        self.0.clone()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        assert_eq!(question.kind, QuestionKind::Budget);
+        match &self.0 {
+            SaysNext::No => QuestionReply::denied(question, "ada", "no"),
+            SaysNext::Yes => QuestionReply::approved(question, "ada"),
+            SaysNext::Later(at) => QuestionReply::Later { expires: Some(*at) },
+            SaysNext::Given(answer) => QuestionReply::Answered(answer.clone(), None),
+        }
     }
 }
 
@@ -97,7 +106,18 @@ fn bench(budget: Arc<dyn Budgets>) -> Bench {
     let script = vec![calls(&[("look", "{}")]), answer("done")];
     let mut bench = Bench::new("default", script).tool("look", true, &[]);
     bench.budgets.push(budget);
+    bench.approver = Arc::new(Says(SaysNext::No));
     bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_does_not_answer_about_a_budget_is_waited_for_within_the_turns_time() {
+    let mut bench = bench(counts(1));
+    bench.approver = Arc::new(NobodyThere);
+    let limit = bench.profile.limits.turn_timeout.unwrap();
+    let (seen, _) = ran(bench).await;
+    assert_eq!(seen.outcome.stop_reason, StopReason::BudgetSpent);
+    assert!(seen.took <= limit, "{:?}", seen.took);
 }
 
 async fn ran(bench: Bench) -> (Ran, Vec<Record>) {
@@ -207,7 +227,7 @@ async fn a_cancel_does_not_wait_for_a_budget() {
 async fn a_person_lets_a_turn_go_on_beyond_its_budget_to_its_end() {
     let budget = counts(0);
     let mut bench = bench(Arc::clone(&budget) as _);
-    bench.approver = Arc::new(Says(Approval::Approved.into()));
+    bench.approver = Arc::new(Says(SaysNext::Yes));
     let (seen, records) = ran(bench).await;
     assert_eq!(seen.outcome.stop_reason, StopReason::Complete);
     assert_eq!(
@@ -227,8 +247,7 @@ async fn a_person_lets_a_turn_go_on_beyond_its_budget_to_its_end() {
 /// Runs a turn whose budget is spent at its second request, and whose question is answered later.
 async fn parked() -> (Question, Vec<Record>) {
     let mut bench = bench(counts(1));
-    let expires = Some(TimeMs(7));
-    bench.approver = Arc::new(Says(ApprovalReply::Later { expires }));
+    bench.approver = Arc::new(Says(SaysNext::Later(TimeMs(7))));
     let journal = Arc::clone(&bench.records);
     let (setup, _) = bench.setup();
     let (_handle, turn_control) = control();
@@ -257,6 +276,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
         hash: question.hash.clone(),
         expires: Some(TimeMs(7)),
         offers: Vec::new(),
+        subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(question, expected);
     assert_eq!(kinds(&records).last(), Some(&"parked"));
@@ -281,8 +301,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
             value,
             remember: None,
         };
-        let reply = ApprovalReply::Given { answer, mail: None };
-        again.approver = Arc::new(Says(reply));
+        again.approver = Arc::new(Says(SaysNext::Given(answer)));
         let journal = Arc::clone(&again.records);
         let seen = again.resume(records.clone()).await;
         assert_eq!(seen.outcome.stop_reason, reason);

@@ -5,9 +5,8 @@ use super::journal::kinds;
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
 use crate::events;
 use crate::ports::{
-    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, CallEnd, Commit, Fence,
-    InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
-    ToolInvocation, WrappedJournal,
+    AppendError, Approver, CallEnd, Commit, Fence, InterruptedCall, Journal, MemoryJournal,
+    QuestionReply, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
@@ -88,11 +87,11 @@ struct Desk(Arc<World>);
 
 #[async_trait]
 impl Approver for Desk {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         let approved = self.0.approved.lock().unwrap();
-        match approved.contains(&request.hash()) {
-            true => Approval::Approved.into(),
-            false => ApprovalReply::Later { expires: None },
+        match approved.contains(&question.hash) {
+            true => QuestionReply::approved(question, "ada"),
+            false => QuestionReply::Later { expires: None },
         }
     }
 }
@@ -264,6 +263,7 @@ async fn a_parked_child_parks_its_parent_and_its_answer_carries_on_both() {
         hash: question.hash.clone(),
         expires: None,
         offers: Vec::new(),
+        subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(*question, expected);
     for journal in [&world.parent, &world.child] {

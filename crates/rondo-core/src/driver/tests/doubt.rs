@@ -3,14 +3,14 @@
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
-    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate,
-    GateRequest, InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq,
-    Tool, ToolInvocation, Verdict, WrappedJournal,
+    AppendError, Approver, Commit, Fence, Gate, GateRequest, InterruptedCall, Journal,
+    MemoryJournal, QuestionReply, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
+    Verdict, WrappedJournal,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, Concurrency, Effects, EventBody, QuestionKind, Recovery, StopReason, ToolErrorCode,
-    ToolOutcome, ToolSpec,
+    AnswerValue, CallId, Concurrency, Effects, EventBody, Question, QuestionKind, Recovery,
+    StopReason, ToolErrorCode, ToolOutcome, ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -158,7 +158,7 @@ async fn a_question_that_was_open_is_told_to_the_new_listener() {
     let bench = scene();
     let journal = Arc::clone(&bench.records);
     bench.run().await;
-    let is_asked = |body: &RecordBody| matches!(body, RecordBody::ApprovalRequested { .. });
+    let is_asked = |body: &RecordBody| matches!(body, RecordBody::Asked { .. });
     let ran = scene().resume(up_to(&journal.records(), is_asked)).await;
     let asked = ran.events.iter().position(
         |it| matches!(&it.body, EventBody::ApprovalRequested { prompt, .. } if prompt == "run it?"),
@@ -259,22 +259,26 @@ async fn the_records_of_one_model_are_not_taken_for_anothers() {
     assert!(scene("f2").redrive(&records).is_err());
 }
 
-struct Answers(Approval);
+struct Answers(AnswerValue);
 
 #[async_trait]
 impl Approver for Answers {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        self.0.clone().into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::answered(question, "ada", self.0.clone())
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_answer_about_a_cut_off_call_is_recorded_and_carried_out() {
-    let denied = Approval::Denied {
+    let denied = AnswerValue::Deny {
         reason: "leave it".into(),
     };
-    let edited = Approval::edited(serde_json::json!({}));
-    for (approval, approved) in [(Approval::Approved, true), (denied, false), (edited, false)] {
+    let edited = AnswerValue::value(serde_json::json!({}));
+    for (approval, approved) in [
+        (AnswerValue::Approve, true),
+        (denied, false),
+        (edited, false),
+    ] {
         let records = cut_off(Recovery::Confirm).await;
         let mut bench = bench(Recovery::Confirm);
         bench.approver = Arc::new(Answers(approval));
@@ -296,8 +300,8 @@ struct AnswersLater;
 
 #[async_trait]
 impl Approver for AnswersLater {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        ApprovalReply::Later { expires: None }
+    async fn ask(&self, _: &Question) -> QuestionReply {
+        QuestionReply::Later { expires: None }
     }
 }
 
@@ -338,7 +342,7 @@ impl Gate for DenyAll {
 async fn under_another_gate(
     is_last: impl Fn(&RecordBody) -> bool,
     gate: Arc<dyn Gate>,
-    approval: Approval,
+    approval: AnswerValue,
 ) -> (Vec<Option<ToolErrorCode>>, bool) {
     let scene = || {
         let asked = calls(&[("look", "{}"), ("look", r#"{"n":2}"#)]);
@@ -362,7 +366,7 @@ async fn under_another_gate(
 
 #[tokio::test(start_paused = true)]
 async fn no_call_runs_because_a_record_says_that_it_may() {
-    let denied = || Approval::Denied {
+    let denied = || AnswerValue::Deny {
         reason: "no".into(),
     };
     let is_judged = |body: &RecordBody| matches!(body, RecordBody::GateJudged { .. });
@@ -372,7 +376,7 @@ async fn no_call_runs_because_a_record_says_that_it_may() {
     };
     let refused = vec![Some(ToolErrorCode::Denied); 2];
     for (gate, approval) in [
-        (Arc::new(DenyAll) as Arc<dyn Gate>, Approval::Approved),
+        (Arc::new(DenyAll) as Arc<dyn Gate>, AnswerValue::Approve),
         (Arc::new(AskAlways), denied()),
     ] {
         let half = under_another_gate(is_judged, Arc::clone(&gate), approval.clone()).await;
@@ -380,7 +384,7 @@ async fn no_call_runs_because_a_record_says_that_it_may() {
         let whole = under_another_gate(is_second, gate, approval).await;
         assert_eq!(whole, (refused.clone(), false));
     }
-    let asked = under_another_gate(is_second, Arc::new(AskAlways), Approval::Approved).await;
+    let asked = under_another_gate(is_second, Arc::new(AskAlways), AnswerValue::Approve).await;
     assert_eq!(asked, (vec![None, None], true));
 }
 
@@ -421,7 +425,7 @@ async fn a_call_that_was_cut_off_runs_again_only_where_the_gate_of_now_lets_it()
 /// A call whose beginning is recorded, and of which the tool knows that it was not begun, was not running.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_began_is_denied_and_not_in_doubt() {
-    let denied = Approval::Denied {
+    let denied = AnswerValue::Deny {
         reason: "not now".into(),
     };
     for known in [Reconciled::NotDone, Reconciled::Unknown] {

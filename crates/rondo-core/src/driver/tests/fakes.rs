@@ -7,9 +7,9 @@ use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Fence, Gate, GateRequest,
-    Interceptor, Journal, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool,
-    ToolInvocation, ToolSource, Verdict,
+    Approver, Budgets, Commit, Fence, Gate, GateRequest, Interceptor, Journal, MemoryJournal,
+    Model, ModelStream, QuestionReply, Record, RecordBody, Seq, Tool, ToolInvocation, ToolSource,
+    Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use futures_util::stream;
 use rondo_types::{
     Concurrency, Effects, ErrorClass, EventBody, FinishReason, Message, ModelError, ModelEvent,
-    ModelInfo, ModelRequest, Origin, Outcome, Profile, Recovery, SessionId, ToolErrorCode,
-    ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+    ModelInfo, ModelRequest, Origin, Outcome, Profile, Question, Recovery, SessionId,
+    ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 use serde_json::json;
 use std::collections::VecDeque;
@@ -213,7 +213,7 @@ pub(super) struct NobodyThere;
 
 #[async_trait]
 impl Approver for NobodyThere {
-    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, _request: &Question) -> QuestionReply {
         std::future::pending().await
     }
 }

@@ -4,12 +4,13 @@ use super::fakes::{AskAlways, Bench, answer, calls, observe};
 use crate::driver::{control, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal,
-    Record, RecordBody, Seq,
+    Approver, Commit, Fence, Journal as _, MemoryJournal, QuestionReply, Record, RecordBody, Seq,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
-use rondo_types::{CallId, Message, SessionId, ToolErrorCode, Transcript, TurnId};
+use rondo_types::{
+    AnswerValue, CallId, Message, Question, SessionId, ToolErrorCode, Transcript, TurnId,
+};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -18,12 +19,12 @@ struct ChangesTheOthers;
 
 #[async_trait]
 impl Approver for ChangesTheOthers {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let approval = match request.arguments["n"].as_u64() {
-            Some(1) => Approval::Approved,
-            _ => Approval::edited(json!({"n": 9})),
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let value = match question.subject.arguments["n"].as_u64() {
+            Some(1) => AnswerValue::Approve,
+            _ => AnswerValue::value(json!({"n": 9})),
         };
-        approval.into()
+        QuestionReply::answered(question, "ada", value)
     }
 }
 
@@ -111,7 +112,7 @@ async fn a_call_that_never_began_is_not_run_and_one_that_began_is_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_an_earlier_version_began_has_them_in_doubt() {
     let (mut records, _) = asked_about_each("default").await;
-    let asked = |it: &Record| matches!(it.body, RecordBody::ApprovalRequested { .. });
+    let asked = |it: &Record| matches!(it.body, RecordBody::Asked { .. });
     records.truncate(records.iter().position(asked).unwrap() + 1);
     let mut all = then_another(records).await;
     for record in &mut all {
@@ -137,7 +138,7 @@ async fn a_session_that_is_opened_again_tells_which_arguments_a_person_changed()
 #[tokio::test(start_paused = true)]
 async fn a_history_that_was_kept_without_what_began_has_the_calls_in_doubt() {
     let (mut records, _) = asked_about_each("default").await;
-    let asked = |it: &Record| matches!(it.body, RecordBody::ApprovalRequested { .. });
+    let asked = |it: &Record| matches!(it.body, RecordBody::Asked { .. });
     records.truncate(records.iter().position(asked).unwrap() + 1);
     let mut kept = serde_json::to_value(History::of(&records)).unwrap();
     let known: History = serde_json::from_value(kept.clone()).unwrap();

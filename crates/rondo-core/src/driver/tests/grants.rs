@@ -4,13 +4,13 @@ use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
 use crate::OutsideText;
 use crate::history::History;
 use crate::ports::{
-    ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Record, RecordBody, Terms, Tool,
-    ToolInvocation, Verdict,
+    Approver, Gate, GateRequest, QuestionReply, Record, RecordBody, Terms, Tool, ToolInvocation,
+    Verdict, question_about_call,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, Grant, GrantScope, Message, Question, ToolErrorCode, ToolKind,
-    ToolOutcome, ToolOutput, ToolSpec,
+    Answer, AnswerValue, Grant, GrantScope, Message, Question, QuestionKind, QuestionSubject,
+    ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -76,19 +76,15 @@ impl Says {
 
 #[async_trait]
 impl Approver for Says {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        self.asked.lock().unwrap().push(request.prompt.clone());
-        let Question { id, hash, .. } = request.question(None);
-        ApprovalReply::Given {
-            answer: Answer {
-                question: id,
-                hash,
-                actor: "ada".to_owned(),
-                value: self.value.clone(),
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        self.asked.lock().unwrap().push(question.prompt.clone());
+        QuestionReply::Answered(
+            Answer {
                 remember: self.remember.clone(),
+                ..question.answered("ada", self.value.clone())
             },
-            mail: None,
-        }
+            None,
+        )
     }
 }
 
@@ -162,25 +158,29 @@ async fn a_yes_does_not_count_once_its_circumstances_have_changed() {
 
 #[test]
 fn an_answer_does_not_count_for_other_circumstances_or_offers() {
-    let mut request = ApprovalRequest {
+    let subject = QuestionSubject {
         session: rondo_types::SessionId::new("s"),
         turn: rondo_types::TurnId::new("s-1"),
         step: 1,
-        call_id: rondo_types::CallId::new("c"),
         tool: "put".to_owned(),
-        kind: ToolKind::Other,
-        arguments: serde_json::Value::Null,
-        prompt: "run it?".to_owned(),
-        can_edit: true,
-        terms: Terms::default(),
+        ..QuestionSubject::default()
     };
-    let plain = request.hash();
-    request.terms.hash = "1".to_owned();
-    let changed = request.hash();
-    request.terms.offers = vec![grant("put")];
-    let offered = request.hash();
-    assert!(plain != changed && changed != offered && plain != offered);
-    assert_eq!(request.question(None).offers, [grant("put")]);
+    let asked = |terms: &Terms| {
+        let call = rondo_types::CallId::new("c");
+        let words = "run it?".to_owned();
+        question_about_call(subject.clone(), &call, QuestionKind::Approval, words, terms)
+    };
+    let mut terms = Terms::default();
+    let plain = asked(&terms).hash;
+    // Sessions that are parked name questions by it.
+    let stored = "5271ace87954c598ffe8d59c11323338a0225ff9b123bf1a4ed2a670559052ab";
+    assert_eq!(plain, stored);
+    terms.hash = "1".to_owned();
+    let changed = asked(&terms).hash;
+    terms.offers = vec![grant("put")];
+    let offered = asked(&terms);
+    assert!(plain != changed && changed != offered.hash && plain != offered.hash);
+    assert_eq!(offered.offers, [grant("put")]);
 }
 
 /// Notes of each call whether the gate was told of text from outside.

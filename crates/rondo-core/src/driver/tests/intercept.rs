@@ -4,13 +4,14 @@ use super::fakes::{AskAlways, Bench, Ran, answer, calls};
 use super::journal::kinds;
 use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, CallDecision, FinishedCall, Gate,
-    GateRequest, INTERCEPT_TIMEOUT, Interception, Interceptor, Record, RecordBody, ResultDecision,
-    StepContext, StepDecision, Verdict,
+    Approver, CallDecision, FinishedCall, Gate, GateRequest, INTERCEPT_TIMEOUT, Interception,
+    Interceptor, QuestionReply, Record, RecordBody, ResultDecision, StepContext, StepDecision,
+    Verdict,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, EventBody, Outcome, StopReason, ToolContent, ToolErrorCode, ToolOutcome,
+    AnswerValue, CallId, EventBody, Outcome, Question, StopReason, ToolContent, ToolErrorCode,
+    ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -405,9 +406,8 @@ struct Edits(Value);
 
 #[async_trait]
 impl Approver for Edits {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
-        let arguments = self.0.clone();
-        Approval::edited(arguments).into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::answered(question, "ada", AnswerValue::value(self.0.clone()))
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::ToolStarted { .. } => "tool_started",
             RecordBody::ToolFinished { .. } => "tool_finished",
             RecordBody::ApprovalRequested { .. } => "approval_requested",
+            RecordBody::Asked { .. } => "asked",
             RecordBody::ApprovalResolved { .. } => "approval_resolved",
             RecordBody::CallResolved { .. } => "call_resolved",
             RecordBody::AnswerRefused { .. } => "answer_refused",

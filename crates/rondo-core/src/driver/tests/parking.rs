@@ -7,12 +7,12 @@ use super::journal::{Failing, kinds};
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal,
-    NoJournal, Record, RecordBody, Seq,
+    Approver, Commit, Fence, Journal as _, MemoryJournal, NoJournal, QuestionReply, Record,
+    RecordBody, Seq,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, CallId, EventBody, Message, Question, QuestionId, QuestionKind, SessionId,
+    AnswerValue, CallId, EventBody, Message, Question, QuestionId, QuestionKind, SessionId,
     StopReason, TimeMs, ToolErrorCode, Transcript,
 };
 use serde_json::json;
@@ -27,13 +27,13 @@ struct Later {
 
 #[async_trait]
 impl Approver for Later {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         match self.approves {
-            Some(tool) if tool == request.tool => {
+            Some(tool) if tool == question.subject.tool => {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                Approval::Approved.into()
+                QuestionReply::approved(question, "ada")
             }
-            _ => ApprovalReply::Later {
+            _ => QuestionReply::Later {
                 expires: self.expires,
             },
         }
@@ -50,18 +50,8 @@ struct Gave(AnswerValue);
 
 #[async_trait]
 impl Approver for Gave {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let Question { id, hash, .. } = request.question(None);
-        ApprovalReply::Given {
-            answer: Answer {
-                question: id,
-                hash,
-                actor: "ada".to_owned(),
-                value: self.0.clone(),
-                remember: None,
-            },
-            mail: None,
-        }
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        QuestionReply::answered(question, "ada", self.0.clone())
     }
 }
 
@@ -127,6 +117,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
         hash: question.hash.clone(),
         expires,
         offers: Vec::new(),
+        subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(*question, expected);
     assert_eq!(question.hash.len(), 64);
@@ -134,11 +125,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
     let questions = vec![question.clone()];
     assert_eq!(told.body, EventBody::Parked { questions });
     let kinds = kinds(&records);
-    assert_eq!(
-        kinds[kinds.len() - 2..],
-        ["approval_requested", "parked"],
-        "{kinds:?}"
-    );
+    assert_eq!(kinds[kinds.len() - 2..], ["asked", "parked"], "{kinds:?}");
     assert!(!kinds.contains(&"tool_started"));
 }
 
@@ -302,7 +289,7 @@ struct AllowedLate;
 
 #[async_trait]
 impl Approver for AllowedLate {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, _: &Question) -> QuestionReply {
         panic!("nothing is to be asked")
     }
 }

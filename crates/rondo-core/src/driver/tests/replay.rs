@@ -6,8 +6,7 @@ use super::fakes::{
 use crate::driver::{control, run_turn};
 use crate::joined::joined;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Record,
-    RecordBody, Verdict,
+    Approver, Gate, GateRequest, MemoryJournal, QuestionReply, Record, RecordBody, Verdict,
 };
 use crate::replay::{
     Changes, Difference, Replay, ReplayError, ReplayedTurn, RequestPart, replay, rerun,
@@ -15,8 +14,8 @@ use crate::replay::{
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
-    ErrorClass, EventBody, FinishReason, Message, ModelEvent, SessionId, StopReason, ToolErrorCode,
-    Transcript, TurnId,
+    AnswerValue, ErrorClass, EventBody, FinishReason, Message, ModelEvent, Question, QuestionKind,
+    SessionId, StopReason, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -26,9 +25,9 @@ struct AlwaysYes;
 
 #[async_trait]
 impl Approver for AlwaysYes {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+    async fn ask(&self, question: &Question) -> QuestionReply {
         tokio::time::sleep(Duration::from_millis(7)).await;
-        Approval::Approved.into()
+        QuestionReply::approved(question, "ada")
     }
 }
 
@@ -154,10 +153,10 @@ struct Rewrites(&'static str);
 
 #[async_trait]
 impl Approver for Rewrites {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        assert!(request.can_edit);
-        let edited = Approval::edited(json!({ self.0: true }));
-        edited.into()
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        assert_eq!(question.kind, QuestionKind::Approval);
+        let arguments = AnswerValue::value(json!({ self.0: true }));
+        QuestionReply::answered(question, "ada", arguments)
     }
 }
 

@@ -6,11 +6,10 @@ use crate::events;
 use crate::history::History;
 use crate::joined::joined;
 use crate::ports::{
-    Amount, AppendError, ApprovalReply, ApprovalRequest, Approver, Budgets, CallDecision, Commit,
-    Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, InterruptedCall, Journal,
-    MemoryBudget, MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody,
-    ReservationRequest, Reserved, ResultDecision, Seq, StepContext, StepDecision, Tool,
-    ToolInvocation,
+    Amount, AppendError, Approver, Budgets, CallDecision, Commit, Fence, FinishedCall, Gate,
+    GateRequest, Head, Interceptor, InterruptedCall, Journal, MemoryBudget, MemoryJournal, Model,
+    ModelStream, QuestionReply, Reconciled, Record, RecordBody, ReservationRequest, Reserved,
+    ResultDecision, Seq, StepContext, StepDecision, Tool, ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -18,9 +17,9 @@ use crate::replay::{Changes, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, Concurrency, Effects, EventBody, InDoubtDecision, Message, ModelInfo,
-    ModelRequest, Outcome, Recovery, SessionId, StopReason, ToolContent, ToolOutcome, ToolSpec,
-    Transcript, TurnEvent, TurnId,
+    Concurrency, Effects, EventBody, InDoubtDecision, Message, ModelInfo, ModelRequest, Outcome,
+    Question, Recovery, SessionId, StopReason, ToolContent, ToolOutcome, ToolSpec, Transcript,
+    TurnEvent, TurnId,
 };
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -60,21 +59,11 @@ struct Desk(Arc<World>);
 
 #[async_trait]
 impl Approver for Desk {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let question = request.question(None);
+    async fn ask(&self, question: &Question) -> QuestionReply {
         if !self.0.approved.lock().unwrap().contains(&question.hash) {
-            return ApprovalReply::Later { expires: None };
+            return QuestionReply::Later { expires: None };
         }
-        ApprovalReply::Given {
-            answer: Answer {
-                question: question.id,
-                hash: question.hash,
-                actor: "someone".to_owned(),
-                value: AnswerValue::Approve,
-                remember: None,
-            },
-            mail: None,
-        }
+        QuestionReply::approved(question, "someone")
     }
 }
 

@@ -181,6 +181,8 @@ fn is_decided(body: &EventBody) -> bool {
             | EventBody::RequestQueued
             // Told again where a turn goes on that waits for an answer.
             | EventBody::ApprovalRequested { .. }
+            | EventBody::QuestionAsked { .. }
+            | EventBody::QuestionAnswered { .. }
             | EventBody::Resumed { .. }
             | EventBody::ToolCallInDoubt { .. }
     )
@@ -221,9 +223,9 @@ fn cuts(records: &[Record]) -> Vec<usize> {
         matches!(body, Some(RecordBody::ToolStarted { .. }))
     };
     let ends = records.iter().enumerate().filter(|(at, it)| match it.body {
-        RecordBody::ModelRequested { .. }
-        | RecordBody::ApprovalRequested { .. }
-        | RecordBody::Cancelled => true,
+        RecordBody::ModelRequested { .. } | RecordBody::Asked { .. } | RecordBody::Cancelled => {
+            true
+        }
         RecordBody::ToolStarted { .. } => !is_started(at + 1),
         _ => false,
     });
