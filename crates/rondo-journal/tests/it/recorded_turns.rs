@@ -86,12 +86,12 @@ const CARRIED_ON: &[CarriedOn] = &[
     ),
     (
         "open-wipe",
-        "resumed in_doubt:ask asked resolved:approved finished:ok requested replied final:complete",
+        "resumed in_doubt:ask asked answered resolved:approved finished:ok requested replied final:complete",
         &["wipe"],
     ),
     (
         "open-asked",
-        "resumed asked resolved:approved started finished:ok requested replied final:complete",
+        "resumed asked answered resolved:approved started finished:ok requested replied final:complete",
         &["put"],
     ),
     (
@@ -106,7 +106,7 @@ const CARRIED_ON: &[CarriedOn] = &[
     ),
     (
         "open-answered",
-        "resumed asked asked asked resolved:approved resolved:denied resolved:edited \
+        "resumed asked asked asked answered resolved:approved answered resolved:denied answered resolved:edited \
          started started finished:ok finished:ok call_resolved:denied call_resolved:denied \
          call_resolved:unknown_tool call_resolved:invalid_args requested replied final:complete",
         &["look", "move"],
@@ -115,7 +115,7 @@ const CARRIED_ON: &[CarriedOn] = &[
     (
         "open-in-doubt",
         "resumed in_doubt:retry in_doubt:retry in_doubt:fail in_doubt:fail in_doubt:fail \
-         in_doubt:fail in_doubt:ask in_doubt:ask asked asked resolved:approved resolved:denied \
+         in_doubt:fail in_doubt:ask in_doubt:ask asked asked answered resolved:approved answered resolved:denied \
          finished:ok finished:ok finished:ok finished:in_doubt finished:in_doubt finished:in_doubt \
          finished:in_doubt finished:in_doubt requested replied final:complete",
         &["look", "put", "wipe"],
@@ -174,7 +174,7 @@ fn told(record: &Record) -> Option<String> {
         RecordBody::ToolStarted { .. } => "started".to_owned(),
         RecordBody::ToolFinished { outcome: it, .. } => format!("finished:{}", outcome(it)),
         RecordBody::CallResolved { outcome: it, .. } => format!("call_resolved:{}", outcome(it)),
-        RecordBody::ApprovalRequested { .. } => "asked".to_owned(),
+        RecordBody::ApprovalRequested { .. } | RecordBody::Asked { .. } => "asked".to_owned(),
         RecordBody::ApprovalResolved { approval, .. } => match approval {
             Approval::Approved => "resolved:approved".to_owned(),
             Approval::Denied { .. } => "resolved:denied".to_owned(),
@@ -232,7 +232,8 @@ async fn each_turn_that_was_cut_off_goes_on_as_its_calls_demand_and_replays() {
     };
     assert_eq!(CARRIED_ON.len(), of_version("v2-last"));
     assert_eq!(PARKED.len(), of_version("v3"));
-    for (version, all) in [("v2-last", CARRIED_ON), ("v3", PARKED)] {
+    assert_eq!(PARKED.len(), of_version("v4"));
+    for (version, all) in [("v2-last", CARRIED_ON), ("v3", PARKED), ("v4", PARKED)] {
         carry_on_all(&kept(version), all).await;
     }
 }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 8] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 9] = [
     (
         "v1",
         &[
@@ -42,6 +42,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 8] = [
     ("v3-equipped", &[("equipped", 1, 6)]),
     ("v3-ruled", &[("ruled", 1, 4)]),
     ("v3-script", &[("scripted", 1, 2)]),
+    ("v4", &[("parked", 2, 6), ("open-parked", 1, 3)]),
 ];
 
 const V2_LAST: &[RecordedSession] = &[
