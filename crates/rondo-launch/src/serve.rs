@@ -104,15 +104,23 @@ fn serve(given: Assignment) -> io::Result<i32> {
     }
 }
 
-/// Supervises a call to its end; `launch` starts its command, whose mark it is given. Returns whether the agent was told
-/// that the supervisor waits for another.
+/// What became of a call.
+pub(super) enum Supervised {
+    /// The agent was told that the supervisor takes another call. This holds the mounts of the command, which are taken
+    /// down when it is dropped.
+    Waits(Option<OwnedFd>),
+    /// The supervisor takes no other call.
+    Over,
+}
+
+/// Supervises a call to its end; `launch` starts its command, whose mark it is given.
 pub(super) fn serve_call(
     call: &Call,
     control: OwnedFd,
     frames: OwnedFd,
     begun: &Begun,
     launch: impl FnOnce(&Call, &str) -> io::Result<Launched>,
-) -> io::Result<bool> {
+) -> io::Result<Supervised> {
     let spec = &call.spec;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
@@ -121,7 +129,7 @@ pub(super) fn serve_call(
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
     if !told_to_go(&call.said, &control)? || !is_wanted(&control)? {
-        return Ok(false);
+        return Ok(Supervised::Over);
     }
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
@@ -321,7 +329,7 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    fn run(mut self, status: CallStatus) -> io::Result<bool> {
+    fn run(mut self, status: CallStatus) -> io::Result<Supervised> {
         let mut buffer = vec![0; READ_BYTES];
         // What ended before it could be told of.
         self.take_reaped();
@@ -591,7 +599,7 @@ impl<'a> Supervision<'a> {
         self.has_init && unix::signal_namespace(self.leader, signal)
     }
 
-    fn finish(mut self, mut status: CallStatus) -> io::Result<bool> {
+    fn finish(mut self, mut status: CallStatus) -> io::Result<Supervised> {
         if !self.is_tree_gone() || !cfg!(target_os = "linux") {
             unix::signal_tree(self.leader, Signal::KILL);
         }
@@ -625,7 +633,11 @@ impl<'a> Supervision<'a> {
             false => FrameKind::Done,
         };
         self.link.finish(kind, &serde_json::to_vec(&status)?)?;
-        written.map(|()| waits)
+        written?;
+        Ok(match waits {
+            true => Supervised::Waits(self.protection.take_namespaces()),
+            false => Supervised::Over,
+        })
     }
 
     /// Takes what the terminal still holds once no process can write to it any more.

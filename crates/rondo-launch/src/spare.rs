@@ -14,7 +14,7 @@ use super::handed::{self, HANDED_BYTES_MAX, Handed, Variables};
 use super::pipe::write_all;
 use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
-use super::serve::{Call, Launched, launch, serve_call};
+use super::serve::{Call, Launched, Supervised, launch, serve_call};
 use super::unix::{self, Pty, Standing, descriptors, handover};
 use rondo_sandbox::{Covered, Preparation, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
@@ -34,6 +34,9 @@ pub(super) const DESCRIPTORS: usize = 3;
 /// How many a spare is handed for its call: the sealed specification, and the two pipes.
 pub(super) const CALL_DESCRIPTORS: usize = 3;
 
+/// How long the mounts of a command that has ended are kept: the next call may come at once, and would wait while they are
+/// taken down.
+const MOUNTS_KEPT: Duration = Duration::from_millis(10);
 /// How long a spare waits for a call.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The bound on what it is told when it is to execute, in bytes: the paths of protected files are most of it.
@@ -65,9 +68,12 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
         Side::Supervisor(begun) => {
             unix::die_with_parent(guard)?;
             unix::leave_session()?;
+            let sandbox = sandbox.map(Sandbox::new).transpose()?;
+            let mut mounts = None;
             let mut spare = Spare {
-                waiting: Waiting::new(sandbox.as_ref())?,
+                waiting: Waiting::new(sandbox.as_ref(), &mut mounts)?,
                 sandbox,
+                mounts,
                 begun,
                 is_hidden: false,
                 was_shown: false,
@@ -75,7 +81,7 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
             };
             // The call need not wait until this is known.
             let _ = unix::own_start_time();
-            while let Some(given) = next_call(&calls)? {
+            while let Some(given) = spare.next_call(&calls)? {
                 match spare.serve(given)? {
                     Served::Last(code) => return Ok(code),
                     Served::Next(next) => spare = *next,
@@ -109,17 +115,6 @@ fn show_environment(is_hidden: bool) {
     }
 }
 
-/// Waits for a call; none once the agent is gone, or when none has come in time.
-fn next_call(calls: &OwnedFd) -> io::Result<Option<[OwnedFd; CALL_DESCRIPTORS]>> {
-    let given = match is_readable(calls, Some(IDLE_MAX))? {
-        true => descriptors::receive(calls)?,
-        false => None,
-    };
-    let own = given.map(<[OwnedFd; CALL_DESCRIPTORS]>::try_from);
-    own.transpose()
-        .map_err(|_| io::ErrorKind::InvalidInput.into())
-}
-
 fn is_readable(fd: impl AsFd, patience: Option<Duration>) -> io::Result<bool> {
     let mut polled = [PollFd::new(&fd, PollFlags::IN)];
     let patience = patience.map(unix::timespec);
@@ -132,10 +127,33 @@ fn is_readable(fd: impl AsFd, patience: Option<Duration>) -> io::Result<bool> {
     }
 }
 
+/// The sandbox of each of its commands.
+struct Sandbox {
+    spec: SandboxSpec,
+    preparation: Preparation,
+}
+
+impl Sandbox {
+    fn new(spec: SandboxSpec) -> io::Result<Self> {
+        Ok(Self {
+            preparation: Preparation::new(spec.clone())?,
+            spec,
+        })
+    }
+
+    /// Returns the same for another command.
+    fn renewed(mut self) -> io::Result<Self> {
+        self.preparation.renew()?;
+        Ok(self)
+    }
+}
+
 /// The supervisor, while it waits.
 struct Spare {
-    sandbox: Option<SandboxSpec>,
+    sandbox: Option<Sandbox>,
     waiting: Waiting,
+    /// What holds the mounts of the command before.
+    mounts: Option<OwnedFd>,
     begun: Begun,
     /// Whether there is anything in its memory that no command may see: what was there stays there.
     is_hidden: bool,
@@ -153,16 +171,39 @@ enum Served {
 }
 
 impl Spare {
+    /// Waits for a call; none once the agent is gone, or when none has come in time.
+    fn next_call(&mut self, calls: &OwnedFd) -> io::Result<Option<[OwnedFd; CALL_DESCRIPTORS]>> {
+        if self.mounts.is_some() && !is_readable(calls, Some(MOUNTS_KEPT))? {
+            self.mounts = None;
+        }
+        let given = match is_readable(calls, Some(IDLE_MAX))? {
+            true => descriptors::receive(calls)?,
+            false => None,
+        };
+        let own = given.map(<[OwnedFd; CALL_DESCRIPTORS]>::try_from);
+        own.transpose()
+            .map_err(|_| io::ErrorKind::InvalidInput.into())
+    }
+
+    /// Returns whether a call is one of those that this supervisor takes, in a sandbox that is still what it would be now.
+    fn takes(&self, spec: &CallSpec) -> bool {
+        let sandbox = self.sandbox.as_ref();
+        let is_seen = !spec.secrets.is_empty() && self.was_shown;
+        !is_seen
+            && spec.sandbox.as_ref() == sandbox.map(|it| &it.spec)
+            && self.waiting.is_in_sandbox()
+            && sandbox.is_none_or(|it| it.preparation.is_current())
+    }
+
     fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<Served> {
         let [memory, control, frames] = given;
         self.waiting.hand_over(&memory)?;
         let (spec, variables) = read_call(memory)?;
         // The agent sees that nobody has its descriptors, and nothing was begun.
-        let has_secrets = !spec.secrets.is_empty();
-        let is_seen = has_secrets && self.was_shown;
-        if spec.sandbox != self.sandbox || is_seen || !self.waiting.is_current() {
+        if !self.takes(&spec) {
             return Ok(Served::Last(0));
         }
+        let has_secrets = !spec.secrets.is_empty();
         unix::outlive_parent()?;
         // The command before may have removed the directories of its caches.
         spec.sandbox
@@ -182,33 +223,41 @@ impl Spare {
             followed_while: Some(self.standing.clone()),
         };
         let Self {
-            sandbox,
+            mut sandbox,
             waiting,
+            mut mounts,
             begun,
             is_hidden,
             was_shown,
             standing,
         } = self;
-        let start = |call: &Call, mark: &str| match waiting.execute(call, mark)? {
-            Some(launched) => Ok(launched),
-            None => launch(call, mark),
+        let start = |call: &Call, mark: &str| {
+            let launched = match waiting.execute(sandbox.as_mut(), call, mark)? {
+                Some(launched) => Ok(launched),
+                None => launch(call, mark),
+            };
+            // The command runs, and nothing waits for this process meanwhile.
+            mounts = None;
+            launched
         };
         let served = serve_call(&call, control, frames, &begun, start);
         // The command can have stopped our guard, which no other process would wake.
         unix::resume_parent(None);
-        match served {
-            Ok(true) => {}
-            Ok(false) => return Ok(Served::Last(0)),
+        mounts = match served {
+            Ok(Supervised::Waits(mounts)) => mounts,
+            Ok(Supervised::Over) => return Ok(Served::Last(0)),
             Err(reason) => return Ok(Served::Last(tell_failure(&reason))),
-        }
+        };
         drop(call);
         unix::let_go_of_stdio();
         begun.tell_over()?;
         // What waits is to be told of secrets.
         unix::hide_environment();
+        let sandbox = sandbox.map(Sandbox::renewed).transpose()?;
         Ok(Served::Next(Box::new(Self {
-            waiting: Waiting::new(sandbox.as_ref())?,
+            waiting: Waiting::new(sandbox.as_ref(), &mut mounts)?,
             sandbox,
+            mounts,
             begun,
             is_hidden,
             was_shown,
@@ -234,15 +283,14 @@ struct Waiting {
     process: Pid,
     socket: UnixStream,
     pty: Pty,
-    sandbox: Option<Preparation>,
 }
 
 impl Waiting {
-    /// Forks one for a command in that sandbox.
-    fn new(spec: Option<&SandboxSpec>) -> io::Result<Self> {
+    /// Forks one for a command in that sandbox. It does not hold the mounts of the command before.
+    fn new(sandbox: Option<&Sandbox>, mounts: &mut Option<OwnedFd>) -> io::Result<Self> {
         let pty = unix::open_pty(PtySize::default())?;
-        let variables = spec.map(rondo_sandbox::variables).transpose()?;
-        let sandbox = spec.cloned().map(Preparation::new).transpose()?;
+        let variables = sandbox.map(|it| rondo_sandbox::variables(&it.spec));
+        let variables = variables.transpose()?;
         let (socket, theirs) = UnixStream::pair()?;
         let supervisor = std::process::id();
         if let Some(process) = unix::fork()? {
@@ -250,17 +298,17 @@ impl Waiting {
                 process,
                 socket,
                 pty,
-                sandbox,
             });
         }
         drop(socket);
+        *mounts = None;
         let becoming = Becoming {
             supervisor,
             socket: theirs,
             terminal: pty.slave,
             variables: variables.unwrap_or_default(),
         };
-        exit(becoming.command(sandbox.as_ref()))
+        exit(becoming.command(sandbox.map(|it| &it.preparation)))
     }
 
     /// Hands the call over, of which it reads what it executes.
@@ -268,13 +316,12 @@ impl Waiting {
         descriptors::send(&self.socket, &[memory.as_fd()])
     }
 
-    /// Returns whether it is in the sandbox that it was to enter, which is still what it would be now.
-    fn is_current(&self) -> bool {
+    /// Waits until it is in its sandbox; returns whether it is, and waits for a command.
+    fn is_in_sandbox(&self) -> bool {
         let is_in_sandbox = self.in_sandbox().unwrap_or_default();
         // It says nothing more unless it has ended.
         let has_ended = is_readable(&self.socket, Some(Duration::ZERO)).unwrap_or(true);
-        let sandbox = self.sandbox.as_ref();
-        is_in_sandbox && !has_ended && sandbox.is_none_or(Preparation::is_current)
+        is_in_sandbox && !has_ended
     }
 
     /// Waits until it is in its sandbox; returns whether it is.
@@ -284,9 +331,14 @@ impl Waiting {
     }
 
     /// Has it execute the command; nothing if it has ended before it was told all of it.
-    fn execute(mut self, call: &Call, mark: &str) -> io::Result<Option<Launched>> {
+    fn execute(
+        mut self,
+        sandbox: Option<&mut Sandbox>,
+        call: &Call,
+        mark: &str,
+    ) -> io::Result<Option<Launched>> {
         unix::resize(&self.pty.slave, call.spec.pty)?;
-        let protected = self.sandbox.as_mut().map(Preparation::protect);
+        let protected = sandbox.map(|it| it.preparation.protect());
         let (protection, covered) = protected.transpose()?.unwrap_or_default();
         let order = [mark.as_bytes(), b"\0", &covered.to_bytes()].concat();
         let length = u32::try_from(order.len()).map_err(io::Error::other)?;

@@ -2,7 +2,7 @@
 
 use crate::{SandboxSpec, Unchecked, Undone, Watched};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::Command;
 use std::time::Instant;
 
@@ -15,6 +15,11 @@ impl Protection {
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
         false
+    }
+
+    /// Returns what holds the mounts of the command, which has none here.
+    pub fn take_namespaces(&mut self) -> Option<OwnedFd> {
+        None
     }
 
     /// Returns what is readable when something is to be refused: nothing is watched here.

@@ -85,6 +85,8 @@ pub struct Preparation {
     /// The directories that commands work in, where they really are.
     writable: Vec<PathBuf>,
     repositories: Vec<EnclosingRepository>,
+    /// The files `.git` of linked worktrees, which may be read.
+    worktrees: Vec<PathBuf>,
     /// None where there are none.
     namespaces: Option<Namespaces>,
     files: FileRules,
@@ -102,27 +104,12 @@ impl Preparation {
     pub fn new(mut spec: SandboxSpec) -> io::Result<Self> {
         let (roots, repositories) = roots(&spec)?;
         let writable = written(&roots, &repositories);
+        let worktrees = worktrees(&roots, &repositories);
         let tops = repositories.iter().map(|it| it.top.clone());
-        let own = roots.iter().map(|it| it.join(GIT));
-        let commons = own.chain(repositories.iter().map(|it| it.common.clone()));
-        let linked = commons.flat_map(|it| linked_worktrees(&it)).map(|it| it.1);
-        Arc::make_mut(&mut spec.readable).extend(tops.chain(linked));
-        let mut held = Protection::default();
-        let mut namespaces = match spec.enforcement {
-            Enforcement::Full => {
-                let (ours, theirs) = UnixStream::pair()?;
-                held.holds_namespaces(ours.into());
-                Some(Namespaces::new(&spec, &writable, theirs.into()))
-            }
-            Enforcement::Partial => None,
-        };
-        if let (Some(socket), Some(namespaces), true) =
-            (&spec.proxy, &mut namespaces, spec.has_proxy())
-        {
-            let proxy = passing::connected(socket)?;
-            namespaces.proxy = Some(proxy.try_clone()?);
-            held.serves_until_dropped(proxy);
-        }
+        let read_too: Vec<PathBuf> = tops.chain(worktrees.iter().cloned()).collect();
+        Arc::make_mut(&mut spec.readable).extend(read_too);
+        let is_full = spec.enforcement == Enforcement::Full;
+        let namespaces = is_full.then(|| Namespaces::new(&spec, &writable));
         let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
         let files = FileRules::new(&spec, &writable, private)?;
         let filter = filter::program(FilterOptions {
@@ -136,17 +123,42 @@ impl Preparation {
                 .map(|it| it.map_or(0, rustix::process::Pid::as_raw_pid)),
         })?;
         let (mode, enforcement) = (spec.mode, spec.enforcement);
-        Ok(Self {
+        let mut preparation = Self {
             mode,
             enforcement,
             ground: Ground::new(spec, files.paths())?,
             writable: roots,
             repositories,
+            worktrees,
             namespaces,
             files,
             filter,
-            held: Some(held),
-        })
+            held: None,
+        };
+        preparation.renew()?;
+        Ok(preparation)
+    }
+
+    /// Prepares the same sandbox for another command. Nothing is looked up again: [`Self::is_current`] tells whether what
+    /// was found is still there.
+    ///
+    /// # Errors
+    /// When there is no descriptor left, or the proxy cannot be reached.
+    pub fn renew(&mut self) -> io::Result<()> {
+        let mut held = Protection::default();
+        if let Some(namespaces) = &mut self.namespaces {
+            let (ours, theirs) = UnixStream::pair()?;
+            held.holds_namespaces(ours.into());
+            namespaces.lifeline = Some(theirs.into());
+            let spec = &self.ground.spec;
+            if let Some(socket) = spec.proxy.as_ref().filter(|_| spec.has_proxy()) {
+                let proxy = passing::connected(socket)?;
+                namespaces.proxy = Some(proxy.try_clone()?);
+                held.serves_until_dropped(proxy);
+            }
+        }
+        self.held = Some(held);
+        Ok(())
     }
 
     /// Returns whether all that the sandbox is made of is still where it was found.
@@ -154,7 +166,9 @@ impl Preparation {
     pub fn is_current(&self) -> bool {
         let found = roots(&self.ground.spec);
         let is_same = |(roots, repositories): (Vec<PathBuf>, Vec<EnclosingRepository>)| {
-            roots == self.writable && repositories == self.repositories
+            roots == self.writable
+                && repositories == self.repositories
+                && worktrees(&roots, &repositories) == self.worktrees
         };
         let covered = || {
             let written = written(&self.writable, &self.repositories);
@@ -256,6 +270,14 @@ fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<EnclosingRepositor
     Ok((writable, repositories))
 }
 
+/// Returns the files `.git` of the linked worktrees of the repositories that commands work in, which `git` reads.
+fn worktrees(roots: &[PathBuf], repositories: &[EnclosingRepository]) -> Vec<PathBuf> {
+    let own = roots.iter().map(|it| it.join(GIT));
+    let commons = own.chain(repositories.iter().map(|it| it.common.clone()));
+    let linked = commons.flat_map(|it| linked_worktrees(&it));
+    linked.map(|it| it.1).collect()
+}
+
 /// A process that is in its sandbox, as far as it does not depend on the command that it executes.
 pub struct Entered<'a> {
     /// None once they hold.
@@ -317,8 +339,8 @@ struct Namespaces {
     proxy: Option<OwnedFd>,
     /// Leads to the owner of the sandbox. It gets what holds the mounts: otherwise the last process in them would take them
     /// down as it ends, and whoever waits for it would wait for that. If it closes its end, everything in the namespaces is
-    /// killed.
-    lifeline: OwnedFd,
+    /// killed. Each command has its own.
+    lifeline: Option<OwnedFd>,
     /// Whether there is no namespace of users, which root does not need: in it, files of all other users would be nobody's.
     keeps_users: bool,
     uid_map: String,
@@ -326,7 +348,7 @@ struct Namespaces {
 }
 
 impl Namespaces {
-    fn new(spec: &SandboxSpec, writable: &[PathBuf], lifeline: OwnedFd) -> Self {
+    fn new(spec: &SandboxSpec, writable: &[PathBuf]) -> Self {
         let reads_only = spec.mode == SandboxMode::ReadOnly;
         let private = private(spec, writable);
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
@@ -358,7 +380,7 @@ impl Namespaces {
             },
             has_loopback: spec.network == NetworkAccess::Loopback,
             proxy: None,
-            lifeline,
+            lifeline: None,
             keeps_users: uid.is_root() && may_mount,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
@@ -366,14 +388,15 @@ impl Namespaces {
     }
 
     fn enter(&self, spec: &SandboxSpec) -> io::Result<()> {
-        self.begin()?;
+        let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        self.begin(lifeline)?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private(&spec.writable)?;
         hidden::cover(&self.hidden, &self.kept_in_place)?;
-        init::split(&self.lifeline, own_processes)
+        init::split(lifeline, own_processes)
     }
 
-    fn begin(&self) -> io::Result<()> {
+    fn begin(&self, lifeline: &OwnedFd) -> io::Result<()> {
         let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWPID;
         if self.has_loopback {
             flags |= libc::CLONE_NEWNET;
@@ -393,7 +416,7 @@ impl Namespaces {
             passing::pass_listener(proxy)?;
         }
         // Nobody waits for their end if nobody holds them.
-        let _ = passing::pass(&self.lifeline, &std::fs::File::open("/proc/self/ns/mnt")?);
+        let _ = passing::pass(lifeline, &std::fs::File::open("/proc/self/ns/mnt")?);
         Ok(())
     }
 

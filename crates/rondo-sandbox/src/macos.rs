@@ -3,7 +3,7 @@
 use crate::{Enforcement, SandboxSpec, Unchecked, Undone, Watched, seatbelt};
 use std::ffi::{CString, c_char, c_int};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -28,6 +28,11 @@ impl Protection {
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
         false
+    }
+
+    /// Returns what holds the mounts of the command, which has none here.
+    pub fn take_namespaces(&mut self) -> Option<OwnedFd> {
+        None
     }
 
     /// Returns what is readable when something is to be refused: nothing is watched here.

@@ -364,6 +364,12 @@ impl Protection {
         self.namespaces = Some(lifeline);
     }
 
+    /// Returns what holds the mounts of a command that has ended. They are taken down when it is dropped, which takes as
+    /// long as a short command does.
+    pub fn take_namespaces(&mut self) -> Option<OwnedFd> {
+        self.namespaces.take()
+    }
+
     /// Returns whether the command has namespaces of its own.
     #[must_use]
     pub fn has_namespaces(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What `git` and builds do in a directory whose repository lies outside of it.
 
 use crate::place::{self, Place};
-use rondo_sandbox::{Enforcement, SandboxMode};
+use rondo_sandbox::{Enforcement, Preparation, SandboxMode, SandboxSpec};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -249,4 +249,19 @@ fn the_top_of_a_worktree_in_the_home_directory_is_written_and_its_siblings_are_n
         }
     }
     place.fails("cat ../two/.git && echo a > ../two/.git");
+}
+
+#[test]
+fn a_sandbox_that_is_used_again_is_out_of_date_once_git_has_another_worktree() {
+    if !place::is_enforced(Enforcement::Full) {
+        return;
+    }
+    let place = with_subdirectory(Enforcement::Full);
+    let spec = SandboxSpec::new(SandboxMode::WorkspaceWrite, [place.workspace.clone()]);
+    let mut preparation = Preparation::new(spec).unwrap();
+    preparation.renew().unwrap();
+    assert!(preparation.is_current());
+    set_up(&place, "cd top && git worktree add -q ../linked");
+    preparation.renew().unwrap();
+    assert!(!preparation.is_current());
 }
