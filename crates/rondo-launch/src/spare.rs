@@ -16,7 +16,7 @@ use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
 use super::serve::{Call, Launched, Supervised, launch, serve_call};
 use super::unix::{self, Pty, Standing, descriptors, handover};
-use rondo_sandbox::{Covered, Preparation, SandboxSpec};
+use rondo_sandbox::{Collector, Covered, Preparation, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -389,7 +389,8 @@ impl Becoming {
         unix::die_with_parent(self.supervisor)?;
         unix::give_way();
         let terminal = [self.terminal.as_fd()];
-        let entered = sandbox.map(|it| it.enter(&terminal)).transpose()?;
+        let entered = sandbox.map(|it| it.enter(&terminal, Collector::Starter));
+        let entered = entered.transpose()?;
         descriptors::send(&self.socket, &[])?;
         is_readable(&self.socket, None)?;
         let memory = descriptors::receive(&self.socket)?.unwrap_or_default();

@@ -35,6 +35,16 @@ const FAILED: libc::c_int = 125;
 /// The largest number of processes that an exit code can tell.
 const COUNT_MAX: u32 = 100;
 
+/// Which process collects init when the command has ended and nothing else of it is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collector {
+    /// The relay: whoever sees the end of the command finds nothing of it then.
+    Relay,
+    /// The process that started the command, which adopts orphans and waits for all of them. Relay and init end at the same
+    /// time then, instead of one after the other.
+    Starter,
+}
+
 /// Forks the command into the PID namespace that this process has made for its children. Returns in the command's
 /// process alone: this process becomes the relay.
 ///
@@ -46,11 +56,15 @@ const COUNT_MAX: u32 = 100;
 ///
 /// # Errors
 /// When the kernel refuses, or `begin` fails. The error is returned in one process alone.
-pub(crate) fn split(lifeline: &OwnedFd, begin: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn split(
+    lifeline: &OwnedFd,
+    collector: Collector,
+    begin: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     let (relay, init) = UnixStream::pair()?;
     if let Some(first) = fork()? {
         drop(init);
-        exit(run_relay(first, relay));
+        exit(run_relay(first, relay, collector));
     }
     drop(relay);
     begin()?;
@@ -61,7 +75,7 @@ pub(crate) fn split(lifeline: &OwnedFd, begin: impl FnOnce() -> io::Result<()>) 
 }
 
 /// Waits for the end of the command, and ends in the same way.
-fn run_relay(first: Pid, init: UnixStream) -> libc::c_int {
+fn run_relay(first: Pid, init: UnixStream, collector: Collector) -> libc::c_int {
     let Ok((mut init, signals)) = alone(init, None, &FORWARDED.map(|it| it.0)) else {
         return FAILED;
     };
@@ -88,8 +102,7 @@ fn run_relay(first: Pid, init: UnixStream) -> libc::c_int {
                 return wait_for(first).map_or(FAILED, |it| end_alike(end_of(it)));
             }
             let [kind, number, is_last] = message;
-            if is_last != 0 {
-                // Whoever sees the end of the command finds nothing of it then.
+            if is_last != 0 && collector == Collector::Relay {
                 wait_for(first);
             }
             return end_alike([kind, number]);

@@ -97,7 +97,7 @@ pub use shown_path::shown_path;
 pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
-pub use system::{Covered, Entered, Preparation};
+pub use system::{Collector, Covered, Entered, Preparation};
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

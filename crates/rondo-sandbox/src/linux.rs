@@ -32,6 +32,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 pub use crate::covered::Covered;
+pub use crate::init::Collector;
 pub use crate::protection::Protection;
 pub(crate) use crate::protection::unchecked;
 
@@ -57,7 +58,7 @@ pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<P
     enter_before_exec(command, move || {
         let (output, errors) = (io::stdout(), io::stderr());
         preparation
-            .enter(&[output.as_fd(), errors.as_fd()])?
+            .enter(&[output.as_fd(), errors.as_fd()], Collector::Relay)?
             .complete(&covered, directory.as_deref())
     });
     Ok(protection)
@@ -217,9 +218,13 @@ impl Preparation {
     /// When the kernel refuses, or a directory that commands work in was moved or replaced.
     ///
     /// The command may open the `terminals` that it is given by their paths too, such as `/dev/stderr`.
-    pub fn enter(&self, terminals: &[BorrowedFd<'_>]) -> io::Result<Entered<'_>> {
+    pub fn enter(
+        &self,
+        terminals: &[BorrowedFd<'_>],
+        collector: Collector,
+    ) -> io::Result<Entered<'_>> {
         if let Some(namespaces) = &self.namespaces {
-            namespaces.enter(&self.ground.spec)?;
+            namespaces.enter(&self.ground.spec, collector)?;
         }
         let entered = Entered {
             rules: Some(self.files.ruleset(terminals)?),
@@ -387,13 +392,13 @@ impl Namespaces {
         }
     }
 
-    fn enter(&self, spec: &SandboxSpec) -> io::Result<()> {
+    fn enter(&self, spec: &SandboxSpec, collector: Collector) -> io::Result<()> {
         let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         self.begin(lifeline)?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private(&spec.writable)?;
         hidden::cover(&self.hidden, &self.kept_in_place)?;
-        init::split(lifeline, own_processes)
+        init::split(lifeline, collector, own_processes)
     }
 
     fn begin(&self, lifeline: &OwnedFd) -> io::Result<()> {
