@@ -398,15 +398,18 @@ impl Becoming {
             return Ok(None);
         };
         let (spec, variables) = read_call(memory)?;
+        // Its supervisor has something to do before the order.
+        let found = unix::lead_terminal(&self.terminal)
+            .and_then(|()| unix::without_shell(&spec, &variables));
         let (mark, covered) = self.read_order()?;
-        let executed = unix::lead_terminal(&self.terminal)
-            .and_then(|()| match entered {
-                Some(entered) => entered.complete(&covered, Some(&spec.directory)),
-                None => Ok(()),
-            })
+        let executed = found.and_then(|program| {
+            if let Some(entered) = entered {
+                entered.complete(&covered, Some(&spec.directory))?;
+            }
             // To enter a sandbox would undo it, and may have given this process another parent.
-            .and_then(|()| unix::die_with_parent(unix::parent_id()))
-            .and_then(|()| self.execute(&spec, &variables, &mark));
+            unix::die_with_parent(unix::parent_id())?;
+            self.execute(program, &spec, &variables, &mark)
+        });
         Ok(executed.err())
     }
 
@@ -423,16 +426,22 @@ impl Becoming {
         Ok((String::from_utf8_lossy(mark).into_owned(), covered))
     }
 
-    /// Returns only where it failed.
-    fn execute(&self, spec: &CallSpec, variables: &Variables, mark: &str) -> io::Result<()> {
+    /// Executes the program, or the shell if the command needs one. Returns only if it failed.
+    fn execute(
+        &self,
+        program: Option<Command>,
+        spec: &CallSpec,
+        variables: &Variables,
+        mark: &str,
+    ) -> io::Result<()> {
         let executed = |mut command: Command| {
             unix::put_on_terminal(&mut command, spec, variables, &self.terminal, mark)?;
             let of_sandbox = self.variables.iter();
             command.envs(of_sandbox.map(|(name, value)| (name, value)));
             Err(command.exec())
         };
-        if let Some(command) = unix::without_shell(spec, variables)? {
-            let failed = executed(command);
+        if let Some(program) = program {
+            let failed = executed(program);
             // What cannot be executed is left to the shell.
             if spec.argv.is_some() {
                 return failed;
