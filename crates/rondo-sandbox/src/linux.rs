@@ -249,9 +249,10 @@ fn written(roots: &[PathBuf], repositories: &[EnclosingRepository]) -> Vec<PathB
 fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
     let shared = SHARED.iter().map(PathBuf::from);
     let home = spec.home.iter().filter_map(|it| it.canonicalize().ok());
-    let is_private = |it: &PathBuf| {
-        it.is_dir() && !it.is_symlink() && !writable.iter().any(|root| it.starts_with(root))
-    };
+    // A link is none.
+    let is_directory = |it: &PathBuf| it.symlink_metadata().is_ok_and(|it| it.is_dir());
+    let is_private =
+        |it: &PathBuf| is_directory(it) && !writable.iter().any(|root| it.starts_with(root));
     shared.chain(home).filter(is_private).collect()
 }
 
@@ -348,6 +349,8 @@ struct Namespaces {
     lifeline: Option<OwnedFd>,
     /// Whether there is no namespace of users, which root does not need: in it, files of all other users would be nobody's.
     keeps_users: bool,
+    /// Whether the number of processes is bounded by that of their ids.
+    bounds_process_ids: bool,
     uid_map: String,
     gid_map: String,
 }
@@ -387,6 +390,7 @@ impl Namespaces {
             proxy: None,
             lifeline: None,
             keeps_users: uid.is_root() && may_mount,
+            bounds_process_ids: has_process_ids_for_each(),
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
         }
@@ -398,7 +402,9 @@ impl Namespaces {
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         self.hide_private(&spec.writable)?;
         hidden::cover(&self.hidden, &self.kept_in_place)?;
-        init::split(lifeline, collector, own_processes)
+        init::split(lifeline, collector, || {
+            own_processes(self.bounds_process_ids)
+        })
     }
 
     fn begin(&self, lifeline: &OwnedFd) -> io::Result<()> {
@@ -546,8 +552,9 @@ fn drop_from_bounding_set(kept: CapabilitySet) -> io::Result<()> {
         let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         let err = io::Error::last_os_error();
         match (dropped, err.raw_os_error()) {
-            // Not all numbers are capabilities, and who may not drop them has none to gain.
-            (0, _) | (_, Some(libc::EINVAL | libc::EPERM)) => {}
+            (0, _) => {}
+            // It is behind the last capability, or who may not drop them has none to gain.
+            (_, Some(libc::EINVAL | libc::EPERM)) => return Ok(()),
             _ => return Err(err),
         }
     }
@@ -708,11 +715,11 @@ pub(crate) fn bind(from: &OwnedFd, to: &OwnedFd, access: Access) -> io::Result<(
 
 /// Mounts the processes of this PID namespace. Containers that hide a part of theirs do not let that be; the namespace keeps
 /// the others out of reach all the same.
-fn own_processes() -> io::Result<()> {
+fn own_processes(bounds_process_ids: bool) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     match mount(Some(c"proc"), c"/proc", Some(c"proc"), flags) {
         Ok(()) => {
-            if has_process_ids_for_each() {
+            if bounds_process_ids {
                 let _ = std::fs::write(PROCESS_IDS, PROCESS_IDS_MAX);
             }
             set_read_only(c"/proc", true, false)
