@@ -4,7 +4,7 @@ use super::protocol::{CallSpec, Watcher};
 use super::unix;
 use rondo_sandbox::{SandboxMode, Undone};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -208,11 +208,7 @@ impl CallStatus {
         if !spec.is_kept {
             return Ok(());
         }
-        let place = path(&spec.state_dir, &spec.key);
-        let mut options = OpenOptions::new();
-        // What an earlier try left is empty from here on, which says that the call has not begun.
-        let options = options.write(true).create(true).truncate(true);
-        let mut file = options.mode(0o600).open(place)?;
+        let mut file = open_empty(&path(&spec.state_dir, &spec.key))?;
         file.write_all(&self.line()?)
     }
 
@@ -243,13 +239,28 @@ fn last_line(bytes: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
+/// Opens a status file for its first line. What an earlier try left is empty from here on, which says that the call has not
+/// begun.
+fn open_empty(place: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A file that is cut when it is opened is written to the disk when it is closed, by ext4, for which the command would
+    // wait.
+    let options = options.write(true).create(true).truncate(false);
+    let file = options.mode(0o600).open(place)?;
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 fn path(state_dir: &Path, key: &str) -> PathBuf {
     state_dir.join(format!("{key}.json"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CallStatus, last_line};
+    use super::{CallStatus, last_line, open_empty};
+    use std::io::Write as _;
 
     #[test]
     fn the_last_whole_line_counts() {
@@ -262,6 +273,17 @@ mod tests {
             (b"a\nb\nc", b"b"),
         ] {
             assert_eq!(last_line(bytes), last);
+        }
+    }
+
+    #[test]
+    fn the_first_line_takes_the_place_of_what_an_earlier_try_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("key.json");
+        for _ in 0..2 {
+            open_empty(&place).unwrap().write_all(b"first\n").unwrap();
+            assert_eq!(std::fs::read(&place).unwrap(), b"first\n");
+            std::fs::write(&place, "first\nand a longer one").unwrap();
         }
     }
 
