@@ -16,6 +16,7 @@
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `left_over`: its files, which go afterwards; `undelivered`: who is told what never can be; `progress`: what chats see meanwhile.
 //! - `context`: what a turn's model reads first, from the workspace; `calibration`: how its tokens are counted; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
+//! - [`connections`]: the connections of channels that listen, bounded for each address.
 //! - [`onboarding`]: a new workspace.
 //! - `recovery`: what happens after a crash or a failure, and `suspects`: what may have been its cause; `shortage`: while nothing can be noted. [`metrics`]: what is counted.
 
@@ -29,6 +30,7 @@ pub mod chats;
 pub mod client;
 pub mod commands;
 pub mod config;
+pub mod connections;
 mod context;
 pub mod cron;
 mod delivery;

@@ -3,7 +3,7 @@
 use crate::channel::Inner;
 use crate::{Signed, clock, inbound};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::server::conn::http1;
@@ -11,15 +11,18 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rondo_hub::channel::ChannelError;
+use rondo_hub::connections::{
+    self, AddressBounds, AddressPlace, BodyRefused, ByteBound, network, read_body,
+};
 use rondo_hub::inbox::{Inbox, InboxError, Taken};
 use serde_json::json;
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Where endpoints are.
@@ -32,20 +35,41 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bounds on heads.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 64;
-/// Requests a second of all endpoints together, good or not: they are counted before anything of them is looked at.
-const REQUESTS_MAX: u32 = 50;
+/// Connections at once, those that are about to be closed included; further ones wait.
+const CONNECTIONS_MAX: usize = 256;
+/// Connections that have a place, of all addresses and of each.
+const BOUNDS: AddressBounds = AddressBounds {
+    all: 128,
+    of_address: 64,
+    time: Duration::from_millis(250),
+};
+/// Bytes of heads and bodies that are held at once.
+const BYTES_MAX: usize = 16 << 20;
+/// Bytes of bodies that are held at once, of all addresses and of each: every connection may have a whole head.
+const BODIES_BYTES_MAX: usize = BYTES_MAX - CONNECTIONS_MAX * HEAD_BYTES_MAX;
+const BODIES_BYTES_OF_ADDRESS_MAX: usize = BODIES_BYTES_MAX / 2;
+/// Requests a second, of all addresses and of each, good or not: they are counted before anything of them is looked at.
+const REQUESTS_MAX: u32 = 100;
+const REQUESTS_OF_ADDRESS_MAX: u32 = 50;
 /// How long requests may go on once the hub stops.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long accepting rests where the system has no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a connection that lost its place may take to be told so.
+const DISPLACED_DRAIN: Duration = Duration::from_millis(250);
+/// What a request is told that cannot be held.
+const CROWDED: &str = "too many requests are being received";
 
 struct Server {
     channel: Arc<Inner>,
     inbox: Inbox,
-    /// When the present second began, and the requests in it.
-    counted: Mutex<(Instant, u32)>,
+    requests: Mutex<Requests>,
+    bodies: Arc<ByteBound<IpAddr>>,
+}
+
+/// The requests of the present second.
+struct Requests {
+    since: Instant,
+    all: u32,
+    of_address: HashMap<IpAddr, u32>,
 }
 
 /// Takes requests until `stop` fires, then waits for those that are being answered.
@@ -64,41 +88,32 @@ pub(crate) async fn run(
     let server = Arc::new(Server {
         channel: Arc::clone(channel),
         inbox,
-        counted: Mutex::new((clock::now(), 0)),
+        requests: Mutex::new(Requests {
+            since: clock::now(),
+            all: 0,
+            of_address: HashMap::new(),
+        }),
+        bodies: Arc::new(ByteBound::new(
+            BODIES_BYTES_MAX,
+            BODIES_BYTES_OF_ADDRESS_MAX,
+        )),
     });
-    serve(&server, &listener, &stop).await;
+    let serve = |stream, ip, place| converse(Arc::clone(&server), stream, ip, place, stop.clone());
+    connections::accept(&listener, CONNECTIONS_MAX, BOUNDS, &stop, serve).await;
     Ok(())
 }
 
-async fn serve(server: &Arc<Server>, listener: &TcpListener, stop: &CancellationToken) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            () = stop.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _)) = accepted else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        // One more is closed at once, rather than kept waiting.
-        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let (server, stop) = (Arc::clone(server), stop.clone());
-            connections.spawn(async move {
-                converse(server, stream, stop).await;
-                drop(place);
-            });
-        }
-    }
-    while connections.join_next().await.is_some() {}
-}
-
-async fn converse(server: Arc<Server>, stream: TcpStream, stop: CancellationToken) {
+async fn converse(
+    server: Arc<Server>,
+    stream: TcpStream,
+    ip: IpAddr,
+    place: AddressPlace,
+    stop: CancellationToken,
+) {
+    let displaced = place.displaced.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let server = Arc::clone(&server);
-        async move { Ok::<_, Infallible>(server.answer(request).await) }
+        let (server, displaced) = (Arc::clone(&server), place.displaced.clone());
+        async move { Ok::<_, Infallible>(server.answer(request, ip, &displaced).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -106,27 +121,32 @@ async fn converse(server: Arc<Server>, stream: TcpStream, stop: CancellationToke
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX);
     let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stop.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            match timeout(DRAIN, served).await {
-                Ok(ended) => ended,
-                Err(_) => return,
+    let drain = tokio::select! {
+        ended = served.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection of a webhook broke");
             }
+            return;
         }
+        () = displaced.cancelled() => DISPLACED_DRAIN,
+        () = stop.cancelled() => DRAIN,
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection of a webhook broke");
-    }
+    served.as_mut().graceful_shutdown();
+    // The connection is closed whether or not the request was answered within this time.
+    drop(timeout(drain, served).await);
 }
 
 /// What a request is answered with.
 type Answer = Result<&'static str, (StatusCode, String)>;
 
 impl Server {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (status, body) = match self.taken(request).await {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        ip: IpAddr,
+        displaced: &CancellationToken,
+    ) -> Response<Full<Bytes>> {
+        let (status, body) = match self.taken(request, network(ip), displaced).await {
             Ok(done) => (StatusCode::OK, json!({ "status": done })),
             Err((status, reason)) => (status, json!({ "error": reason })),
         };
@@ -143,8 +163,13 @@ impl Server {
         response
     }
 
-    async fn taken(&self, request: Request<Incoming>) -> Answer {
-        if !self.has_room() {
+    async fn taken(
+        &self,
+        request: Request<Incoming>,
+        sender: IpAddr,
+        displaced: &CancellationToken,
+    ) -> Answer {
+        if !self.has_room(sender) {
             return refuse(StatusCode::TOO_MANY_REQUESTS, "too many requests");
         }
         let (head, body) = request.into_parts();
@@ -156,17 +181,23 @@ impl Server {
         if head.method != Method::POST {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "webhooks are posted");
         }
-        let body = timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+        let mut held = self.bodies.begin(sender);
+        let reading = read_body(body, BODY_BYTES_MAX, |bytes| held.add(bytes));
+        let body = tokio::select! {
+            body = timeout(BODY_TIMEOUT, reading) => body,
+            () = displaced.cancelled() => return refuse(StatusCode::SERVICE_UNAVAILABLE, CROWDED),
+        };
         let Ok(body) = body else {
             return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long");
         };
-        let Ok(body) = body else {
-            return refuse(
+        let body = body.or_else(|refused| match refused {
+            BodyRefused::TooLong => refuse(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the body has more than 256 KiB",
-            );
-        };
-        let body = body.to_bytes();
+            ),
+            BodyRefused::Broken => refuse(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+            BodyRefused::NoRoom => refuse(StatusCode::SERVICE_UNAVAILABLE, CROWDED),
+        })?;
         let signed = signed(&head.headers);
         let now = clock::wall_seconds();
         if let Err(rejected) = endpoint.signer.verify(&signed, now, &body) {
@@ -193,18 +224,32 @@ impl Server {
         }
     }
 
-    fn has_room(&self) -> bool {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Counts a request. Returns whether there is room for it; those for which there is none take no room from others.
+    fn has_room(&self, sender: IpAddr) -> bool {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
-        if now.duration_since(counted.0) >= Duration::from_secs(1) {
-            *counted = (now, 0);
+        if now.duration_since(requests.since) >= Duration::from_secs(1) {
+            *requests = Requests {
+                since: now,
+                all: 0,
+                of_address: HashMap::new(),
+            };
         }
-        counted.1 = counted.1.saturating_add(1);
-        counted.1 <= REQUESTS_MAX
+        let of_address = requests
+            .of_address
+            .get(&sender)
+            .copied()
+            .unwrap_or_default();
+        if requests.all >= REQUESTS_MAX || of_address >= REQUESTS_OF_ADDRESS_MAX {
+            return false;
+        }
+        requests.all += 1;
+        requests.of_address.insert(sender, of_address + 1);
+        true
     }
 }
 
-fn refuse(status: StatusCode, reason: &str) -> Answer {
+fn refuse<T>(status: StatusCode, reason: &str) -> Result<T, (StatusCode, String)> {
     Err((status, reason.to_owned()))
 }
 

@@ -4,13 +4,13 @@ use super::Shared;
 use super::error::ApiError;
 use super::listener::Connection;
 use crate::channel::ChatKey;
+use crate::connections::{BodyRefused, read_body};
 use crate::keys::{ApiKey, KeyHash};
 use crate::users::Role;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -24,8 +24,6 @@ use tokio::time::timeout;
 pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 /// How long a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the rest of a body is taken that is not held.
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a key that is looked up.
 const KEY_BYTES_MAX: usize = 128;
 /// The bound on the name of a chat, in characters.
@@ -162,37 +160,20 @@ impl Call {
     }
 }
 
-/// Reads a body. Its bytes are counted as they come, until the request is over: what a sender only announces takes nothing.
+/// Reads a body. Its bytes are counted until the request is over.
 async fn read(body: Body, connection: &Connection) -> Result<Vec<u8>, ApiError> {
-    let mut body = Limited::new(body, BODY_BYTES_MAX);
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
-            true => ApiError::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "too_large",
-                format!("a body has at most {BODY_BYTES_MAX} bytes"),
-            ),
-            false => ApiError::bad_request("the body did not arrive whole"),
-        })?;
-        let Ok(piece) = frame.into_data() else {
-            continue;
-        };
-        if !connection.hold(piece.len()) {
-            drop(bytes);
-            // A sender that is still at it would be cut off before it reads the answer.
-            drop(
-                timeout(DISCARD_TIMEOUT, async {
-                    while let Some(Ok(_)) = body.frame().await {}
-                })
-                .await,
-            );
-            let message = "too much is being received with this key, or with those of others";
-            return Err(ApiError::later(message));
+    let read = read_body(body, BODY_BYTES_MAX, |bytes| connection.hold(bytes)).await;
+    read.map_err(|refused| match refused {
+        BodyRefused::TooLong => ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("a body has at most {BODY_BYTES_MAX} bytes"),
+        ),
+        BodyRefused::Broken => ApiError::bad_request("the body did not arrive whole"),
+        BodyRefused::NoRoom => {
+            ApiError::later("too much is being received with this key, or with those of others")
         }
-        bytes.extend_from_slice(&piece);
-    }
-    Ok(bytes)
+    })
 }
 
 /// Returns a chat of the caller's.

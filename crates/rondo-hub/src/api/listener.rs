@@ -2,7 +2,8 @@
 
 use super::guard::{self, Hosts};
 use super::metrics::Figures;
-use super::places::{Bounds, KeyPlace, Places, StrangerPlace};
+use super::places::{Bounds, KeyPlace, Places};
+use crate::connections::{self, AddressPlace};
 use crate::keys::KeyHash;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -18,9 +19,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
@@ -28,8 +27,6 @@ use tokio_util::sync::CancellationToken;
 const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
-/// How long accepting rests where the system has no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What strangers can take of a hub at the most.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +67,7 @@ struct Peer {
 
 /// The place that a connection has.
 enum Place {
-    Stranger { _place: StrangerPlace },
+    Stranger { _place: AddressPlace },
     Key(KeyPlace),
 }
 
@@ -122,35 +119,13 @@ pub(super) struct Server {
 
 /// Serves until `stop` fires, then waits for the requests that are being answered.
 pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: CancellationToken) {
-    let all = Arc::new(Semaphore::new(server.limits.connections));
     let places = Arc::new(Places::new(server.limits.bounds));
-    let mut connections = JoinSet::new();
-    loop {
-        // If all places are taken, further connections wait in the system's queue and are not closed.
-        let all = Arc::clone(&all);
-        let accepting = async {
-            // It is never closed.
-            let place = all.acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = accepting => accepted,
-            Some(_) = connections.join_next() => continue,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "no connection of the API could be accepted");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let ip = address.ip().to_canonical();
-        let stranger = tokio::select! {
-            () = stop.cancelled() => break,
-            stranger = places.enter(ip) => stranger,
-        };
+    let Limits {
+        connections,
+        bounds,
+        ..
+    } = server.limits;
+    let answered = |stream, ip, stranger: AddressPlace| {
         let displaced = stranger.displaced.clone();
         let connection = Connection(Arc::new(Peer {
             ip,
@@ -158,15 +133,14 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: Canc
             place: Mutex::new(Place::Stranger { _place: stranger }),
         }));
         let (server, stop) = (Arc::clone(&server), stop.clone());
-        connections.spawn(async move {
+        async move {
             tokio::select! {
                 () = displaced.cancelled() => server.figures.turned_away(),
                 () = answer(Arc::clone(&server), stream, connection, stop) => {}
             }
-            drop(place);
-        });
-    }
-    while connections.join_next().await.is_some() {}
+        }
+    };
+    connections::accept(&listener, connections, bounds.strangers, &stop, answered).await;
 }
 
 async fn answer(

@@ -1,7 +1,7 @@
 //! The channel `api`: chats over HTTP, for programs and for `rondo chat`.
 //!
 //! # Layout
-//! - [`Api`]: the channel. `listener` accepts connections, for which `places` has bounds, `guard` refuses what is not addressed to this hub or comes from
+//! - [`Api`]: the channel. `listener` serves its connections, `places` bounds what each key takes, `guard` refuses what is not addressed to this hub or comes from
 //!   a stranger's page, `limiter` bounds how often keys are tried.
 //! - `routes`: the table of all routes, each a `route`; `openapi` describes them. `call`: a request and who sent it.
 //! - `chats`, `events`, `files`, `inbound`, `service`: what the routes do.

@@ -4,6 +4,8 @@ use crate::support::{now, running, signer};
 use rondo_hub::channel::InboundBody;
 use rondo_hub::inbox::{InboxError, Taken};
 use rondo_webhook::Signed;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 const BODY: &[u8] = br#"{"text": "the build is red", "topic": "main"}"#;
 
@@ -131,5 +133,85 @@ async fn a_flood_is_refused_before_it_is_looked_at() {
         refused > 0,
         "none of 200 requests was refused for their number"
     );
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn connections_of_one_address_keep_nobody_out() {
+    let running = running().await;
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        stream
+            .write_all(b"POST /hooks/ci HTTP/1.1\r\n")
+            .await
+            .unwrap();
+        idle.push(stream);
+    }
+    let signed = signer().sign("msg_1", now(), BODY);
+    let (status, said) = running.post("/hooks/ci", &signed, BODY).await;
+    assert_eq!(status, 200, "{said}");
+    let signed = signer().sign("msg_2", now(), BODY);
+    let (status, said) = running.post_from(2, "/hooks/ci", &signed, BODY).await;
+    assert_eq!(status, 200, "{said}");
+    drop(idle);
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_request_that_loses_its_place_is_told_when_to_come_again() {
+    let running = running().await;
+    let head = "POST /hooks/ci HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nx";
+    let mut first = TcpStream::connect(running.address).await.unwrap();
+    first.write_all(head.as_bytes()).await.unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        idle.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("retry-after: 5"), "{answer}");
+    drop(idle);
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn bodies_of_one_address_are_held_up_to_a_bound() {
+    let running = running().await;
+    let head =
+        "POST /hooks/ci HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 250001\r\n\r\n";
+    let unfinished = [head.as_bytes(), &vec![b'x'; 250_000]].concat();
+    let mut streams = Vec::new();
+    for _ in 0..30 {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        // It may be refused before all of it is read.
+        let _ = stream.write_all(&unfinished).await;
+        streams.push(stream);
+    }
+    // 6 MiB hold 25 of them; the others are refused while they are being sent.
+    let mut refused = streams.pop().unwrap();
+    let mut answer = String::new();
+    refused.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("retry-after: 5"), "{answer}");
+    let signed = signer().sign("msg_1", now(), BODY);
+    let (status, said) = running.post_from(2, "/hooks/ci", &signed, BODY).await;
+    assert_eq!(status, 200, "{said}");
+    drop(streams);
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_one_address_leaves_room_for_others() {
+    let running = running().await;
+    for number in 0..10 {
+        for _ in 0..60 {
+            running.post("/hooks/ci", &Signed::default(), BODY).await;
+        }
+        let signed = signer().sign(&format!("msg_{number}"), now(), BODY);
+        let (status, said) = running.post_from(2, "/hooks/ci", &signed, BODY).await;
+        assert_eq!(status, 200, "{said}");
+    }
     running.stopped().await;
 }

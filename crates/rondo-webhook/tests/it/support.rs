@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -89,6 +89,17 @@ pub(crate) async fn running() -> Running {
 impl Running {
     /// Posts a body with these headers and returns the status and the body of the answer.
     pub(crate) async fn post(&self, path: &str, signed: &Signed, body: &[u8]) -> (u16, String) {
+        self.post_from(1, path, signed, body).await
+    }
+
+    /// Does the same from an address of loopback that ends with this byte.
+    pub(crate) async fn post_from(
+        &self,
+        last: u8,
+        path: &str,
+        signed: &Signed,
+        body: &[u8],
+    ) -> (u16, String) {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n\
              webhook-id: {}\r\nwebhook-timestamp: {}\r\nwebhook-signature: {}\r\n\r\n",
@@ -98,11 +109,18 @@ impl Running {
             signed.timestamp,
             signed.signature
         );
-        self.raw(&[head.as_bytes(), body].concat()).await
+        self.raw_from(last, &[head.as_bytes(), body].concat()).await
     }
 
     pub(crate) async fn raw(&self, request: &[u8]) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address).await.expect("it listens");
+        self.raw_from(1, request).await
+    }
+
+    async fn raw_from(&self, last: u8, request: &[u8]) -> (u16, String) {
+        let socket = TcpSocket::new_v4().expect("there is a socket");
+        let from = SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), 0));
+        socket.bind(from).expect("it is an address of loopback");
+        let mut stream = socket.connect(self.address).await.expect("it listens");
         // It may answer and close before all is read.
         let _ = stream.write_all(request).await;
         let mut answer = Vec::new();
