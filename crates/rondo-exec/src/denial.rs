@@ -1,6 +1,6 @@
 //! What the model reads of what the sandbox refused.
 
-use rondo_launch::CallStatus;
+use rondo_launch::{CallStatus, LOST_MAX};
 use rondo_policy::OUTSIDE_SANDBOX;
 use rondo_sandbox::{SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
 use rondo_types::ToolOutcome;
@@ -122,9 +122,13 @@ const ASK: &str = ". If it needs more, call it with";
 /// Things that were put back and are named.
 const NAMED_MAX: usize = 8;
 
+/// Files that are gone and are named.
+const LOST_NAMED_MAX: usize = 5;
+
 /// Returns what is said of a command that the sandbox refused something, or seems to have.
 pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let mode = status.sandbox?;
+    let lost = of_lost(&status.lost);
     let undone = of_undone(&status.undone);
     let printed = &status.stdout;
     let has_failed = status.exit_code.is_some_and(|code| code != 0);
@@ -132,7 +136,7 @@ pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let guess = (has_failed || is_certain())
         .then(|| guess(mode, printed))
         .flatten();
-    let said: Vec<String> = undone.into_iter().chain(guess).collect();
+    let said: Vec<String> = lost.into_iter().chain(undone).chain(guess).collect();
     (!said.is_empty()).then(|| {
         format!(
             "{}{ASK} `{OUTSIDE_SANDBOX}`: true and a `justification`: a person is asked",
@@ -201,7 +205,10 @@ pub fn changed_protected(result: &Value) -> Option<String> {
 #[must_use]
 pub fn sandbox_note(result: &Value) -> Option<String> {
     let said = for_person(result)?;
-    let said = said.split(CHANGED).next()?.trim_end_matches(['.', ' ']);
+    let said = said
+        .split(CHANGED)
+        .next()?
+        .trim_end_matches(['.', ';', ' ']);
     (!said.is_empty()).then(|| said.to_owned())
 }
 
@@ -303,6 +310,28 @@ pub(crate) fn add(outcome: &mut ToolOutcome, sentence: &str) {
         None => sentence.to_owned(),
     };
     result.insert("sandbox".to_owned(), said.into());
+}
+
+/// Says which files are gone after a command.
+fn of_lost(lost: &[String]) -> Option<String> {
+    let named: Vec<String> = lost
+        .iter()
+        .take(LOST_NAMED_MAX)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    let more = match lost.len().saturating_sub(LOST_NAMED_MAX) {
+        0 => String::new(),
+        more if lost.len() >= LOST_MAX => format!(", and at least {more} more"),
+        more => format!(", and {more} more"),
+    };
+    let verb = if lost.len() == 1 { "is" } else { "are" };
+    (!named.is_empty()).then(|| {
+        format!(
+            "{}{more} {verb} gone now: outside of its directories a command has a home directory and a `/tmp` of its own, \
+             which end with it",
+            named.join(", ")
+        )
+    })
 }
 
 /// Says what is protected and was changed.

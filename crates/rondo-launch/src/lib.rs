@@ -63,5 +63,5 @@ pub use retention::{are_alive, end_all, remove_oldest};
 pub use role::{Role, SUPERVISE_ARG, SupervisorCommand, run_if_requested};
 pub use role_process::{Presence, RoleProcess};
 pub use start_error::StartError;
-pub use status::{CallStatus, CommandState, Exceeded, StatusError};
+pub use status::{CallStatus, CommandState, Exceeded, LOST_MAX, StatusError};
 pub use whole_file::{Readers, replace_file};

@@ -9,9 +9,9 @@ use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::write_all;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
-use super::status::{CallStatus, CommandState, Exceeded};
+use super::status::{CallStatus, CommandState, Exceeded, LOST_MAX};
 use super::unix::{self, Children, Pty, Standing};
-use rondo_sandbox::{Entry, Protection, Undone};
+use rondo_sandbox::{Entry, Protection, Undone, shown_path};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -624,6 +624,14 @@ impl<'a> Supervision<'a> {
         status.stdout = captured.text;
         status.omitted_bytes = captured.omitted_bytes;
         status.full_output = captured.spill;
+        if is_tree_gone {
+            let lost = self.protection.lost(&self.spec.command, &status.stdout);
+            status.lost = lost
+                .iter()
+                .take(LOST_MAX)
+                .map(|it| shown_path(it))
+                .collect();
+        }
         let written = status.append(self.spec);
         // Of a call whose end is not on the disk, it is to be seen that nobody supervises it any more.
         let is_as_before = self.followed_while.is_some_and(|it| *it == Standing::own());

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// The bound on a status file, in bytes.
 const STATUS_BYTES_MAX: u64 = 64 << 20;
+/// The bound on files that are named because they are gone after a command.
+pub const LOST_MAX: usize = 100;
 
 /// What is known of a call after, or without, its agent.
 ///
@@ -71,6 +73,10 @@ pub struct CallStatus {
     /// What the sandbox protects and the command changed; it was put back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
+    /// What the command wrote into private directories of its own, which ended with it, as it is shown: the first
+    /// [`LOST_MAX`] that a user would miss.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -198,6 +204,7 @@ impl CallStatus {
             left_running: 0,
             sandbox: spec.sandbox.as_ref().map(|it| it.mode),
             undone: Vec::new(),
+            lost: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::{SandboxSpec, Unchecked, Undone, Watched};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -37,6 +38,12 @@ impl Protection {
     /// Returns what was put back.
     #[must_use]
     pub fn restore(&mut self) -> Vec<Undone> {
+        Vec::new()
+    }
+
+    /// Returns what is gone after the command: there are no private directories here.
+    #[must_use]
+    pub fn lost(&mut self, _command: &str, _output: &str) -> Vec<PathBuf> {
         Vec::new()
     }
 }

@@ -40,6 +40,8 @@ mod init;
 mod ledger;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod lost;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "linux")]

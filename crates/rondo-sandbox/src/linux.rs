@@ -14,7 +14,7 @@ use crate::protection::Protected;
 use crate::root::open_without_links;
 use crate::set_aside::SetAside;
 use crate::{
-    Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, hidden, init, passing,
+    Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, hidden, init, lost, passing,
 };
 use landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -149,7 +149,7 @@ impl Preparation {
         let mut held = Protection::default();
         if let Some(namespaces) = &mut self.namespaces {
             let (ours, theirs) = UnixStream::pair()?;
-            held.holds_namespaces(ours.into());
+            held.holds_namespaces(ours.into(), namespaces.looked_at().cloned().collect());
             namespaces.lifeline = Some(theirs.into());
             let spec = &self.ground.spec;
             if let Some(socket) = spec.proxy.as_ref().filter(|_| spec.has_proxy()) {
@@ -223,13 +223,14 @@ impl Preparation {
         terminals: &[BorrowedFd<'_>],
         collector: Collector,
     ) -> io::Result<Entered<'_>> {
-        if let Some(namespaces) = &self.namespaces {
-            namespaces.enter(&self.ground.spec, collector)?;
-        }
+        let namespaces = self.namespaces.as_ref().map(|it| {
+            let roots = it.enter(&self.ground.spec, collector)?;
+            Ok::<_, io::Error>((it, roots))
+        });
         let entered = Entered {
+            namespaces: namespaces.transpose()?,
             rules: Some(self.files.ruleset(terminals)?),
             filter: &self.filter,
-            has_namespaces: self.namespaces.is_some(),
         };
         match self.mode {
             // Nothing is protected from a command that writes nothing, so nothing is left to be mounted.
@@ -286,10 +287,11 @@ fn worktrees(roots: &[PathBuf], repositories: &[EnclosingRepository]) -> Vec<Pat
 
 /// A process that is in its sandbox, as far as it does not depend on the command that it executes.
 pub struct Entered<'a> {
+    /// With the roots of the private directories that are looked at when the command has ended.
+    namespaces: Option<(&'a Namespaces, Vec<OwnedFd>)>,
     /// None once they hold.
     rules: Option<RulesetCreated>,
     filter: &'a BpfProgram,
-    has_namespaces: bool,
 }
 
 impl Entered<'_> {
@@ -298,7 +300,7 @@ impl Entered<'_> {
     /// # Errors
     /// When the kernel refuses, or the directory is none.
     pub fn complete(self, covered: &Covered, directory: Option<&Path>) -> io::Result<()> {
-        if self.has_namespaces {
+        if let Some((namespaces, roots)) = &self.namespaces {
             for (path, cover) in &covered.0 {
                 match cover {
                     Cover::ReadOnly => bind_over_itself(path, true)?,
@@ -312,6 +314,7 @@ impl Entered<'_> {
                 // Otherwise what was bound over it would not be seen from there.
                 rustix::process::chdir(directory)?;
             }
+            namespaces.pass_private(roots);
         }
         self.restricted().map(drop)
     }
@@ -396,15 +399,36 @@ impl Namespaces {
         }
     }
 
-    fn enter(&self, spec: &SandboxSpec, collector: Collector) -> io::Result<()> {
+    /// Returns the roots of the private directories that are looked at when the command has ended.
+    fn enter(&self, spec: &SandboxSpec, collector: Collector) -> io::Result<Vec<OwnedFd>> {
         let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         self.begin(lifeline)?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
-        self.hide_private(&spec.writable)?;
+        let roots = self.hide_private(&spec.writable)?;
         hidden::cover(&self.hidden, &self.kept_in_place)?;
         init::split(lifeline, collector, || {
             own_processes(self.bounds_process_ids)
-        })
+        })?;
+        Ok(roots)
+    }
+
+    /// Returns the private directories that are looked at when the command has ended.
+    fn looked_at(&self) -> impl Iterator<Item = &PathBuf> {
+        self.private.iter().filter(|it| lost::is_looked_at(it))
+    }
+
+    /// Passes the roots of the private directories to the owner of the sandbox, with the number of files that each has before
+    /// the command.
+    fn pass_private(&self, roots: &[OwnedFd]) {
+        let Some(lifeline) = &self.lifeline else {
+            return;
+        };
+        let counts: io::Result<Vec<u64>> = roots.iter().map(lost::files).collect();
+        let Ok(counts) = counts else { return };
+        let counts: Vec<u8> = counts.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        let roots: Vec<BorrowedFd<'_>> = roots.iter().map(AsFd::as_fd).collect();
+        // Without them, files that are gone after the command are not named.
+        let _ = passing::pass_all(lifeline, &counts, &roots);
     }
 
     fn begin(&self, lifeline: &OwnedFd) -> io::Result<()> {
@@ -437,8 +461,9 @@ impl Namespaces {
         std::fs::write("/proc/self/gid_map", &self.gid_map)
     }
 
-    /// Covers directories, and binds back what of them the command has.
-    fn hide_private(&self, roots: &[Root]) -> io::Result<()> {
+    /// Covers directories, and binds back what of them the command has. Returns the roots of those that are looked at when the
+    /// command has ended.
+    fn hide_private(&self, roots: &[Root]) -> io::Result<Vec<OwnedFd>> {
         let opened = |(path, is_read_only): &(PathBuf, bool)| {
             let file = match roots.iter().find(|it| it.path() == path) {
                 Some(root) => root.open()?,
@@ -455,6 +480,7 @@ impl Namespaces {
         let kept: Vec<_> = self.kept.iter().map(opened).collect::<io::Result<_>>()?;
         // Landlock knows no rights of modes, owners, times and attributes.
         make_tree_read_only()?;
+        let mut looked_at = Vec::new();
         for place in &self.private {
             // One that lies in another is covered with it.
             std::fs::create_dir_all(place)?;
@@ -466,6 +492,10 @@ impl Namespaces {
                 flags,
                 Some(self.private_size),
             )?;
+            if lost::is_looked_at(place) {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                looked_at.push(rustix::fs::open(place, flags, Mode::empty())?);
+            }
         }
         for (file, path, is_read_only) in kept.into_iter().flatten() {
             if !self.private.iter().any(|place| path.starts_with(place)) {
@@ -476,7 +506,8 @@ impl Namespaces {
             let place = open_without_links(&path)?;
             bind(&file, &place, Access::read_only_if(is_read_only))?;
         }
-        own_terminals()
+        own_terminals()?;
+        Ok(looked_at)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -50,6 +50,12 @@ impl Protection {
     /// Returns what was put back.
     #[must_use]
     pub fn restore(&mut self) -> Vec<Undone> {
+        Vec::new()
+    }
+
+    /// Returns what is gone after the command: there are no private directories here.
+    #[must_use]
+    pub fn lost(&mut self, _command: &str, _output: &str) -> Vec<PathBuf> {
         Vec::new()
     }
 }

@@ -9,6 +9,7 @@
 use crate::content::{Budget, Content, kind};
 use crate::directory::{Directory, identity};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
+use crate::lost::Private;
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
 use crate::repository::{linked, linked_hooks, named_by_settings};
@@ -16,9 +17,9 @@ use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
 use crate::set_aside::SetAside;
-use crate::sockets;
 use crate::watch::Watch;
 use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
+use crate::{passing, sockets};
 use rustix::fs::{FileType, Stat};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -340,6 +341,10 @@ pub struct Protection {
     proxy: Option<OwnedFd>,
     /// While it is open, the command's namespaces are there, and may have processes.
     namespaces: Option<OwnedFd>,
+    /// The private directories that are looked at when the command has ended.
+    private: Vec<PathBuf>,
+    /// What holds the command's mounts, once it was taken out of that socket.
+    mounts: Vec<OwnedFd>,
 }
 
 impl Protection {
@@ -357,11 +362,14 @@ impl Protection {
     pub(crate) fn take_held(&mut self, held: Self) {
         self.proxy = held.proxy;
         self.namespaces = held.namespaces;
+        self.private = held.private;
     }
 
-    /// Keeps the end of a socket to which the command sends what holds its mounts, and which nobody reads.
-    pub(crate) fn holds_namespaces(&mut self, lifeline: OwnedFd) {
+    /// Keeps the end of a socket to which the command sends what holds its mounts, and then the roots of these private
+    /// directories. Nothing is read before [`Self::lost`].
+    pub(crate) fn holds_namespaces(&mut self, lifeline: OwnedFd, private: Vec<PathBuf>) {
         self.namespaces = Some(lifeline);
+        self.private = private;
     }
 
     /// Returns what holds the mounts of a command that has ended. They are taken down when it is dropped, which takes as
@@ -416,6 +424,8 @@ impl Protection {
             refused: HashMap::new(),
             proxy: None,
             namespaces: None,
+            private: Vec::new(),
+            mounts: Vec::new(),
         })
     }
 
@@ -478,6 +488,32 @@ impl Protection {
         undone.extend(self.repositories.refuse());
         undone.extend(self.unwatched.take().map(Undone::from));
         undone
+    }
+
+    /// Returns what the command has written into private directories of its own, which is gone after it, as far as a user
+    /// would miss it. To be called once, when all processes of the command have ended.
+    #[must_use]
+    pub fn lost(&mut self, command: &str, output: &str) -> Vec<PathBuf> {
+        let Some(namespaces) = &self.namespaces else {
+            return Vec::new();
+        };
+        let mounts = passing::taken(namespaces);
+        let Ok((counts, roots)) = passing::taken(namespaces) else {
+            return Vec::new();
+        };
+        let counts = counts.chunks_exact(size_of::<u64>());
+        let counts = counts.filter_map(|it| it.try_into().ok().map(u64::from_ne_bytes));
+        let private = std::mem::take(&mut self.private).into_iter();
+        let all = private.zip(roots).zip(counts);
+        let all: Vec<Private> = all
+            .map(|((path, root), files)| Private::new(path, root, files))
+            .collect();
+        // The home directory is the last one, and what a user misses most.
+        let all = all.iter().rev();
+        let lost = all.flat_map(|it| it.lost(command, output)).collect();
+        // The mounts stay until this is dropped.
+        self.mounts = mounts.map(|it| it.1).unwrap_or_default();
+        lost
     }
 }
 

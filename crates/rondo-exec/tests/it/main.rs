@@ -10,6 +10,7 @@ mod deaths;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod keeper;
+mod lost;
 mod names;
 mod output;
 mod piped;
