@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// What programs write if the kernel refuses something. The kernel tells nobody else.
-const REFUSED: [&str; 7] = [
+const REFUSED: [&str; 11] = [
     // Files that are bound over themselves, such as `.git/config`, cannot be replaced.
     "Device or resource busy",
     "EBUSY",
@@ -18,6 +18,11 @@ const REFUSED: [&str; 7] = [
     "Operation not permitted",
     "EROFS",
     "EACCES",
+    // Programs in Go.
+    "device or resource busy",
+    "read-only file system",
+    "permission denied",
+    "operation not permitted",
 ];
 /// What programs write if they reach no other machine.
 const UNREACHED: [&str; 24] = [
@@ -63,6 +68,10 @@ const SETTINGS_KEPT: [&str; 3] = [
     "could not lock config file",
     "update of config-file failed",
 ];
+/// A program that sets up hooks of `git` when packages are installed, by a setting of the repository. It succeeds if it cannot.
+const HUSKY: &str = "husky";
+/// Where other such programs write hooks.
+const HOOKS: &str = ".git/hooks";
 /// What programs write for which there is another way, and that way.
 const KNOWN: [(&str, &str); 4] = [
     (
@@ -93,8 +102,9 @@ const OF_SYSTEM: [&str; 4] = [
 ];
 /// What is written in no ordinary output, so that it counts after a success too: a later command of the same line may have
 /// succeeded.
-const CERTAIN: [&str; 5] = [
+const CERTAIN: [&str; 6] = [
     "Read-only file system",
+    "read-only file system",
     "Network is unreachable",
     "Could not resolve host",
     "Temporary failure in name resolution",
@@ -164,6 +174,12 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     let known = KNOWN.iter().find(|(text, _)| printed.contains(text));
     let reason = if let Some((_, way)) = known {
         way
+    } else if has(&SETTINGS_KEPT) && printed.contains(HUSKY) {
+        "`husky` did not set up the hooks of `git`, since `.git/config` is protected: commits are not checked until a person \
+         runs `npm run prepare`, or the same of another package manager, in a terminal"
+    } else if has_error_about(printed, HOOKS, &REFUSED) {
+        "the hooks of `git` are protected: what was to be set up there does not run until a person runs the same command in a \
+         terminal"
     } else if has(&UNSIGNED) {
         "the keys that commits are signed with are hidden from it"
     } else if has(&SETTINGS_KEPT) {
@@ -181,6 +197,12 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     Some(format!(
         "it ran in a sandbox ({reason}), which may be why something failed"
     ))
+}
+
+/// Returns whether a line about a path has one of these texts in it.
+fn has_error_about(printed: &str, path: &str, texts: &[&str]) -> bool {
+    let mut lines = printed.lines().filter(|it| it.contains(path));
+    lines.any(|line| texts.iter().any(|it| line.contains(it)))
 }
 
 /// Returns whether the kernel refused something that it would perhaps not have refused outside.
@@ -463,6 +485,31 @@ mod tests {
             let text = said(&status(printed, 1)).unwrap();
             assert!(text.contains(way), "{text}");
         }
+    }
+
+    #[test]
+    fn hooks_of_git_that_an_installation_could_not_set_up_are_said_in_the_words_of_a_user() {
+        let npm = "> app@1.0.0 prepare\n> husky\n\nerror: could not write config file .git/config: Device or resource busy\n\n\
+                   added 1 package in 592ms\n";
+        let pnpm = ". prepare$ husky\n. prepare: error: could not lock config file .git/config: Read-only file system\n. prepare: Done\n";
+        for printed in [npm, pnpm] {
+            let text = said(&status(printed, 0)).unwrap();
+            assert!(
+                text.contains("`husky` did not set up the hooks of `git`"),
+                "{text}"
+            );
+            assert!(text.contains("`npm run prepare`"), "{text}");
+        }
+        for printed in [
+            "Error: open /w/.git/hooks/pre-commit: read-only file system",
+            "[ERROR], Was not able to set git hooks. Error: EROFS: read-only file system, open '/w/.git/hooks/pre-commit'",
+            "PermissionError: [Errno 13] Permission denied: '.git/hooks/pre-commit'",
+        ] {
+            let text = said(&status(printed, 1)).unwrap();
+            assert!(text.contains("the hooks of `git` are protected"), "{text}");
+        }
+        let other = said(&status("open /w/.git/x: read-only file system", 1)).unwrap();
+        assert!(other.contains("it may change ordinary files"), "{other}");
     }
 
     #[test]

@@ -188,6 +188,43 @@ async fn hooks_that_the_sandbox_hides_are_said() {
     assert!(looked["sandbox"].is_null(), "{looked}");
 }
 
+/// The program does what version 9 of husky does, in a project that was cloned and whose packages are installed.
+#[tokio::test]
+async fn hooks_that_an_installation_of_packages_did_not_set_up_are_said_with_what_a_person_can_do()
+{
+    const PROGRAM: &str = "#!/bin/sh\nif ! git config core.hooksPath .husky/_ 2>&1; then exit 0; fi\n\
+                           mkdir -p .husky/_ && echo '*' >.husky/_/.gitignore\n";
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (package, hooks) = (
+        fixture.path().join("node_modules/husky"),
+        fixture.path().join(".husky"),
+    );
+    std::fs::create_dir_all(&package).unwrap();
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::write(package.join("bin.sh"), PROGRAM).unwrap();
+    std::fs::write(hooks.join("pre-commit"), "npm test\n").unwrap();
+    let done = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(fixture.path())
+        .status();
+    assert!(done.unwrap().success());
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    // What a package manager prints of the script `prepare`.
+    let command = "export GIT_CONFIG_GLOBAL=/dev/null; echo '> app@1.0.0 prepare'; echo '> husky'; sh node_modules/husky/bin.sh && echo added 1 package";
+    let done = run(options, &fixture, json!({ "command": command })).await;
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(
+        done["exitCode"] == 0
+            && said.contains("`husky` did not set up the hooks of `git`")
+            && said.contains("`npm run prepare`"),
+        "{done}"
+    );
+}
+
 /// The variables are those that cargo sets for tests.
 #[tokio::test]
 async fn a_command_in_the_sandbox_gets_the_variables_of_the_list_and_those_that_the_user_names() {
