@@ -43,7 +43,6 @@ mod start_error;
 mod status;
 pub mod unix;
 mod watchers;
-mod whole_file;
 
 pub use again::start_again;
 pub use assignment::{Assignment, Life};
@@ -62,6 +61,6 @@ pub use recall::{Known, Whereabouts, end, end_orphans, look};
 pub use retention::{are_alive, end_all, remove_oldest};
 pub use role::{Role, SUPERVISE_ARG, SupervisorCommand, run_if_requested};
 pub use role_process::{Presence, RoleProcess};
+pub use rondo_sandbox::{Readers, replace_file};
 pub use start_error::StartError;
 pub use status::{CallStatus, CommandState, Exceeded, LOST_MAX, StatusError};
-pub use whole_file::{Readers, replace_file};

@@ -73,6 +73,7 @@ mod support;
 mod toolchains;
 #[cfg(target_os = "linux")]
 mod watch;
+mod whole_file;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 use elsewhere as system;
@@ -100,6 +101,7 @@ pub use support::{Support, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
 pub use system::{Collector, Covered, Entered, Preparation};
+pub use whole_file::{Readers, replace_file};
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

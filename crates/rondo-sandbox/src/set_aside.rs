@@ -4,6 +4,7 @@
 //! another command's, and the first one makes it again, that is new all the same.
 
 use crate::directory::Identity;
+use crate::{Readers, replace_file};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -96,10 +97,8 @@ impl SetAside {
     fn shorten(&self, since: Duration) {
         let notes = self.read().into_iter().filter(|it| it.0 >= since);
         let text: String = notes.map(|(at, mark)| line(at, mark)).collect();
-        let partial = self.file.with_extension(std::process::id().to_string());
-        if fs::write(&partial, text).is_ok() {
-            let _ = fs::rename(partial, &self.file);
-        }
+        // Notes that cannot be written stay as they are.
+        let _ = replace_file(&self.file, text.as_bytes(), Readers::Owner);
     }
 }
 
@@ -126,6 +125,19 @@ fn note(line: &str) -> Option<(Duration, Mark)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_beside_the_notes_is_gone_after_they_are_shortened() {
+        let place = tempfile::tempdir().unwrap();
+        let notes = SetAside::new(place.path());
+        notes.add([Mark::new((1, 2), Path::new("a"), b"x")].into_iter());
+        fs::write(place.path().join(format!("{NAME}.new")), "half of it").unwrap();
+        notes.shorten(Duration::ZERO);
+        let entries = fs::read_dir(place.path()).unwrap();
+        let names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(names, [NAME]);
+        assert_eq!(notes.since_it_began().len(), 1);
+    }
 
     #[test]
     fn what_was_set_aside_before_a_command_began_is_not_its_concern() {
