@@ -269,18 +269,44 @@ pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSp
 }
 
 /// Says what does not hold here that a sandbox promises; none where it all does.
-pub(crate) fn shortfall(spec: Option<&SandboxSpec>) -> Option<String> {
-    spec.filter(|it| it.enforcement == Enforcement::Partial)
-        .map(|it| {
-            let is_of_system = |path: &PathBuf| path.starts_with("/etc");
-            let hidden = match it.hidden.iter().all(is_of_system) {
-                true => "",
-                false => {
-                    "; files that rules deny or `.rondoignore` names are not hidden from commands"
-                }
-            };
-            format!("the sandbox holds in part here: {PARTIAL}{hidden}")
-        })
+pub(crate) fn shortfall(settings: &Settings, spec: Option<&SandboxSpec>) -> Option<String> {
+    let spec = spec.filter(|it| it.enforcement == Enforcement::Partial)?;
+    let toolchains = secrets_of_toolchains(settings);
+    let hidden = not_hidden(&spec.hidden, &toolchains, &settings.paths);
+    Some(format!("the sandbox holds in part here: {PARTIAL}{hidden}"))
+}
+
+/// Says which kinds of these files are not hidden from commands. Those of toolchains have passwords in them.
+fn not_hidden(files: &[PathBuf], toolchains: &[PathBuf], paths: &Paths) -> String {
+    const DENIED: &str = "files that rules deny or `.rondoignore` names";
+    const PASSWORDS: &str = "passwords in settings of toolchains";
+    const RECORDS: &str = "Rondo's own records";
+    const SYSTEM: &str = "secrets of the system such as `/etc/shadow`";
+    let records = [&paths.data, &paths.state].map(|it| it.canonicalize());
+    let kind = |path: &PathBuf| {
+        if toolchains.contains(path) {
+            PASSWORDS
+        } else if records.iter().flatten().any(|it| it == path) {
+            RECORDS
+        } else if SECRETS_OF_SYSTEM.iter().any(|it| path == Path::new(it)) {
+            SYSTEM
+        } else {
+            DENIED
+        }
+    };
+    let found: Vec<&str> = files.iter().map(kind).collect();
+    let kinds = [DENIED, PASSWORDS, RECORDS, SYSTEM];
+    let kinds: Vec<&str> = kinds.into_iter().filter(|it| found.contains(it)).collect();
+    match kinds.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!("; {last} are not hidden from commands"),
+        Some((last, others)) => {
+            format!(
+                "; {} and {last} are not hidden from commands",
+                others.join(", ")
+            )
+        }
+    }
 }
 
 /// Returns the sandbox of commands that the user can choose for these directories, which were looked up before.
@@ -320,4 +346,42 @@ fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> S
 
 fn home(settings: &Settings) -> Option<&Path> {
     settings.env.get("HOME").map(Path::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_hidden_is_named_by_its_kind() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let below = |name: &str| root.join(name);
+        let paths = Paths {
+            config: below("config"),
+            data: below("data"),
+            state: below("state"),
+            cache: below("cache"),
+        };
+        std::fs::create_dir(&paths.data).unwrap();
+        let npmrc = below("npmrc");
+        let said = |files: &[PathBuf]| not_hidden(files, std::slice::from_ref(&npmrc), &paths);
+        assert_eq!(said(&[]), "");
+        assert_eq!(
+            said(std::slice::from_ref(&npmrc)),
+            "; passwords in settings of toolchains are not hidden from commands"
+        );
+        let files = [
+            "/etc/shadow".into(),
+            below("data"),
+            npmrc.clone(),
+            below("key"),
+            npmrc.clone(),
+        ];
+        assert_eq!(
+            said(&files),
+            "; files that rules deny or `.rondoignore` names, passwords in settings of toolchains, Rondo's own records and secrets of \
+             the system such as `/etc/shadow` are not hidden from commands"
+        );
+    }
 }

@@ -192,7 +192,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         .sandbox
         .clone()
         .map(|it| SandboxSpec { proxy: None, ..it });
-    let shortfall = confined::shortfall(sandbox.as_ref());
+    let shortfall = confined::shortfall(settings, sandbox.as_ref());
     let of_commands = sandbox.clone();
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
