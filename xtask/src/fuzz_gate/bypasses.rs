@@ -4,7 +4,9 @@ use super::world::World;
 use super::{Tester, attempt as in_sandbox};
 use crate::workspace;
 use anyhow::{Context, Result};
-use rondo_policy::{AllowedDirs, GateOptions, ReadOnlySandbox, StandardGate, ToolPatterns};
+use rondo_policy::{
+    AllowedDirs, GateOptions, ReadOnlySandbox, StandardGate, ToolPatterns, Workdir,
+};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
@@ -13,6 +15,8 @@ use std::process::{Command, Stdio};
 const FILE: &str = "fuzz/corpus/gate/bypasses.toml";
 /// The tool that runs commands.
 const TOOL: &str = "exec";
+/// Where commands are looked for when attempts are judged.
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +58,12 @@ impl Class {
             ReadOnlySandbox::new([TOOL], home.as_deref(), || true)
         });
         options.allowed_tools = ToolPatterns::parse(&self.allowed)?;
+        // Not the environment of whoever runs this: a cargo without rustup names libraries.
+        let workdir = Workdir::new(project.to_owned());
+        let home = std::env::var_os("HOME").unwrap_or_default();
+        let variables = [("HOME".into(), home), ("PATH".into(), SEARCH_PATH.into())];
+        workdir.set_environment(variables.into_iter().collect());
+        options.workdir = Some(workdir);
         let gate = StandardGate::new(options);
         let is_allowed = |attempt: &&String| {
             let judged = gate.explain(TOOL, attempt);
