@@ -398,6 +398,9 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct ResumeOptions {
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Time of the process, as `90s` or `2m`; a turn that is not over then stays interrupted
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<TimeSpan>,
     #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
     #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
@@ -436,6 +439,7 @@ impl ResumeOptions {
             turn: TurnArgs {
                 session,
                 base_url: self.base_url,
+                deadline: self.deadline,
                 allowed_tools: self.allowed_tools,
                 disallowed_tools: self.disallowed_tools,
                 approval: self.approval,

@@ -97,18 +97,15 @@ pub(crate) fn output_end(instant: Instant) -> Instant {
 /// Does the work unless the deadline passes first.
 ///
 /// # Errors
-/// When the deadline passes; the work is dropped then.
+/// When the deadline passes, with this message; the work is dropped then.
 ///
 /// # Cancel safety
 /// As cancel safe as the work.
-pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(crate) async fn in_time<T>(message: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         biased;
         done = work => done,
-        () = passed() => {
-            let message = "the deadline passed before anything was asked";
-            Err(CliError::new(Exit::Deadline, message))
-        }
+        () = passed() => Err(CliError::new(Exit::Deadline, message)),
     }
 }
 

@@ -111,6 +111,9 @@ fn deadline(command: &Command, env: &Env) -> Option<Duration> {
     let turn = match command {
         Command::Ask(args) => &args.turn,
         Command::Run(args) => &args.turn,
+        // A turn that goes on has the deadline that it began with; this one is of the process.
+        Command::Resume(args) => return args.options.deadline.map(|it| it.0),
+        Command::Answer(args) => return args.options.deadline.map(|it| it.0),
         _ => return None,
     };
     // A text that is no time is reported with the other settings.

@@ -2,6 +2,7 @@
 
 use crate::calls::mkfifo;
 use crate::harness::{TestEnv, calls, says, serve};
+use crate::sessions::killed_at;
 use futures_util::future::join_all;
 use rondo_testkit::{Gate, Response, Script, Server, Step, openai};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -195,6 +196,39 @@ async fn a_question_ends_with_its_deadline_whatever_hangs() {
         &json!({ "command": command }),
     ))));
     check_ends(|_| {}, &["ask", "--yolo", "x"], &calling.await).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_goes_on_ends_with_the_deadline_of_the_process_and_can_be_resumed_again() {
+    let mut frames = openai::frames(&says("partial text"));
+    frames.truncate(2);
+    let partial = Response::sse(frames).step(Step::Stall);
+    let held = Response::sse(Vec::<Vec<u8>>::new()).step(Step::Stall);
+    let done = openai::streamed(&says("Done."));
+    let server = Server::start(Script::from(vec![partial, held, done])).await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "text_delta", "partial").await;
+    let url = server.url("/v1");
+    let begun = Instant::now();
+    let options = [
+        "resume",
+        "latest",
+        "--base-url",
+        &url,
+        "--deadline",
+        "1s",
+        "--json",
+    ];
+    let shown = env.run(&options).await;
+    assert_eq!(shown.code, Some(124), "{shown:?}");
+    assert!(begun.elapsed() < Duration::from_millis(1500) + SLACK);
+    assert!(
+        shown.stderr.contains("`rondo resume` continues"),
+        "{shown:?}"
+    );
+    assert!(shown.stdout.contains("\"exit_code\":124"), "{shown:?}");
+    let shown = env.run(&["resume", "latest"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
 }
 
 #[tokio::test]

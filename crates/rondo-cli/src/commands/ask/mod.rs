@@ -124,7 +124,7 @@ async fn unless_stopped<T>(
             let message = "stopped before anything was asked";
             Err(CliError::new(Exit::of_stop(stop), message))
         }
-        done = process_end::in_time(work) => done,
+        done = process_end::in_time("the deadline passed before anything was asked", work) => done,
     }
 }
 

@@ -56,7 +56,8 @@ pub(super) async fn run(
     };
     let with_resources = async { Ok(session.with_resources(start).await?) };
     let start = unless_stopped(&mut signals, with_resources).await?;
-    if matches!(start, TurnStart::Message(_)) {
+    let is_new = matches!(start, TurnStart::Message(_));
+    if is_new {
         let limits = &mut Arc::make_mut(&mut plan.profile).limits;
         limits.turn_timeout = process_end::shortened(limits.turn_timeout);
     }
@@ -88,8 +89,16 @@ pub(super) async fn run(
         over_rx,
         Some(show_turn::GRACE),
     );
-    let both = async { tokio::join!(turn, showing) };
-    let (end, shown) = beside(announced(prepared), both).await;
+    let both = async { Ok(tokio::join!(turn, showing)) };
+    let both = beside(announced(prepared), both);
+    let (end, shown) = if is_new {
+        both.await
+    } else {
+        // It has the limits that it began with, so it is cut off again.
+        let message = "the deadline passed before the turn was over";
+        let done = process_end::in_time(message, both).await;
+        done.map_err(|error| error.hint("`rondo resume` continues the turn"))
+    }?;
     let end = end?;
     let ended = |it: io::Result<Ended>| {
         it.map_err(|err| {
