@@ -47,7 +47,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-designs/src/bounded",
             "crates/rondo-exec/",
             "crates/rondo-hub/src/api/limiter.rs",
-            "crates/rondo-hub/src/api/places.rs",
+            "crates/rondo-hub/src/connections.rs",
             "crates/rondo-hub/src/hub.rs",
             "crates/rondo-hub/src/recovery.rs",
             "crates/rondo-hub/src/shortage.rs",

@@ -89,16 +89,9 @@ pub(super) async fn run(
         over_rx,
         Some(show_turn::GRACE),
     );
-    let both = async { Ok(tokio::join!(turn, showing)) };
+    let both = async { tokio::join!(turn, showing) };
     let both = beside(announced(prepared), both);
-    let (end, shown) = if is_new {
-        both.await
-    } else {
-        // It has the limits that it began with, so it is cut off again.
-        let message = "the deadline passed before the turn was over";
-        let done = process_end::in_time(message, both).await;
-        done.map_err(|error| error.hint("`rondo resume` continues the turn"))
-    }?;
+    let (end, shown) = until_deadline(is_new, both).await?;
     let end = end?;
     let ended = |it: io::Result<Ended>| {
         it.map_err(|err| {
@@ -116,6 +109,17 @@ pub(super) async fn run(
     };
     prepared.runtime.close().await;
     exit
+}
+
+/// Runs a turn to its end. One that goes on has the limits that it began with, so the deadline of the process cuts it off
+/// again.
+async fn until_deadline<T>(is_new: bool, turn: impl Future<Output = T>) -> Result<T> {
+    if is_new {
+        return Ok(turn.await);
+    }
+    let message = "the deadline passed before the turn was over";
+    let done = process_end::in_time(message, async { Ok(turn.await) }).await;
+    done.map_err(|error| error.hint("`rondo resume` continues the turn"))
 }
 
 /// Does the work, and something beside it that may not come to an end.
