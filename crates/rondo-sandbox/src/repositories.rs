@@ -72,6 +72,11 @@ struct State {
     unchecked: Vec<Unchecked>,
 }
 
+/// The settings without which no `git` works in a repository.
+const SETTINGS: &str = "config";
+/// What is said if they were renamed.
+const UNUSABLE: &str = "; `git` fails there until a person has read the file and renamed it back";
+
 /// Something in a repository, and how to reach it.
 struct Harm {
     place: Directory,
@@ -427,11 +432,15 @@ impl Harm {
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),
         };
+        let mut reason = self.finding.what.clone();
+        if file == Path::new(SETTINGS) && renamed.is_ok() {
+            reason.push_str(UNUSABLE);
+        }
         Undone {
             path,
             is_restored: renamed.is_ok(),
             aside: renamed.ok().flatten(),
-            reason: Some(self.finding.what.clone()),
+            reason: Some(reason),
         }
     }
 }

@@ -356,6 +356,23 @@ fn an_index_that_has_git_write_elsewhere_is_refused() {
 }
 
 #[test]
+fn settings_of_a_fresh_clone_that_are_set_aside_say_what_a_person_has_to_do() {
+    for attack in Attack::all() {
+        attack.shell("git init -q work; git -C work -c user.name=A -c user.email=a@b commit -q --allow-empty -m a");
+        let undone = attack.during_shell(
+            "cd work; git clone -q . clone; git -C clone config core.hooksPath .husky/_",
+        );
+        assert_eq!(attack.refused(&undone), ["work/clone/.git/config"]);
+        assert_eq!(
+            undone.first().and_then(|it| it.reason.as_deref()),
+            Some(
+                "it sets `core.hookspath`; `git` fails there until a person has read the file and renamed it back"
+            )
+        );
+    }
+}
+
+#[test]
 fn a_link_in_a_repository_that_git_would_write_through_is_refused() {
     for attack in Attack::all() {
         attack.shell("git init -q work; git -C work -c user.name=A -c user.email=a@b commit -q --allow-empty -m a");
