@@ -62,10 +62,6 @@ pub(crate) trait PayloadDecoder: Send {
 
     /// Returns the last token counts as the provider counts.
     fn reported_usage(&self) -> Option<Usage>;
-
-    /// Forgets the event that the fast path compares with.
-    #[cfg(test)]
-    fn forget(&mut self);
 }
 
 /// Decodes a body with a dialect's [`PayloadDecoder`].
@@ -284,7 +280,5 @@ fn foreign(text: &str) -> ModelError {
     ))
 }
 
-#[cfg(test)]
-mod fast_path;
 #[cfg(test)]
 mod tests;

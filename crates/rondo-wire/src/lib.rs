@@ -10,7 +10,6 @@
 //!   array) is recognised by its content and not by headers, since gateways send wrong headers.
 //! - `latch`: a decoder that failed or was finished stays so.
 //! - `body`: the decoder that all dialects share; each dialect adds a `PayloadDecoder` in its `decode`.
-//! - `template`: the fast path for an event that differs from the one before only in its text.
 //! - `json`: borrowed, tolerant JSON in both directions.
 //! - `encoded_prefix`: the encoded beginning of a conversation, from one request to the next.
 //! - `naming`: the response id and model name that a provider reports.
@@ -42,7 +41,6 @@ mod scan;
 mod sse;
 mod strict;
 mod target;
-mod template;
 
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};

@@ -2,13 +2,11 @@
 
 use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
-use super::plain::{DeltaKind, Goal, Plain, plain};
 use crate::body::{PayloadDecoder, damaged, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
-use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -45,7 +43,6 @@ pub(crate) struct AnthropicPayloadDecoder {
     closed_text: bool,
     usage: Option<WireUsage>,
     naming: Naming,
-    template: Template<Plain>,
     finish: Option<FinishReason>,
     stopped: bool,
     any: bool,
@@ -78,34 +75,9 @@ impl AnthropicPayloadDecoder {
             closed_text: false,
             usage: None,
             naming: Naming::default(),
-            template: Template::default(),
             finish: None,
             stopped: false,
             any: false,
-        }
-    }
-
-    /// Returns where a plain delta goes, if its block is one that takes such.
-    fn goal_of(&self, delta: Plain) -> Option<Goal> {
-        match (self.blocks.get(&delta.index)?, delta.kind) {
-            (Block::Text(_), DeltaKind::Text) => Some(Goal::Part { thinking: false }),
-            (Block::Thinking(_), DeltaKind::Thinking) => Some(Goal::Part { thinking: true }),
-            (Block::Call(number), DeltaKind::Arguments) => Some(Goal::Call(*number)),
-            _ => None,
-        }
-    }
-
-    /// Takes a delta from the fast path: like the sample, with another text.
-    fn take_repeated(
-        &mut self,
-        repeated: RepeatedDelta<'_, Plain>,
-        goal: Goal,
-        out: &mut Vec<ModelEvent>,
-    ) {
-        let text = repeated.text.into_owned();
-        match goal {
-            Goal::Part { thinking } => self.push_text(repeated.delta.index, text, thinking, out),
-            Goal::Call(number) => self.add_arguments(number, text, out),
         }
     }
 
@@ -126,10 +98,6 @@ impl AnthropicPayloadDecoder {
             },
             "content_block_delta" => {
                 if let Some(delta) = delta {
-                    if let Some((kind, text)) = plain(&delta) {
-                        self.template
-                            .learn(json, Plain { index, kind }, text, &[], &[]);
-                    }
                     self.check_begun(index)?;
                     self.delta(index, &delta, json, out);
                 }
@@ -466,13 +434,6 @@ impl PayloadDecoder for AnthropicPayloadDecoder {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if name != "error"
-            && let Some(repeated) = self.template.read(json)
-            && let Some(goal) = self.goal_of(repeated.delta)
-        {
-            self.take_repeated(repeated, goal, out);
-            return Ok(());
-        }
         let mut event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
         let delta = event.delta.take().and_then(|delta| delta.0);
@@ -536,11 +497,6 @@ impl PayloadDecoder for AnthropicPayloadDecoder {
 
     fn reported_usage(&self) -> Option<Usage> {
         self.usage.map(WireUsage::reported)
-    }
-
-    #[cfg(test)]
-    fn forget(&mut self) {
-        self.template.forget();
     }
 }
 

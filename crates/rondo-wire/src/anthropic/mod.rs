@@ -19,7 +19,6 @@ pub(crate) mod decode;
 mod encode;
 mod event;
 mod messages;
-mod plain;
 mod server;
 mod structured;
 mod thinking;

@@ -17,7 +17,7 @@ use std::path::Path;
 const PIECE_BYTES: usize = 200;
 
 /// A decoder that can be forked and compared.
-pub(super) trait Fork: Decoder + Clone + PartialEq + Debug {}
+trait Fork: Decoder + Clone + PartialEq + Debug {}
 
 impl<D: Decoder + Clone + PartialEq + Debug> Fork for D {}
 
@@ -29,22 +29,22 @@ fn target(dialect: &str) -> Target {
     })
 }
 
-pub(super) fn chat() -> BodyDecoder<ChatPayloadDecoder> {
+fn chat() -> BodyDecoder<ChatPayloadDecoder> {
     let payloads = ChatPayloadDecoder::new(&target("openai-chat"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn gemini() -> BodyDecoder<GeminiPayloadDecoder> {
+fn gemini() -> BodyDecoder<GeminiPayloadDecoder> {
     let payloads = GeminiPayloadDecoder::new(&target("gemini"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn responses() -> BodyDecoder<ResponsesPayloadDecoder> {
+fn responses() -> BodyDecoder<ResponsesPayloadDecoder> {
     let payloads = ResponsesPayloadDecoder::new(&target("openai-responses"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn anthropic() -> BodyDecoder<AnthropicPayloadDecoder> {
+fn anthropic() -> BodyDecoder<AnthropicPayloadDecoder> {
     let payloads = AnthropicPayloadDecoder::new(&target("anthropic"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
@@ -54,7 +54,7 @@ fn react() -> ReactDecoder<BodyDecoder<ChatPayloadDecoder>> {
 }
 
 /// Returns the bodies of all recorded 200 responses of a dialect.
-pub(super) fn bodies(dialect: &str) -> Vec<(String, String)> {
+fn bodies(dialect: &str) -> Vec<(String, String)> {
     let mut bodies = Vec::new();
     for (name, text) in files(dialect) {
         if name.ends_with(".cassette.json") {

@@ -19,8 +19,7 @@ pub(super) struct Chunk<'a> {
     pub(super) candidates: Option<Vec<WireCandidate<'a>>>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
-    #[serde(borrow)]
-    pub(super) usage_metadata: Option<RawUsage<'a>>,
+    pub(super) usage_metadata: Option<UsageMetadata>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -50,26 +49,8 @@ pub(super) struct PromptFeedback<'a> {
     pub(super) block_reason: Option<Text<'a>>,
 }
 
-/// Counts, raw, so that their places are known.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawUsage<'a> {
-    #[serde(borrow)]
-    prompt_token_count: Option<&'a RawValue>,
-    #[serde(borrow)]
-    candidates_token_count: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thoughts_token_count: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cached_content_token_count: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_use_prompt_token_count: Option<&'a RawValue>,
-    /// The sum, which is ours to make.
-    #[serde(borrow)]
-    pub(super) total_token_count: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UsageMetadata {
     prompt_token_count: Option<Count>,
     candidates_token_count: Option<Count>,
@@ -78,45 +59,7 @@ pub(super) struct UsageMetadata {
     tool_use_prompt_token_count: Option<Count>,
 }
 
-impl<'a> RawUsage<'a> {
-    /// Returns the counts in the order that [`UsageMetadata::with`] takes them in.
-    pub(super) fn counts(&self) -> [Option<&'a str>; 5] {
-        let counts = [
-            self.prompt_token_count,
-            self.candidates_token_count,
-            self.thoughts_token_count,
-            self.cached_content_token_count,
-            self.tool_use_prompt_token_count,
-        ];
-        counts.map(|raw| raw.map(RawValue::get))
-    }
-
-    pub(super) fn read(&self) -> UsageMetadata {
-        let read = |raw: Option<&str>| raw.and_then(|raw| serde_json::from_str(raw).ok());
-        let [prompt, candidates, thoughts, cached, tools] = self.counts().map(read);
-        UsageMetadata {
-            prompt_token_count: prompt,
-            candidates_token_count: candidates,
-            thoughts_token_count: thoughts,
-            cached_content_token_count: cached,
-            tool_use_prompt_token_count: tools,
-        }
-    }
-}
-
 impl UsageMetadata {
-    /// Returns the counts with those replaced that are given.
-    pub(super) fn with(self, counts: [Option<u64>; 5]) -> Self {
-        let [prompt, candidates, thoughts, cached, tools] = counts.map(|it| it.map(Count));
-        Self {
-            prompt_token_count: prompt.or(self.prompt_token_count),
-            candidates_token_count: candidates.or(self.candidates_token_count),
-            thoughts_token_count: thoughts.or(self.thoughts_token_count),
-            cached_content_token_count: cached.or(self.cached_content_token_count),
-            tool_use_prompt_token_count: tools.or(self.tool_use_prompt_token_count),
-        }
-    }
-
     /// Returns the counts as Gemini counts: output without thoughts, the prompt without what its
     /// own tools added.
     pub(super) fn reported(self) -> Usage {
@@ -159,16 +102,6 @@ pub(super) enum WirePart<'a> {
     PartialCall(PartialCall<'a>),
     /// Anything else.
     Other,
-}
-
-/// A part that is nothing but text.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PlainPart<'a> {
-    #[serde(borrow)]
-    pub(super) text: &'a RawValue,
-    #[serde(default)]
-    pub(super) thought: bool,
 }
 
 #[derive(Debug, Default)]

@@ -1,14 +1,13 @@
 //! Decodes `GenerateContentResponse`s into events.
 
 use super::chunk::{
-    Chunk, PartialCall, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part,
+    Chunk, PartialCall, UsageMetadata, WireCall, WireCandidate, WirePart, read_part,
 };
 use super::errors;
 use super::partial::{OpenCall, may_be_whole};
 use crate::body::{PayloadDecoder, finished, incomplete, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
-use crate::template::{RepeatedDelta, Template, between_quotes};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -29,7 +28,6 @@ pub(crate) struct GeminiPayloadDecoder {
     calls: u32,
     usage: Option<Usage>,
     naming: Naming,
-    template: Template<Plain>,
     blocked: bool,
     any: bool,
 }
@@ -61,26 +59,9 @@ impl GeminiPayloadDecoder {
             calls: 0,
             usage: None,
             naming: Naming::default(),
-            template: Template::default(),
             blocked: false,
             any: false,
         }
-    }
-
-    /// Takes a chunk from the fast path: like the sample, with another text and other counts.
-    fn take_repeated(
-        &mut self,
-        repeated: RepeatedDelta<'_, Plain>,
-        out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let Plain {
-            candidate,
-            thought,
-            usage,
-        } = repeated.delta;
-        self.text(candidate, repeated.text.into_owned(), thought, None, out)?;
-        self.report_usage(usage.map(|usage| usage.with(repeated.counts)), out);
-        Ok(())
     }
 
     fn take_candidate(
@@ -295,11 +276,6 @@ impl PayloadDecoder for GeminiPayloadDecoder {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if event != "error"
-            && let Some(repeated) = self.template.read(json)
-        {
-            return self.take_repeated(repeated, out);
-        }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
         self.any |= chunk.candidates.is_some()
@@ -307,13 +283,6 @@ impl PayloadDecoder for GeminiPayloadDecoder {
             || chunk.usage_metadata.is_some();
         let (id, model) = (chunk.response_id.as_ref(), chunk.model_version.as_ref());
         self.naming.take(id, model, out);
-        if let Some((plain, text)) = plain(&chunk) {
-            let total = chunk.usage_metadata.and_then(|it| it.total_token_count);
-            let counts = chunk.usage_metadata.map(|it| it.counts());
-            let unread = [total.map(RawValue::get)];
-            let counts = counts.unwrap_or_default();
-            self.template.learn(json, plain, text, &unread, &counts);
-        }
         for (position, candidate) in chunk.candidates.into_iter().flatten().enumerate() {
             self.take_candidate(position, candidate, out)?;
         }
@@ -324,7 +293,7 @@ impl PayloadDecoder for GeminiPayloadDecoder {
                 reason: reason.to_owned(),
             });
         }
-        self.report_usage(chunk.usage_metadata.map(|it| it.read()), out);
+        self.report_usage(chunk.usage_metadata, out);
         if chunk.error.is_some() || event == "error" {
             return Err(errors::of_text(json));
         }
@@ -387,40 +356,6 @@ impl PayloadDecoder for GeminiPayloadDecoder {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
-
-    #[cfg(test)]
-    fn forget(&mut self) {
-        self.template.forget();
-    }
-}
-
-/// A chunk with one text part, and counts, without the text.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Plain {
-    candidate: u32,
-    thought: bool,
-    usage: Option<UsageMetadata>,
-}
-
-/// Returns a chunk without its text, and the text between its quotes; `None` if it has more than one part of text and
-/// counts.
-fn plain<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
-    let [candidate] = chunk.candidates.as_deref()? else {
-        return None;
-    };
-    let is_more = chunk.prompt_feedback.is_some()
-        || chunk.error.is_some()
-        || nonempty(candidate.finish_reason.as_ref()).is_some();
-    let [part] = candidate.content.as_ref()?.parts.as_deref()? else {
-        return None;
-    };
-    let PlainPart { text, thought } = serde_json::from_str(part.get()).ok()?;
-    let plain = Plain {
-        candidate: candidate.index.and_then(Count::index).unwrap_or(0),
-        thought,
-        usage: chunk.usage_metadata.map(|it| it.read()),
-    };
-    (!is_more).then_some((plain, between_quotes(text)?))
 }
 
 /// Returns the seal of a part. An empty thought must say that it is one: without text there is no

@@ -58,39 +58,8 @@ impl Calls {
     ) {
         let function = delta.function.unwrap_or_default();
         let arguments = arguments(&function);
-        let delta = CallDelta {
-            function: None,
-            ..delta
-        };
-        self.take(candidate, delta, function.name.as_ref(), arguments, out);
-    }
-
-    /// Takes a delta that has an index and arguments, and nothing else.
-    pub(super) fn arguments_delta(
-        &mut self,
-        candidate: u32,
-        index: u32,
-        arguments: Cow<'_, str>,
-        out: &mut Vec<ModelEvent>,
-    ) {
-        let delta = CallDelta {
-            index: Some(index),
-            ..CallDelta::default()
-        };
-        self.take(candidate, delta, None, arguments, out);
-    }
-
-    /// Takes a delta whose function is beside it.
-    fn take(
-        &mut self,
-        candidate: u32,
-        delta: CallDelta<'_>,
-        name: Option<&Text<'_>>,
-        arguments: Cow<'_, str>,
-        out: &mut Vec<ModelEvent>,
-    ) {
         let id = nonempty(delta.id.as_ref());
-        let name = nonempty(name);
+        let name = nonempty(function.name.as_ref());
         let silent = arguments.is_empty() && delta.extra.is_empty();
         if self.is_of_dropped(candidate, delta.index, id) {
             return;

@@ -25,9 +25,6 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) object: Option<Text<'a>>,
-    /// Noise of OpenAI's, against listeners who guess texts by their length.
-    #[serde(borrow)]
-    pub(super) obfuscation: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]

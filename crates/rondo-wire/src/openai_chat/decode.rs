@@ -4,12 +4,10 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
-use super::plain::{self, DeltaKind, Plain};
 use crate::body::{PayloadDecoder, damaged, finished, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
-use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{
     ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, ToolSpec, Usage,
@@ -28,7 +26,6 @@ pub(crate) struct ChatPayloadDecoder {
     calls: Calls,
     usage: Option<Usage>,
     naming: Naming,
-    template: Template<Plain>,
     any: bool,
     /// The tools to look for in text, where the quirk is on.
     tools: Option<Arc<Vec<ToolSpec>>>,
@@ -54,7 +51,6 @@ impl ChatPayloadDecoder {
             calls: Calls::new(bounds.open_calls_max),
             usage: None,
             naming: Naming::default(),
-            template: Template::default(),
             any: false,
             tools: target
                 .quirks
@@ -62,26 +58,6 @@ impl ChatPayloadDecoder {
                 .then(|| Arc::clone(&target.tools)),
             offered: !target.tools.is_empty(),
         }
-    }
-
-    /// Takes a chunk from the fast path: like the sample, with another text.
-    fn take_repeated(
-        &mut self,
-        repeated: RepeatedDelta<'_, Plain>,
-        out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let RepeatedDelta { delta, text, .. } = repeated;
-        let candidate = delta.candidate;
-        match delta.kind {
-            DeltaKind::Text => self.text(candidate, &text, out)?,
-            DeltaKind::Reasoning => push_reasoning(candidate, text.into_owned(), out),
-            DeltaKind::Refusal => push_refusal(candidate, text.into_owned(), out),
-            DeltaKind::Arguments(index) => {
-                self.release_text(candidate, out)?;
-                self.calls.arguments_delta(candidate, index, text, out);
-            }
-        }
-        Ok(())
     }
 
     fn choice(
@@ -125,7 +101,8 @@ impl ChatPayloadDecoder {
             self.content(candidate, content, out)?;
         }
         if let Some(text) = nonempty(delta.refusal.as_ref()) {
-            push_refusal(candidate, text.to_owned(), out);
+            let text = text.to_owned();
+            out.push(ModelEvent::RefusalDelta { candidate, text });
         }
         let calls = delta.tool_calls.unwrap_or_default();
         let old_form = delta.function_call.filter(|_| calls.is_empty());
@@ -261,21 +238,12 @@ impl PayloadDecoder for ChatPayloadDecoder {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if event != "error"
-            && let Some(repeated) = self.template.read(json)
-        {
-            return self.take_repeated(repeated, out);
-        }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
         self.any |= chunk.choices.is_some();
         if chunk.choices.is_some() {
             self.naming
                 .take(chunk.id.as_ref(), chunk.model.as_ref(), out);
-        }
-        if let Some((plain, text)) = plain::of(&chunk) {
-            let noise = chunk.obfuscation.map(RawValue::get);
-            self.template.learn(json, plain, text, &[noise], &[]);
         }
         for (position, choice) in chunk.choices.into_iter().flatten().enumerate() {
             self.choice(position, choice, out)?;
@@ -332,11 +300,6 @@ impl PayloadDecoder for ChatPayloadDecoder {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
-
-    #[cfg(test)]
-    fn forget(&mut self) {
-        self.template.forget();
-    }
 }
 
 /// The calls of a whole message are told apart by their places: ids may be repeated or missing.
@@ -352,10 +315,6 @@ fn push_text(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
     if !text.is_empty() {
         out.push(ModelEvent::TextDelta { candidate, text });
     }
-}
-
-fn push_refusal(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
-    out.push(ModelEvent::RefusalDelta { candidate, text });
 }
 
 fn push_reasoning(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {

@@ -14,7 +14,6 @@ pub(crate) mod decode;
 mod details;
 pub(crate) mod encode;
 mod lenient;
-mod plain;
 
 use crate::body::BodyDecoder;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};

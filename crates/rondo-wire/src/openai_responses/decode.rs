@@ -7,11 +7,9 @@ use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
-use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The only candidate that the protocol knows.
@@ -33,7 +31,6 @@ pub(crate) struct ResponsesPayloadDecoder {
     text_so_far: DeltaText,
     usage: Option<Usage>,
     naming: Naming,
-    template: Template<Plain>,
     /// Whether the response came to its end, and whether its calls may run.
     end: Option<bool>,
     any: bool,
@@ -72,32 +69,9 @@ impl ResponsesPayloadDecoder {
             text_so_far: DeltaText::default(),
             usage: None,
             naming: Naming::default(),
-            template: Template::default(),
             end: None,
             any: false,
         }
-    }
-
-    /// Learns an event that is nothing but a delta.
-    fn learn(&mut self, kind: &str, event: &Event<'_>, json: &str) {
-        let (Some(delta_kind), Some(text)) = (delta_of(kind), nonempty(event.delta.as_ref()))
-        else {
-            return;
-        };
-        let unread = [event.sequence_number, event.obfuscation];
-        let unread = unread.map(|raw| raw.map(RawValue::get));
-        self.template
-            .learn(json, event.plain(delta_kind), text, &unread, &[]);
-    }
-
-    /// Takes a delta from the fast path: like the sample, with another text.
-    fn take_repeated(
-        &mut self,
-        repeated: RepeatedDelta<'_, Plain>,
-        out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let RepeatedDelta { delta, text, .. } = repeated;
-        self.take_delta(delta, Some(text), out)
     }
 
     fn take_delta(
@@ -107,16 +81,13 @@ impl ResponsesPayloadDecoder {
             part,
             delta_kind,
         }: Plain,
-        text: Option<Cow<'_, str>>,
+        text: Option<&str>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(delta_kind) = delta_kind else {
             return self.add_arguments(index, text, out);
         };
-        if let Some(text) = text
-            .as_deref()
-            .filter(|_| delta_kind != DeltaKind::Reasoning)
-        {
+        if let Some(text) = text.filter(|_| delta_kind != DeltaKind::Reasoning) {
             let latest = &mut self.item(index)?.part;
             if latest.0 != part {
                 *latest = (part, DeltaText::default());
@@ -141,11 +112,7 @@ impl ResponsesPayloadDecoder {
         let Some(rest) = state.part.1.rest_of(whole) else {
             return Err(contradicted());
         };
-        self.take_delta(
-            plain,
-            Some(rest).filter(|it| !it.is_empty()).map(Cow::Borrowed),
-            out,
-        )
+        self.take_delta(plain, Some(rest).filter(|it| !it.is_empty()), out)
     }
 
     fn event(
@@ -156,7 +123,7 @@ impl ResponsesPayloadDecoder {
     ) -> Result<(), ModelError> {
         let index = event.output_index.and_then(Count::index).unwrap_or(0);
         if let Some(delta_kind) = delta_of(kind) {
-            let delta = nonempty(event.delta.as_ref()).map(Cow::Borrowed);
+            let delta = nonempty(event.delta.as_ref());
             return self.take_delta(event.plain(delta_kind), delta, out);
         }
         match kind {
@@ -180,7 +147,7 @@ impl ResponsesPayloadDecoder {
             "response.reasoning_summary_part.added" => {
                 let first = event.summary_index.unwrap_or_default().0 == 0;
                 let has_text = self.item(index)?.has_text;
-                let blank = Some(Cow::Borrowed("\n\n")).filter(|_| has_text && !first);
+                let blank = Some("\n\n").filter(|_| has_text && !first);
                 self.push_text(index, DeltaKind::Reasoning, blank, out)
             }
             "response.function_call_arguments.done" => {
@@ -215,18 +182,18 @@ impl ResponsesPayloadDecoder {
         &mut self,
         index: u32,
         delta_kind: DeltaKind,
-        text: Option<Cow<'_, str>>,
+        text: Option<&str>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(text) = text else { return Ok(()) };
         let item = self.item(index)?;
         item.has_text = true;
         if delta_kind != DeltaKind::Reasoning {
-            item.text_so_far.add(&text);
-            self.text_so_far.add(&text);
+            item.text_so_far.add(text);
+            self.text_so_far.add(text);
         }
         self.open = Some(index);
-        let (candidate, text) = (CANDIDATE, text.into_owned());
+        let (candidate, text) = (CANDIDATE, text.to_owned());
         out.push(match delta_kind {
             DeltaKind::Text => ModelEvent::TextDelta { candidate, text },
             DeltaKind::Refusal => ModelEvent::RefusalDelta { candidate, text },
@@ -286,7 +253,7 @@ impl ResponsesPayloadDecoder {
     fn add_arguments(
         &mut self,
         index: u32,
-        piece: Option<Cow<'_, str>>,
+        piece: Option<&str>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if self.is_dropped(index) {
@@ -297,10 +264,10 @@ impl ResponsesPayloadDecoder {
         let number = item.call;
         let call = number.and_then(|number| self.calls.get_mut(number));
         if let (Some(number), Some(call), Some(piece)) = (number, call, piece) {
-            call.arguments.push_str(&piece);
+            call.arguments.push_str(piece);
             out.push(ModelEvent::ToolCallDelta {
                 call: number_of(number),
-                arguments: piece.into_owned(),
+                arguments: piece.to_owned(),
             });
         }
         Ok(())
@@ -317,7 +284,7 @@ impl ResponsesPayloadDecoder {
         let sent = call.and_then(|call| self.calls.get(call));
         let rest = sent.and_then(|call| whole?.strip_prefix(call.arguments.as_str()));
         let rest = rest.filter(|rest| !rest.is_empty()).map(str::to_owned);
-        self.add_arguments(index, rest.map(Cow::Owned), out)
+        self.add_arguments(index, rest.as_deref(), out)
     }
 
     fn done(
@@ -369,9 +336,9 @@ impl ResponsesPayloadDecoder {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         for piece in pieces(item.content) {
-            let text = nonempty(piece.text.as_ref()).map(Cow::Borrowed);
+            let text = nonempty(piece.text.as_ref());
             self.push_text(index, DeltaKind::Text, text, out)?;
-            let refusal = nonempty(piece.refusal.as_ref()).map(Cow::Borrowed);
+            let refusal = nonempty(piece.refusal.as_ref());
             self.push_text(index, DeltaKind::Refusal, refusal, out)?;
         }
         Ok(())
@@ -391,7 +358,7 @@ impl ResponsesPayloadDecoder {
         let rest = self.item(index)?.text_so_far.rest_of(&whole);
         let rest = rest.ok_or_else(contradicted)?;
         let rest = Some(rest).filter(|rest| !rest.is_empty());
-        self.push_text(index, DeltaKind::Text, rest.map(Cow::Borrowed), out)
+        self.push_text(index, DeltaKind::Text, rest, out)
     }
 
     fn push_reasoning(
@@ -403,8 +370,8 @@ impl ResponsesPayloadDecoder {
         let mut between = None;
         for piece in pieces(item.summary).iter().chain(&pieces(item.content)) {
             if let Some(text) = nonempty(piece.text.as_ref()) {
-                self.push_text(index, DeltaKind::Reasoning, between.map(Cow::Borrowed), out)?;
-                self.push_text(index, DeltaKind::Reasoning, Some(Cow::Borrowed(text)), out)?;
+                self.push_text(index, DeltaKind::Reasoning, between, out)?;
+                self.push_text(index, DeltaKind::Reasoning, Some(text), out)?;
                 between = Some("\n\n");
             }
         }
@@ -422,7 +389,11 @@ impl ResponsesPayloadDecoder {
             return Ok(());
         };
         let whole = argument_text(item.arguments);
-        self.settle(index, nonempty(Some(&Text(whole.as_str().into()))), out)?;
+        self.settle(
+            index,
+            Some(&whole).filter(|it| !it.is_empty()).map(String::as_str),
+            out,
+        )?;
         let Some(call) = self.calls.get_mut(number) else {
             return Ok(());
         };
@@ -560,11 +531,6 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if name != "error"
-            && let Some(repeated) = self.template.read(json)
-        {
-            return self.take_repeated(repeated, out);
-        }
         let event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
         let kind = nonempty(event.kind.as_ref());
@@ -574,7 +540,6 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
         match kind {
             Some(kind) => {
                 self.any |= kind.starts_with("response.");
-                self.learn(kind, &event, json);
                 self.event(kind, &event, out)
             }
             None if nonempty(event.object.as_ref()) == Some("response") => {
@@ -637,11 +602,6 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
 
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
-    }
-
-    #[cfg(test)]
-    fn forget(&mut self) {
-        self.template.forget();
     }
 }
 

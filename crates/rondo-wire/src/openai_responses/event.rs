@@ -30,11 +30,6 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) sequence_number: Option<&'a RawValue>,
-    /// Noise against listeners who guess texts by their length.
-    #[serde(borrow)]
-    pub(super) obfuscation: Option<&'a RawValue>,
 }
 
 /// What a response is called, in its first events.
