@@ -1,8 +1,5 @@
-//! Vectors of texts, from a provider's endpoint for them.
-//!
-//! OpenAI and all that are compatible: `POST /embeddings`,
-//! <https://platform.openai.com/docs/api-reference/embeddings>. Gemini: `embedContent` and `batchEmbedContents`,
-//! <https://ai.google.dev/api/embeddings>.
+//! Vectors of texts, from a provider's endpoint for them. The dialect writes the request; the response is
+//! read by its shape.
 
 use crate::HttpModel;
 use crate::listing::whole_body;
@@ -13,7 +10,7 @@ use hyper::{Method, Request};
 use rondo_core::Model as _;
 use rondo_core::ports::{Embedder, EmbeddingUse};
 use rondo_types::{ErrorClass, ModelError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The bound on the body of a response.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -27,38 +24,15 @@ pub struct HttpEmbedder {
 }
 
 impl HttpEmbedder {
-    /// Takes the endpoint and the name of a model. Its dialect must be `gemini`, or one of an OpenAI-compatible server.
+    /// Takes the endpoint and the name of a model. Providers of the dialect `anthropic` have no such endpoint.
     #[must_use]
     pub fn new(model: HttpModel) -> Self {
         Self { model }
     }
 
     fn request(&self, texts: &[String], used: EmbeddingUse) -> (String, Value) {
-        let origin = self.model.info().origin;
-        let name = origin.model;
-        if origin.dialect != "gemini" {
-            let body = json!({"model": name, "input": texts, "encoding_format": "float"});
-            return ("/embeddings".to_owned(), body);
-        }
-        let task = match used {
-            EmbeddingUse::Stored => "RETRIEVAL_DOCUMENT",
-            EmbeddingUse::Query => "RETRIEVAL_QUERY",
-        };
-        let one = |text: &String| {
-            json!({
-                "model": format!("models/{name}"),
-                "content": {"parts": [{"text": text}]},
-                "taskType": task,
-            })
-        };
-        match texts {
-            [text] => (format!("/v1beta/models/{name}:embedContent"), one(text)),
-            _ => {
-                let requests: Vec<Value> = texts.iter().map(one).collect();
-                let path = format!("/v1beta/models/{name}:batchEmbedContents");
-                (path, json!({ "requests": requests }))
-            }
-        }
+        let (dialect, model) = (self.model.link().dialect, self.model.info().origin.model);
+        dialect.embedding_request(&model, texts, used == EmbeddingUse::Query)
     }
 }
 

@@ -80,9 +80,12 @@ impl fmt::Debug for Endpoint {
 pub enum Auth {
     /// No authentication, for local servers.
     None,
+    /// The key, in the header that the dialect has for it: `Authorization: Bearer KEY`, or one of its
+    /// own such as Gemini's `x-goog-api-key`.
+    Key(Secret),
     /// `Authorization: Bearer KEY`.
     Bearer(Secret),
-    /// A header of the provider's own, such as Gemini's `x-goog-api-key`.
+    /// A header of the provider's own, with the key by itself.
     Header {
         /// The header.
         name: String,

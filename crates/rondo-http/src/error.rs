@@ -49,7 +49,7 @@ pub enum HttpError {
 }
 
 fn known() -> String {
-    let names = rondo_wire::dialect_names().iter();
+    let names = rondo_wire::dialect_names().into_iter();
     let quoted: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }

@@ -335,14 +335,11 @@ impl Link {
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }
-        let mut builder = Request::builder()
+        let builder = Request::builder()
             .method(Method::POST)
             .uri(self.uri(&encoded.path)?)
             .header(ACCEPT, accept(self.target.streaming))
             .header(CONTENT_TYPE, "application/json");
-        for (name, value) in encoded.headers {
-            builder = builder.header(name, value);
-        }
         Ok(Outgoing {
             request: self.signed(builder, encoded.body)?,
             tools: Arc::clone(&request.tools),

@@ -4,7 +4,6 @@ use crate::HttpModel;
 use crate::client::Response;
 use crate::failure::Stage;
 use hyper::{Method, Request};
-use rondo_core::Model;
 use rondo_types::{ErrorClass, ModelError};
 use serde_json::Value;
 
@@ -23,7 +22,7 @@ const LISTING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
     let link = model.link();
     let listing = async {
-        let uri = link.uri(path(&model.info().origin.dialect))?;
+        let uri = link.uri(link.dialect.models_path())?;
         let request = Request::builder().method(Method::GET).uri(uri);
         let response = link.send(link.signed(request, Vec::new())?).await?;
         let body = whole_body(model, response, LISTING_BYTES_MAX, "the list of models").await?;
@@ -33,15 +32,6 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
         })
     };
     listing.await.map_err(|error| link.scrubbed(error))
-}
-
-/// Base URLs of Gemini and Anthropic have no version; those of all others do.
-fn path(dialect: &str) -> &'static str {
-    match dialect {
-        "gemini" => "/v1beta/models?pageSize=1000",
-        "anthropic" => "/v1/models?limit=1000",
-        _ => "/models",
-    }
 }
 
 /// Reads a body to its end, within a bound.

@@ -7,7 +7,7 @@ use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transpor
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
 use rondo_types::{ModelInfo, ModelRequest, Origin, ServerAddress};
-use rondo_wire::Target;
+use rondo_wire::{Dialect, Target};
 use std::sync::Arc;
 
 /// A model behind an HTTP endpoint.
@@ -52,7 +52,7 @@ impl HttpModel {
         };
         let base_url = BaseUrl::parse(&endpoint.base_url, &endpoint.provider, transport.network())?;
         let link = Link {
-            headers: headers(endpoint, &base_url)?,
+            headers: headers(endpoint, dialect, &base_url)?,
             secrets: secrets(endpoint, &base_url),
             base_url,
             target: target(endpoint, origin.clone()),
@@ -131,19 +131,32 @@ fn target(endpoint: &Endpoint, origin: Origin) -> Target {
     }
 }
 
-fn headers(endpoint: &Endpoint, base_url: &BaseUrl) -> Result<HeaderMap, HttpError> {
+fn headers(
+    endpoint: &Endpoint,
+    dialect: &dyn Dialect,
+    base_url: &BaseUrl,
+) -> Result<HeaderMap, HttpError> {
     let mut headers = HeaderMap::new();
+    for (name, value) in dialect.headers() {
+        insert(&mut headers, name, &Secret::new(*value), endpoint)?;
+    }
     if let Some(user) = base_url.user() {
         let value = Secret::new(format!("Basic {}", user.expose()));
         insert(&mut headers, AUTHORIZATION.as_str(), &value, endpoint)?;
     }
-    match &endpoint.auth {
-        Auth::None => {}
-        Auth::Bearer(secret) => {
+    let key = match &endpoint.auth {
+        Auth::None => None,
+        Auth::Key(secret) => Some((dialect.key_header(), secret)),
+        Auth::Bearer(secret) => Some((None, secret)),
+        Auth::Header { name, secret } => Some((Some(name.as_str()), secret)),
+    };
+    match key {
+        None => {}
+        Some((Some(name), secret)) => insert(&mut headers, name, secret, endpoint)?,
+        Some((None, secret)) => {
             let value = Secret::new(format!("Bearer {}", secret.expose()));
             insert(&mut headers, AUTHORIZATION.as_str(), &value, endpoint)?;
         }
-        Auth::Header { name, secret } => insert(&mut headers, name, secret, endpoint)?,
     }
     for (name, value) in &endpoint.headers {
         insert(&mut headers, name, value, endpoint)?;
@@ -172,7 +185,7 @@ fn insert(
 fn secrets(endpoint: &Endpoint, base_url: &BaseUrl) -> Vec<Secret> {
     let key = match &endpoint.auth {
         Auth::None => None,
-        Auth::Bearer(secret) | Auth::Header { secret, .. } => Some(secret),
+        Auth::Key(secret) | Auth::Bearer(secret) | Auth::Header { secret, .. } => Some(secret),
     };
     let values = endpoint.headers.iter().map(|(_, value)| value);
     let mut secrets: Vec<Secret> = key.into_iter().chain(values).cloned().collect();

@@ -66,16 +66,15 @@ pub(crate) const DELAY: &str = "rondo.delay_ms";
 
 /// The operation of a turn.
 pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
+/// The operation of a request to a model without a wire protocol, such as one in this process.
+const CHAT: &str = "chat";
 /// The operation of a tool call.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 
 /// Returns the operation of a model request.
 pub(crate) fn operation(origin: &Origin) -> &'static str {
-    if origin.dialect == "gemini" {
-        "generate_content"
-    } else {
-        "chat"
-    }
+    let dialect = rondo_wire::dialect(&origin.dialect);
+    dialect.map_or(CHAT, |dialect| dialect.operation())
 }
 
 /// Returns a provider's name in the conventions, or its own where they have none.

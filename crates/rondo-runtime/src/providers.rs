@@ -50,7 +50,7 @@ pub struct Provider {
     pub api_key_command: Option<OneOrMany>,
     /// Whether it needs no key.
     pub keyless: Option<bool>,
-    /// The header for the bare key; by default `authorization: Bearer KEY`.
+    /// The header that carries the key; by default the dialect's.
     pub api_key_header: Option<String>,
     /// Further headers.
     pub headers: BTreeMap<String, String>,

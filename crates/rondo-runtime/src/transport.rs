@@ -82,13 +82,18 @@ fn auth(target: &ModelTarget, key: Option<String>) -> Auth {
     let Some(key) = key else {
         return Auth::None;
     };
+    // A key with a space in it brings its own scheme, such as `Basic`.
+    let names_scheme = key.contains(' ');
     let secret = Secret::new(key);
     match &target.provider.api_key_header {
+        None => Auth::Key(secret),
+        Some(name) if name.eq_ignore_ascii_case("authorization") && !names_scheme => {
+            Auth::Bearer(secret)
+        }
         Some(name) => Auth::Header {
             name: name.clone(),
             secret,
         },
-        None => Auth::Bearer(secret),
     }
 }
 
@@ -145,16 +150,26 @@ mod tests {
     }
 
     #[test]
-    fn gemini_sends_its_key_in_its_own_header() {
-        let Auth::Header { name, .. } = auth(&target("gemini"), Some("k".into())) else {
-            panic!("a header of its own")
+    fn the_key_goes_where_the_dialect_has_it_unless_a_header_is_named() {
+        let mut target = target("gemini");
+        let key = || Some("k".to_owned());
+        assert_eq!(auth(&target, key()), Auth::Key(Secret::new("k")));
+        assert_eq!(auth(&target, None), Auth::None);
+        let mut named = |name: &str, key: &str| {
+            target.provider.api_key_header = Some(name.to_owned());
+            auth(&target, Some(key.to_owned()))
         };
-        assert_eq!(name, "x-goog-api-key");
+        let header = |name: &str, key: &str| Auth::Header {
+            name: name.to_owned(),
+            secret: Secret::new(key),
+        };
+        assert_eq!(named("x-key", "k"), header("x-key", "k"));
+        assert_eq!(named("Authorization", "k"), Auth::Bearer(Secret::new("k")));
+        let basic = "Basic a2V5";
         assert_eq!(
-            auth(&target("groq"), Some("k".into())),
-            Auth::Bearer(Secret::new("k"))
+            named("authorization", basic),
+            header("authorization", basic)
         );
-        assert_eq!(auth(&target("groq"), None), Auth::None);
     }
 
     #[test]

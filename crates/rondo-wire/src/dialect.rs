@@ -1,20 +1,52 @@
-//! The interface of a dialect: encoding requests, decoding replies, reading errors.
+//! The interface of a dialect: all that Rondo knows about a wire protocol.
 
-use crate::anthropic::Anthropic;
-use crate::gemini::Gemini;
-use crate::openai_chat::OpenAiChat;
-use crate::openai_responses::OpenAiResponses;
 use crate::{Bounds, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, Usage};
+use serde_json::{Value, json};
 
 /// Looks up a response header by its lower-case name.
 pub type Headers<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// A wire protocol.
+///
+/// What has a default is as in OpenAI's API, which most servers follow.
 pub trait Dialect: Send + Sync {
-    /// Returns its name in profiles and origins, such as `openai-chat`.
-    fn name(&self) -> &'static str;
+    /// Returns its name in settings, profiles and origins, such as `openai-chat`.
+    fn name(&self) -> &str;
+
+    /// Returns the header that carries the key by itself, by its lower-case name; without one, the key
+    /// is sent as `authorization: Bearer KEY`.
+    fn key_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the headers that each request carries, by lower-case name. A configured header of the
+    /// same name replaces one of these.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Returns the path of the list of models, behind the base URL.
+    fn models_path(&self) -> &'static str {
+        "/models"
+    }
+
+    /// Returns what the semantic conventions of OpenTelemetry call a request
+    /// (`gen_ai.operation.name`).
+    fn operation(&self) -> &'static str {
+        "chat"
+    }
+
+    /// Encodes a request for the vectors of texts, as the path behind the base URL and the body:
+    /// <https://platform.openai.com/docs/api-reference/embeddings>.
+    ///
+    /// `is_query` tells texts that are searched for from texts that are searched.
+    fn embedding_request(&self, model: &str, texts: &[String], is_query: bool) -> (String, Value) {
+        let _ = is_query;
+        let body = json!({"model": model, "input": texts, "encoding_format": "float"});
+        ("/embeddings".to_owned(), body)
+    }
 
     /// Encodes a request.
     ///
@@ -111,28 +143,4 @@ impl Decoder for Box<dyn Decoder> {
     fn reported_usage(&self) -> Option<Usage> {
         (**self).reported_usage()
     }
-}
-
-/// All dialects.
-const DIALECTS: [&dyn Dialect; 4] = [&OpenAiChat, &Gemini, &OpenAiResponses, &Anthropic];
-
-/// Names of all dialects, in the order of [`DIALECTS`].
-const NAMES: [&str; DIALECTS.len()] = [
-    crate::openai_chat::NAME,
-    crate::gemini::NAME,
-    crate::openai_responses::NAME,
-    crate::anthropic::NAME,
-];
-
-/// Returns the dialect of that name.
-#[must_use]
-pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
-    let known = DIALECTS.into_iter().find(|dialect| dialect.name() == name);
-    known.or_else(|| crate::react::find(name))
-}
-
-/// Returns the names of the dialects that providers speak; `react`, over any of them, is not one.
-#[must_use]
-pub fn dialect_names() -> &'static [&'static str] {
-    &NAMES
 }

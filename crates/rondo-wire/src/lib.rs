@@ -6,6 +6,7 @@
 //!
 //! # Layout
 //! - `dialect`, `target`, `bounds`, `lowering`: the public vocabulary.
+//! - `registry`: the dialects by their names. A new one is a folder, and a line there.
 //! - `framing`, `sse`, `scan`: split bodies into JSON payloads. The form of a body (stream, document,
 //!   array) is recognised by its content and not by headers, since gateways send wrong headers.
 //! - `latch`: a decoder that failed or was finished stays so.
@@ -37,14 +38,16 @@ mod naming;
 mod openai_chat;
 mod openai_responses;
 mod react;
+mod registry;
 mod scan;
 mod sse;
 mod strict;
 mod target;
 
 pub use bounds::Bounds;
-pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
+pub use dialect::{Decoder, Dialect, Headers};
 pub use encoded_prefix::EncodedPrefix;
 pub use lowering::{Lowering, LoweringCause, LoweringNote};
-pub use react::{output_text, react_over};
+pub use react::output_text;
+pub use registry::{dialect, dialect_names, react_over, register};
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

@@ -101,8 +101,6 @@ pub struct Encoded<B = Vec<u8>> {
     /// What follows the base URL: `/chat/completions` where base URLs end in `/v1`, and
     /// `/v1beta/models/...` for Gemini, whose base URLs have no version. May hold a query.
     pub path: String,
-    /// Headers that the protocol asks for, by lower-case name; a configured one of that name wins.
-    pub headers: Vec<(&'static str, &'static str)>,
     /// The JSON body: whole, or as the pieces that it is made of.
     pub body: B,
     /// What was dropped or changed, in order.
@@ -115,7 +113,6 @@ impl Encoded<Vec<Bytes>> {
     pub fn joined(self) -> Encoded {
         Encoded {
             path: self.path,
-            headers: self.headers,
             body: self.body.concat(),
             notes: self.notes,
         }

@@ -67,7 +67,7 @@ impl Bench {
         Self::asking(Endpoint::new("google", "gemini", server.url("")))
     }
 
-    fn asking(endpoint: Endpoint) -> Self {
+    pub(crate) fn asking(endpoint: Endpoint) -> Self {
         let ticks = Ticks::new();
         let mut profile = profile::builtin("default").unwrap();
         profile.limits.retry.base = Duration::from_millis(1);
@@ -164,7 +164,7 @@ struct Paced {
 
 fn paced(mut endpoint: Endpoint, name: &str, ticks: &Ticks) -> Arc<dyn Model> {
     endpoint.streaming = true;
-    endpoint.auth = Auth::Bearer(Secret::new(KEY));
+    endpoint.auth = Auth::Key(Secret::new(KEY));
     Arc::new(Paced {
         model: HttpModel::new(&endpoint, ModelCard::new(name)).unwrap(),
         ticks: ticks.clone(),

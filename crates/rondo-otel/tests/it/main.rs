@@ -5,5 +5,6 @@ mod bench;
 mod collector;
 mod content;
 mod delivery;
+mod dialects;
 mod failures;
 mod turns;

@@ -70,7 +70,6 @@ pub(super) fn encode(
     merge(&mut body, &target.extra_body);
     Encoded {
         path: "/v1/messages".to_owned(),
-        headers: vec![("anthropic-version", "2023-06-01")],
         body: prefix.body(&body, "messages", &[], &messages),
         notes: notes.into_list(),
     }

@@ -28,16 +28,25 @@ use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
-/// The dialect's name.
-pub(crate) const NAME: &str = "anthropic";
-
 /// The `anthropic` dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        "anthropic"
+    }
+
+    fn key_header(&self) -> Option<&'static str> {
+        Some("x-api-key")
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1/models?limit=1000"
     }
 
     fn encode_onto(

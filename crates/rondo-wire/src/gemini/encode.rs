@@ -65,7 +65,6 @@ pub(super) fn encode(
     merge(&mut body, &target.extra_body);
     Encoded {
         path: path(&request.model, target.streaming),
-        headers: Vec::new(),
         body: prefix.body(&body, "contents", &[], &contents),
         notes: encoder.notes.into_list(),
     }

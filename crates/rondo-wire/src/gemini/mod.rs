@@ -21,9 +21,7 @@ use crate::body::BodyDecoder;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
-
-/// The dialect's name.
-pub(crate) const NAME: &str = "gemini";
+use serde_json::{Value, json};
 
 /// The field of a part in which its model signs it. It is sent back to that model only.
 const SIGNATURE: &str = "thoughtSignature";
@@ -33,8 +31,43 @@ const SIGNATURE: &str = "thoughtSignature";
 pub(crate) struct Gemini;
 
 impl Dialect for Gemini {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        "gemini"
+    }
+
+    fn key_header(&self) -> Option<&'static str> {
+        Some("x-goog-api-key")
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1beta/models?pageSize=1000"
+    }
+
+    fn operation(&self) -> &'static str {
+        "generate_content"
+    }
+
+    /// <https://ai.google.dev/api/embeddings>.
+    fn embedding_request(&self, model: &str, texts: &[String], is_query: bool) -> (String, Value) {
+        let task = match is_query {
+            true => "RETRIEVAL_QUERY",
+            false => "RETRIEVAL_DOCUMENT",
+        };
+        let one = |text: &String| {
+            json!({
+                "model": format!("models/{model}"),
+                "content": {"parts": [{"text": text}]},
+                "taskType": task,
+            })
+        };
+        match texts {
+            [text] => (format!("/v1beta/models/{model}:embedContent"), one(text)),
+            _ => {
+                let requests: Vec<Value> = texts.iter().map(one).collect();
+                let path = format!("/v1beta/models/{model}:batchEmbedContents");
+                (path, json!({ "requests": requests }))
+            }
+        }
     }
 
     fn encode_onto(

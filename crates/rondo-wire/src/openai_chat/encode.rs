@@ -68,7 +68,6 @@ pub(super) fn encode(
     merge(&mut body, &target.extra_body);
     Encoded {
         path: "/chat/completions".to_owned(),
-        headers: Vec::new(),
         body: prefix.body(&body, "messages", system(request).as_slice(), &[]),
         notes: encoder.notes.into_list(),
     }

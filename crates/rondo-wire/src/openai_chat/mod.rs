@@ -20,16 +20,13 @@ use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
-/// The dialect's name.
-pub(crate) const NAME: &str = "openai-chat";
-
 /// The `openai-chat` dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenAiChat;
 
 impl Dialect for OpenAiChat {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        "openai-chat"
     }
 
     fn encode_onto(

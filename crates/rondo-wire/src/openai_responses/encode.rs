@@ -73,7 +73,6 @@ pub(super) fn encode(
     merge(&mut body, &target.extra_body);
     Encoded {
         path: "/responses".to_owned(),
-        headers: Vec::new(),
         body: prefix.body(&body, "input", &[], &[]),
         notes: encoder.notes.into_list(),
     }

@@ -17,16 +17,13 @@ use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
-/// The dialect's name.
-pub(crate) const NAME: &str = "openai-responses";
-
 /// The `openai-responses` dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenAiResponses;
 
 impl Dialect for OpenAiResponses {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        "openai-responses"
     }
 
     fn encode_onto(

@@ -27,46 +27,48 @@ use crate::openai_chat::OpenAiChat;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, Origin, TimeMs};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "react";
 
-/// Every pair of this dialect with one below it, by the names of the pair and of that one.
-static PAIRS: [React; 5] = [
-    React::over(NAME, crate::openai_chat::NAME),
-    React::over("react+openai-chat", crate::openai_chat::NAME),
-    React::over("react+gemini", crate::gemini::NAME),
-    React::over("react+openai-responses", "openai-responses"),
-    React::over("react+anthropic", "anthropic"),
-];
+/// The `react` dialect without another one's name.
+pub(crate) static OVER_CHAT: React = React {
+    name: Cow::Borrowed(NAME),
+    base: &OpenAiChat,
+};
 
 /// The `react` dialect over another one.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct React {
-    name: &'static str,
-    base: &'static str,
-}
-
-/// Returns the pair of that name.
-pub(crate) fn find(name: &str) -> Option<&'static dyn Dialect> {
-    let pair = PAIRS.iter().find(|pair| pair.name == name)?;
-    Some(pair)
-}
-
-/// Returns the name of the `react` dialect over the dialect of that name, if they can be paired.
-///
-/// The tags are text, so every dialect of a provider can carry them.
-#[must_use]
-pub fn react_over(base: &str) -> Option<&'static str> {
-    let mut known = PAIRS.iter().filter(|pair| pair.name != NAME);
-    let pair = known.find(|pair| pair.base == base)?;
-    crate::dialect(base).map(|_| pair.name)
+    name: Cow<'static, str>,
+    base: &'static dyn Dialect,
 }
 
 impl Dialect for React {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn key_header(&self) -> Option<&'static str> {
+        self.base.key_header()
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        self.base.headers()
+    }
+
+    fn models_path(&self) -> &'static str {
+        self.base.models_path()
+    }
+
+    fn operation(&self) -> &'static str {
+        self.base.operation()
+    }
+
+    fn embedding_request(&self, model: &str, texts: &[String], is_query: bool) -> (String, Value) {
+        self.base.embedding_request(model, texts, is_query)
     }
 
     fn encode_onto(
@@ -75,38 +77,34 @@ impl Dialect for React {
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        let rewritten = encode::rewrite(request, target, self.base().name());
+        let rewritten = encode::rewrite(request, target, self.base.name());
         let below = self.below(target);
-        let base = self.base();
-        let mut encoded = base.encode_onto(prefix, &rewritten.request, &below);
+        let mut encoded = self.base.encode_onto(prefix, &rewritten.request, &below);
         encoded.notes = rewritten.notes(encoded.notes);
         encoded
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
-        let base = self.base().decoder(&self.below(target), bounds);
+        let base = self.base.decoder(&self.below(target), bounds);
         Box::new(decode::ReactDecoder::new(base, target, bounds))
     }
 
     fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
-        self.base().error(status, headers, body, now)
+        self.base.error(status, headers, body, now)
     }
 }
 
 impl React {
-    const fn over(name: &'static str, base: &'static str) -> Self {
+    pub(crate) fn over(base: &'static dyn Dialect) -> Self {
+        let name = format!("{NAME}+{}", base.name()).into();
         Self { name, base }
-    }
-
-    fn base(&self) -> &'static dyn Dialect {
-        crate::dialect(self.base).unwrap_or(&OpenAiChat)
     }
 
     /// The target as the dialect below knows it: it has no tools, and reads none from text.
     fn below(&self, target: &Target) -> Target {
         let mut below = Target {
             origin: Origin {
-                dialect: self.base().name().to_owned(),
+                dialect: self.base.name().to_owned(),
                 ..target.origin.clone()
             },
             tools: Arc::default(),

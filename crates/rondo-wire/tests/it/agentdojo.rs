@@ -120,8 +120,8 @@ fn check_fence(dialect: &str, result: &str) {
 
 #[test]
 fn an_injection_stays_within_the_fence_of_its_result() {
-    let names = dialect_names().iter();
-    let dialects: Vec<&str> = names.filter_map(|name| react_over(name)).collect();
+    let names = dialect_names().into_iter();
+    let dialects: Vec<&str> = names.filter_map(react_over).collect();
     assert!(!dialects.is_empty());
     for injection in injections() {
         for dialect in &dialects {

@@ -9,7 +9,7 @@ use rondo_types::{
     CallId, Media, MediaKind, MediaSource, Message, ModelRequest, Part, ToolCall, ToolContent,
     ToolSpec,
 };
-use rondo_wire::{Lowering, dialect, dialect_names, react_over};
+use rondo_wire::{Dialect, Lowering, dialect, dialect_names, react_over};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -384,4 +384,21 @@ fn every_provider_dialect_can_be_below_and_react_cannot() {
         );
     }
     assert_eq!(react_over("react"), None);
+}
+
+#[test]
+fn addresses_key_and_operation_are_those_of_the_dialect_below() {
+    let texts = ["a".to_owned()];
+    for base in dialect_names() {
+        let (over, base) = (dialect(react_over(base).unwrap()), dialect(base));
+        let (over, base) = (over.unwrap(), base.unwrap());
+        assert_eq!(over.key_header(), base.key_header());
+        assert_eq!(over.headers(), base.headers());
+        assert_eq!(over.models_path(), base.models_path());
+        assert_eq!(over.operation(), base.operation());
+        for is_query in [false, true] {
+            let request = |of: &dyn Dialect| of.embedding_request("m", &texts, is_query);
+            assert_eq!(request(over), request(base));
+        }
+    }
 }

@@ -16,21 +16,21 @@ use transcripts::{Kind, Mark, Transcript, transcript};
 
 /// Every dialect of a provider, and `react` over each.
 pub(crate) static DIALECTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let bases = dialect_names().iter().copied();
-    let pairs = dialect_names().iter().map(|base| react_over(base).unwrap());
+    let bases = dialect_names().into_iter();
+    let pairs = bases.clone().map(|base| react_over(base).unwrap());
     bases.chain(pairs).collect()
 });
 
 /// The schema of requests of each dialect of a provider.
 static SCHEMAS: LazyLock<Vec<(&'static str, Validator)>> = LazyLock::new(|| {
-    let read = |name: &&'static str| {
+    let read = |name: &'static str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fixtures/schemas")
             .join(format!("{name}.json"));
         let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        (*name, Validator::new(&schema).unwrap())
+        (name, Validator::new(&schema).unwrap())
     };
-    dialect_names().iter().map(read).collect()
+    dialect_names().into_iter().map(read).collect()
 });
 
 /// Returns the dialect that is spoken on the wire.

@@ -60,7 +60,7 @@ fn endless(name: &str, start: &str, again: &str) -> (Result<(), ModelError>, usi
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    let names = dialect_names().iter().copied();
+    let names = dialect_names().into_iter();
     names.clone().chain(names.filter_map(react_over))
 }
 
@@ -85,7 +85,7 @@ fn check_text(name: &str, start: &str, delta: &str) {
 /// What the fuzz targets kept takes no more than its length explains.
 fn check_corpora() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for name in dialect_names().iter().copied().chain(["react"]) {
+    for name in dialect_names().into_iter().chain(["react"]) {
         let mut read = 0;
         for entry in std::fs::read_dir(corpora.join(name.replace('-', "_"))).unwrap() {
             peak::check(name, &std::fs::read(entry.unwrap().path()).unwrap());

@@ -20,19 +20,7 @@ pub(crate) fn model_from_env(
     };
     let mut endpoint = Endpoint::new("example", dialect, base_url);
     if let Ok(key) = std::env::var("RONDO_API_KEY") {
-        endpoint.auth = auth(&endpoint.dialect, Secret::new(key));
+        endpoint.auth = Auth::Key(Secret::new(key));
     }
     Ok(HttpModel::new(&endpoint, ModelCard::new(name))?)
-}
-
-fn auth(dialect: &str, secret: Secret) -> Auth {
-    let header = match dialect {
-        "gemini" => "x-goog-api-key",
-        "anthropic" => "x-api-key",
-        _ => return Auth::Bearer(secret),
-    };
-    Auth::Header {
-        name: header.to_owned(),
-        secret,
-    }
 }
