@@ -3,10 +3,11 @@
 use crate::framing::{BodyEnd, Frame, Framer};
 use crate::json::{mend_surrogates, raw};
 use crate::latch::{Latched, Reader};
-use crate::{Bounds, failure};
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Usage};
+use crate::{Bounds, errors, failure};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Decodes the JSON payloads of a body: the part of a decoder that each dialect has of its own. Framing
 /// and bounds are shared, in [`BodyReader`].
@@ -20,7 +21,9 @@ pub(crate) trait PayloadDecoder: Send {
     ) -> Result<(), ModelError>;
 
     /// Reads an error that the server sent outside of any event.
-    fn read_failure(&self, text: &str) -> ModelError;
+    fn read_failure(&self, text: &str) -> ModelError {
+        errors::of_text(text)
+    }
 
     /// Returns whether any payload so far belongs to this protocol.
     fn has_read_any(&self) -> bool;
@@ -224,6 +227,41 @@ pub(crate) fn finished(
         reason,
         raw: raw.to_owned(),
     });
+}
+
+/// Returns the state of a candidate or an item, and begins one if there is room.
+///
+/// # Errors
+/// When there would be more than `max` of `what`.
+pub(crate) fn state_of<'s, S: Default>(
+    states: &'s mut BTreeMap<u32, S>,
+    key: u32,
+    max: usize,
+    what: &str,
+) -> Result<&'s mut S, ModelError> {
+    if !states.contains_key(&key) && states.len() >= max {
+        return Err(too_many(what, max));
+    }
+    Ok(states.entry(key).or_default())
+}
+
+/// Builds the error of a reply that has more of something than it may.
+pub(crate) fn too_many(what: &str, max: usize) -> ModelError {
+    ModelError::new(
+        ErrorClass::TooLarge,
+        format!("the response has more than {max} {what}"),
+    )
+}
+
+/// Returns a place in a list as the number that events have; lists are bounded far below `u32::MAX`.
+pub(crate) fn number_of(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Builds the data of a provider that goes back to the model it came from.
+pub(crate) fn provider_data(origin: &Origin, json: String) -> Opaque {
+    let origin = origin.clone();
+    Opaque { origin, json }
 }
 
 /// Builds the error of a payload that cannot be read.

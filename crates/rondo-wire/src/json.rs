@@ -120,6 +120,18 @@ pub(crate) fn merge<'a>(fields: &mut Fields<'a>, extra: &'a Map<String, Value>) 
     }
 }
 
+/// Returns the text of a field that holds JSON as a string; some servers send the JSON itself.
+pub(crate) fn json_text(raw: Option<&RawValue>) -> Cow<'_, str> {
+    match raw.map(RawValue::get) {
+        None | Some("null") => Cow::Borrowed(""),
+        Some(raw) if raw.starts_with('"') => {
+            let text: Option<Text<'_>> = serde_json::from_str(raw).ok();
+            text.unwrap_or_default().0
+        }
+        Some(raw) => Cow::Borrowed(raw),
+    }
+}
+
 /// Reads JSON text as one raw value, if it is JSON.
 pub(crate) fn raw(text: &str) -> Option<&RawValue> {
     serde_json::from_str(text).ok()

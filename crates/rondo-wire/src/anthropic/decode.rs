@@ -2,13 +2,15 @@
 
 use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
-use crate::body::{PayloadDecoder, damaged, finished, malformed, unreadable};
+use crate::body::{
+    PayloadDecoder, damaged, finished, malformed, number_of, provider_data, too_many, unreadable,
+};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
 use crate::{Bounds, Target};
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use rondo_types::{FinishReason, ModelError, ModelEvent, Origin, Usage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,7 +344,7 @@ impl AnthropicPayloadDecoder {
             Some(Block::Opaque(block)) => {
                 self.open = None;
                 self.closed_text = false;
-                let opaque = self.opaque(block.into_json());
+                let opaque = provider_data(&self.origin, block.into_json());
                 out.push(ModelEvent::OpaquePart {
                     candidate: CANDIDATE,
                     opaque,
@@ -364,7 +366,7 @@ impl AnthropicPayloadDecoder {
         fields.insert("type".to_owned(), Value::from("thinking"));
         fields.insert("thinking".to_owned(), Value::from(""));
         fields.extend(extra);
-        let opaque = self.opaque(Value::Object(fields).to_string());
+        let opaque = provider_data(&self.origin, Value::Object(fields).to_string());
         out.push(ModelEvent::OpaquePart {
             candidate: CANDIDATE,
             opaque,
@@ -397,7 +399,7 @@ impl AnthropicPayloadDecoder {
     fn seal(&self, json: String, out: &mut Vec<ModelEvent>) {
         out.push(ModelEvent::PartClosed {
             candidate: CANDIDATE,
-            opaque: self.opaque(json),
+            opaque: provider_data(&self.origin, json),
         });
     }
 
@@ -416,13 +418,6 @@ impl AnthropicPayloadDecoder {
             if usage.reported() != Usage::default() {
                 out.push(ModelEvent::Usage(usage.ours()));
             }
-        }
-    }
-
-    fn opaque(&self, json: String) -> Opaque {
-        Opaque {
-            origin: self.origin.clone(),
-            json,
         }
     }
 }
@@ -445,10 +440,6 @@ impl PayloadDecoder for AnthropicPayloadDecoder {
         let Some(kind) = kind else { return Ok(()) };
         self.any |= kind.starts_with("message") || kind.starts_with("content_block");
         self.event(kind, &event, delta, json, out)
-    }
-
-    fn read_failure(&self, text: &str) -> ModelError {
-        errors::of_text(text)
     }
 
     fn has_read_any(&self) -> bool {
@@ -487,7 +478,7 @@ impl PayloadDecoder for AnthropicPayloadDecoder {
         }
         for (number, call) in calls.into_iter().enumerate() {
             if call.stopped && call.named && !call.scan.open() {
-                let opaque = call.extra.map(|json| self.opaque(json));
+                let opaque = call.extra.map(|json| provider_data(&self.origin, json));
                 let call = number_of(number);
                 out.push(ModelEvent::ToolCallFinished { call, opaque });
             }
@@ -537,16 +528,4 @@ fn owned(raw: Option<&RawValue>) -> String {
 fn raw_delta(event: &str) -> Option<&RawValue> {
     let event: RawDelta<'_> = serde_json::from_str(event).ok()?;
     event.delta
-}
-
-fn too_many(what: &str, max: usize) -> ModelError {
-    ModelError::new(
-        ErrorClass::TooLarge,
-        format!("the response has more than {max} {what}"),
-    )
-}
-
-/// Calls are bounded far below `u32::MAX`.
-fn number_of(key: usize) -> u32 {
-    u32::try_from(key).unwrap_or(u32::MAX)
 }

@@ -5,11 +5,11 @@ use super::chunk::{
 };
 use super::errors;
 use super::partial::{OpenCall, may_be_whole};
-use crate::body::{PayloadDecoder, finished, incomplete, unreadable};
+use crate::body::{PayloadDecoder, finished, incomplete, provider_data, state_of, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
 use crate::{Bounds, Target};
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use rondo_types::{FinishReason, ModelError, ModelEvent, Origin, Usage};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ impl GeminiPayloadDecoder {
             WirePart::Other => {
                 let state = self.candidate(candidate)?;
                 (state.open, state.worked) = (false, true);
-                let opaque = self.opaque(raw.get().to_owned());
+                let opaque = provider_data(&self.origin, raw.get().to_owned());
                 out.push(ModelEvent::OpaquePart { candidate, opaque });
                 Ok(())
             }
@@ -125,7 +125,7 @@ impl GeminiPayloadDecoder {
         let sealed = opaque.map(|fields| seal_of(&fields, thought && text.is_empty()));
         let was_open = self.candidate(candidate)?.open;
         if sealed.is_some() && was_open {
-            let opaque = self.opaque(EMPTY_SEAL.to_owned());
+            let opaque = provider_data(&self.origin, EMPTY_SEAL.to_owned());
             out.push(ModelEvent::PartClosed { candidate, opaque });
         }
         let open = !text.is_empty() || was_open;
@@ -138,7 +138,7 @@ impl GeminiPayloadDecoder {
         }
         self.candidate(candidate)?.open = open && sealed.is_none();
         if let Some(json) = sealed {
-            let opaque = self.opaque(json);
+            let opaque = provider_data(&self.origin, json);
             out.push(ModelEvent::PartClosed { candidate, opaque });
         }
         Ok(())
@@ -246,18 +246,8 @@ impl GeminiPayloadDecoder {
     }
 
     fn candidate(&mut self, candidate: u32) -> Result<&mut CandidateState, ModelError> {
-        let known = self.candidates.contains_key(&candidate);
-        if !known && self.candidates.len() >= self.bounds.candidates_max {
-            return Err(too_many("candidates", self.bounds.candidates_max));
-        }
-        Ok(self.candidates.entry(candidate).or_default())
-    }
-
-    fn opaque(&self, json: String) -> Opaque {
-        Opaque {
-            origin: self.origin.clone(),
-            json,
-        }
+        let max = self.bounds.candidates_max;
+        state_of(&mut self.candidates, candidate, max, "candidates")
     }
 
     fn report_usage(&mut self, usage: Option<UsageMetadata>, out: &mut Vec<ModelEvent>) {
@@ -342,8 +332,8 @@ impl PayloadDecoder for GeminiPayloadDecoder {
                 continue;
             }
             lost |= state.announced && !state.called;
-            for (call, opaque) in state.calls {
-                let opaque = opaque.map(|json| self.opaque(json));
+            for (call, part) in state.calls {
+                let opaque = part.map(|json| provider_data(&self.origin, json));
                 out.push(ModelEvent::ToolCallFinished { call, opaque });
             }
         }
@@ -366,13 +356,6 @@ fn seal_of(fields: &str, empty_thought: bool) -> String {
     } else {
         format!("{{{fields}}}")
     }
-}
-
-fn too_many(what: &str, max: usize) -> ModelError {
-    ModelError::new(
-        ErrorClass::TooLarge,
-        format!("the response has more than {max} {what}"),
-    )
 }
 
 /// `finishReason`, https://ai.google.dev/api/generate-content#FinishReason. A reply with calls ends

@@ -1,7 +1,8 @@
 //! Assembles the tool calls of a reply from their deltas.
 
-use super::chunk::{CallDelta, FunctionDelta};
-use crate::json::{Text, nonempty};
+use super::chunk::CallDelta;
+use crate::body::{number_of, provider_data};
+use crate::json::{json_text, nonempty};
 use crate::scan::JsonScan;
 use rondo_types::{FinishReason, ModelEvent, Opaque, Origin};
 use serde_json::value::RawValue;
@@ -57,7 +58,7 @@ impl Calls {
         out: &mut Vec<ModelEvent>,
     ) {
         let function = delta.function.unwrap_or_default();
-        let arguments = arguments(&function);
+        let arguments = json_text(function.arguments);
         let id = nonempty(delta.id.as_ref());
         let name = nonempty(function.name.as_ref());
         let silent = arguments.is_empty() && delta.extra.is_empty();
@@ -315,24 +316,6 @@ impl Call {
             format!("{}:{value}", serde_json::Value::from(key.as_str()))
         };
         let fields: Vec<String> = self.extra.iter().map(field).collect();
-        Some(Opaque {
-            origin: origin.clone(),
-            json: format!("{{{}}}", fields.join(",")),
-        })
+        Some(provider_data(origin, format!("{{{}}}", fields.join(","))))
     }
-}
-
-/// Calls are bounded far below `u32::MAX`.
-fn number_of(key: usize) -> u32 {
-    u32::try_from(key).unwrap_or(u32::MAX)
-}
-
-/// Returns the arguments as text: some servers send the object itself.
-fn arguments<'t>(function: &'t FunctionDelta<'_>) -> Cow<'t, str> {
-    let raw = function.arguments.map_or("", RawValue::get);
-    if raw.starts_with('"') {
-        let text: Option<Text<'_>> = serde_json::from_str(raw).ok();
-        return text.unwrap_or_default().0;
-    }
-    Cow::Borrowed(if raw == "null" { "" } else { raw })
 }

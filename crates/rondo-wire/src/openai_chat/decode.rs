@@ -4,14 +4,12 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
-use crate::body::{PayloadDecoder, damaged, finished, unreadable};
+use crate::body::{PayloadDecoder, damaged, finished, provider_data, state_of, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
 use crate::{Bounds, Target};
-use rondo_types::{
-    ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, ToolSpec, Usage,
-};
+use rondo_types::{FinishReason, ModelError, ModelEvent, Origin, ToolSpec, Usage};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -196,17 +194,9 @@ impl ChatPayloadDecoder {
     }
 
     fn candidate(&mut self, candidate: u32) -> Result<&mut CandidateState, ModelError> {
-        let known = self.candidates.contains_key(&candidate);
-        if !known && self.candidates.len() >= self.candidates_max {
-            return Err(ModelError::new(
-                ErrorClass::TooLarge,
-                format!(
-                    "the response has more than {} candidates",
-                    self.candidates_max
-                ),
-            ));
-        }
-        Ok(self.candidates.entry(candidate).or_default())
+        let states = &mut self.candidates;
+        let state = state_of(states, candidate, self.candidates_max, "candidates")?;
+        Ok(state)
     }
 
     /// Hands out held text: as a call, if it is one and no native call came, else as text.
@@ -262,10 +252,6 @@ impl PayloadDecoder for ChatPayloadDecoder {
         groq_error.map_or(Ok(()), |error| Err(errors::of_text(&error)))
     }
 
-    fn read_failure(&self, text: &str) -> ModelError {
-        errors::of_text(text)
-    }
-
     fn has_read_any(&self) -> bool {
         self.any
     }
@@ -284,11 +270,8 @@ impl PayloadDecoder for ChatPayloadDecoder {
             let details = state.details.finish();
             if !details.is_empty() {
                 let json = format!("{{\"reasoning_details\":[{}]}}", details.join(","));
-                let origin = self.origin.clone();
-                out.push(ModelEvent::OpaquePart {
-                    candidate,
-                    opaque: Opaque { origin, json },
-                });
+                let opaque = provider_data(&self.origin, json);
+                out.push(ModelEvent::OpaquePart { candidate, opaque });
             }
         }
         if announced && self.offered && self.calls.is_empty() {

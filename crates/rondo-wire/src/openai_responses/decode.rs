@@ -1,14 +1,16 @@
 //! Decodes the events of a response, or a whole response.
 
 use super::delta_text::DeltaText;
-use super::event::{Event, Item, Named, Response, WireUsage, argument_text, message_text, pieces};
-use crate::body::{PayloadDecoder, damaged, malformed, unreadable};
+use super::event::{Event, Item, Named, Response, WireUsage, message_text, pieces};
+use crate::body::{
+    PayloadDecoder, damaged, malformed, number_of, provider_data, state_of, unreadable,
+};
 use crate::errors;
-use crate::json::{Count, Text, nonempty};
+use crate::json::{Count, Text, json_text, nonempty};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
 use crate::{Bounds, Target};
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Origin, Usage};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -172,10 +174,7 @@ impl ResponsesPayloadDecoder {
     }
 
     fn item(&mut self, index: u32) -> Result<&mut ItemState, ModelError> {
-        if !self.items.contains_key(&index) && self.items.len() >= ITEMS_MAX {
-            return Err(too_many("items", ITEMS_MAX));
-        }
-        Ok(self.items.entry(index).or_default())
+        state_of(&mut self.items, index, ITEMS_MAX, "items")
     }
 
     fn push_text(
@@ -311,7 +310,7 @@ impl ResponsesPayloadDecoder {
             _ => {}
         }
         let sealed = self.open.take() == Some(index);
-        let opaque = self.opaque(raw.get().to_owned());
+        let opaque = provider_data(&self.origin, raw.get().to_owned());
         if !sealed && has_text && nonempty(item.kind.as_ref()) == Some("message") {
             return Ok(());
         }
@@ -388,12 +387,8 @@ impl ResponsesPayloadDecoder {
         let Some(number) = self.start(index, item, out)? else {
             return Ok(());
         };
-        let whole = argument_text(item.arguments);
-        self.settle(
-            index,
-            Some(&whole).filter(|it| !it.is_empty()).map(String::as_str),
-            out,
-        )?;
+        let whole = json_text(item.arguments);
+        self.settle(index, Some(&whole), out)?;
         let Some(call) = self.calls.get_mut(number) else {
             return Ok(());
         };
@@ -515,13 +510,6 @@ impl ResponsesPayloadDecoder {
             _ => Ok(()),
         }
     }
-
-    fn opaque(&self, json: String) -> Opaque {
-        Opaque {
-            origin: self.origin.clone(),
-            json,
-        }
-    }
 }
 
 impl PayloadDecoder for ResponsesPayloadDecoder {
@@ -551,10 +539,6 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
             }
             None => Ok(()),
         }
-    }
-
-    fn read_failure(&self, text: &str) -> ModelError {
-        errors::of_text(text)
     }
 
     fn has_read_any(&self) -> bool {
@@ -593,7 +577,7 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
             if let Some(item) = call.item {
                 out.push(ModelEvent::ToolCallFinished {
                     call: number_of(number),
-                    opaque: Some(self.opaque(item)),
+                    opaque: Some(provider_data(&self.origin, item)),
                 });
             }
         }
@@ -682,16 +666,4 @@ fn failed(status: &str, error: Option<&RawValue>) -> ModelError {
             ),
         ),
     }
-}
-
-fn too_many(what: &str, max: usize) -> ModelError {
-    ModelError::new(
-        ErrorClass::TooLarge,
-        format!("the response has more than {max} {what}"),
-    )
-}
-
-/// Items and calls are bounded far below `u32::MAX`.
-fn number_of(key: usize) -> u32 {
-    u32::try_from(key).unwrap_or(u32::MAX)
 }

@@ -144,15 +144,3 @@ pub(super) fn message_text(item: &Item<'_>) -> String {
         .flat_map(|piece| [&piece.text, &piece.refusal]);
     texts.flatten().map(|text| text.0.as_ref()).collect()
 }
-
-/// Returns arguments as text: some servers send the object itself.
-pub(super) fn argument_text(raw: Option<&RawValue>) -> String {
-    match raw.map(RawValue::get) {
-        None | Some("null") => String::new(),
-        Some(raw) if raw.starts_with('"') => {
-            let text: Option<Text<'_>> = serde_json::from_str(raw).ok();
-            text.unwrap_or_default().0.into_owned()
-        }
-        Some(raw) => raw.to_owned(),
-    }
-}
