@@ -12,6 +12,7 @@
 //! - `latch`: a decoder that failed or was finished stays so.
 //! - `body`: the decoder that all dialects share; each dialect adds a `PayloadDecoder` in its `decode`.
 //! - `json`: borrowed, tolerant JSON in both directions.
+//! - `encoder`: the encoder that all dialects share; each dialect adds the shapes of its protocol in its `encode`.
 //! - `encoded_prefix`: the encoded beginning of a conversation, from one request to the next.
 //! - `naming`: the response id and model name that a provider reports.
 //! - `names`, `ids`: rewrite tool names and call ids that a provider would refuse.
@@ -25,6 +26,7 @@ mod body;
 mod bounds;
 mod dialect;
 mod encoded_prefix;
+mod encoder;
 mod errors;
 mod failure;
 mod framing;

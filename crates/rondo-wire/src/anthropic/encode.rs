@@ -4,6 +4,7 @@ use super::cache;
 use super::messages::{Conversation, Turn, text_block};
 use super::structured;
 use super::thinking::{self, Thinking, is_thinking};
+use crate::encoder::Encoder;
 use crate::json::{Fields, Json, merge, set};
 use crate::lowering::{Lowering, Notes};
 use crate::openai_chat::encode::effort_text;
@@ -38,7 +39,7 @@ pub(super) fn encode(
         tools.push(search_tool());
     }
     let Conversation {
-        mut notes,
+        encoder: Encoder { mut notes, .. },
         mut turns,
         ..
     } = conversation;
@@ -80,7 +81,7 @@ fn tools<'a>(request: &'a ModelRequest, conversation: &mut Conversation<'a>) -> 
     if !request.tools.is_empty() || conversation.tools.is_empty() {
         return request.tools.iter().map(tool).collect();
     }
-    conversation.notes.add(Lowering::ToolsDeclared);
+    conversation.encoder.notes.add(Lowering::ToolsDeclared);
     let names = std::mem::take(&mut conversation.tools);
     names.into_iter().map(gone_tool).collect()
 }

@@ -1,15 +1,13 @@
 //! The conversation as alternating messages of user and assistant.
 
+use super::Anthropic;
 use super::server;
 use super::thinking::is_thinking;
 use crate::Target;
 use crate::encoded_prefix::{EncodedPrefix, Mark};
-use crate::ids::IdRule;
+use crate::encoder::{Encoder, Rules};
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
-use crate::lowering::{
-    Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
-};
-use crate::names::NameRule;
+use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, is_same_provider, results};
 use rondo_types::{
     ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part,
     ReasoningPart, Role, TextPart, ToolCall, ToolContent, ToolResult,
@@ -26,15 +24,10 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 /// The one kind of file that the provider reads from bytes or an address.
 const PDF: &str = "application/pdf";
 
-/// `^[a-zA-Z0-9_-]{1,64}$`, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use.
-const NAME_RULE: NameRule = NameRule {
-    more_chars: &[],
-    chars_max: 64,
-    starts_with_letter: false,
-};
-
-/// `^[a-zA-Z0-9_-]+$`; the bound is that of other providers.
-const ID_RULE: IdRule = IdRule { chars_max: 64 };
+/// Names are `^[a-zA-Z0-9_-]{1,64}$`,
+/// https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use, and ids
+/// `^[a-zA-Z0-9_-]+$`.
+impl Rules for Anthropic {}
 
 /// A message being built. Results come first in it, whatever the order they were added in.
 pub(super) struct Turn<'a> {
@@ -61,14 +54,10 @@ struct Start {
 
 /// Builds the messages of a request.
 pub(super) struct Conversation<'a> {
-    target: &'a Target,
-    pub(super) notes: Notes,
+    pub(super) encoder: Encoder<'a, Anthropic>,
     pub(super) turns: Vec<Turn<'a>>,
     /// Names of the tools that the history speaks of.
     pub(super) tools: Vec<Cow<'a, str>>,
-    /// Whether the latest assistant message came from this dialect and provider: then its ids and
-    /// those of the results behind it are the provider's own.
-    own: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -118,18 +107,17 @@ impl<'a> Conversation<'a> {
         target: &'a Target,
     ) -> Self {
         let from = prefix.resume(request, target);
-        let mark = prefix.mark();
+        let mut mark = prefix.mark();
+        let (tools, opened) = (std::mem::take(&mut mark.tools), mark.opened);
         let mut conversation = Self {
-            target,
-            notes: Notes::resumed(mark.notes),
+            encoder: Encoder::resumed(mark, target),
             turns: Vec::new(),
-            tools: mark.tools.into_iter().map(Cow::Owned).collect(),
-            own: mark.own,
+            tools: tools.into_iter().map(Cow::Owned).collect(),
         };
         // The last two, which are marked and so not kept.
         let mut users: [Option<Start>; 2] = [None, None];
         for (index, message) in request.messages.iter().enumerate().skip(from) {
-            conversation.notes.enter(Some(index));
+            conversation.encoder.notes.enter(Some(index));
             let start = conversation.start(index);
             match message.role {
                 Role::User => conversation.user(message),
@@ -145,10 +133,10 @@ impl<'a> Conversation<'a> {
                 users = [last, Some(start)];
             }
         }
-        conversation.notes.enter(None);
+        conversation.encoder.notes.enter(None);
         let opened = match from {
             0 => !conversation.turns.first().is_some_and(Turn::is_user),
-            _ => mark.opened,
+            _ => opened,
         };
         let [settled, _] = users;
         let settled = settled.filter(|it| it.turns > 0 && stands(request, it.message));
@@ -172,8 +160,8 @@ impl<'a> Conversation<'a> {
         Start {
             message,
             turns: self.turns.len(),
-            own: self.own,
-            notes: self.notes.len(),
+            own: self.encoder.own,
+            notes: self.encoder.notes.len(),
             tools: self.tools.len(),
         }
     }
@@ -194,7 +182,7 @@ impl<'a> Conversation<'a> {
         let tools = self.tools.iter().take(at.tools);
         let mark = Mark {
             own: at.own,
-            notes: self.notes.first(at.notes),
+            notes: self.encoder.notes.first(at.notes),
             tools: tools.map(|name| name.clone().into_owned()).collect(),
             opened,
         };
@@ -204,7 +192,7 @@ impl<'a> Conversation<'a> {
     /// `is_whole` is whether nothing is kept, so that what is added to the front is not either.
     fn begin_with_user(&mut self, opened: bool, is_whole: bool) {
         if opened {
-            self.notes.add(Lowering::UserMessageAdded);
+            self.encoder.notes.add(Lowering::UserMessageAdded);
         }
         if opened && is_whole {
             self.turns.insert(0, Turn::go_on());
@@ -214,7 +202,7 @@ impl<'a> Conversation<'a> {
     /// A reply that the provider paused is last as it is: anything behind it would end it.
     fn end_with_user(&mut self, paused: bool) {
         if !paused && !self.turns.last().is_some_and(Turn::is_user) {
-            self.notes.add(Lowering::UserMessageAdded);
+            self.encoder.notes.add(Lowering::UserMessageAdded);
             self.turns.push(Turn::go_on());
         }
     }
@@ -228,7 +216,7 @@ impl<'a> Conversation<'a> {
 
     fn add(&mut self, results: Vec<Json<'a>>, blocks: Vec<Json<'a>>) {
         if results.is_empty() && blocks.is_empty() {
-            self.notes.add(Lowering::MessageDropped);
+            self.encoder.notes.add(Lowering::MessageDropped);
         } else if let Some(turn) = self.user_turn() {
             turn.results.extend(results);
             turn.blocks.extend(blocks);
@@ -238,7 +226,7 @@ impl<'a> Conversation<'a> {
     fn user(&mut self, message: &'a Message) {
         let mut blocks = Vec::with_capacity(message.parts.len());
         for (index, part) in message.parts.iter().enumerate() {
-            self.notes.enter_part(Some(index));
+            self.encoder.notes.enter_part(Some(index));
             match part {
                 Part::Text(text) if !text.text.trim().is_empty() => {
                     blocks.push(text_block(&text.text));
@@ -247,12 +235,12 @@ impl<'a> Conversation<'a> {
                 _ => {}
             }
         }
-        self.notes.enter_part(None);
+        self.encoder.notes.enter_part(None);
         self.add(Vec::new(), blocks);
     }
 
     fn assistant(&mut self, message: &'a Message, next: Option<&'a Message>) {
-        self.own = is_own(message, &self.target.origin);
+        self.encoder.own = is_own(message, &self.encoder.target.origin);
         let goes_on = match next {
             Some(next) => next.role == Role::Assistant,
             None => self.may_go_on(message),
@@ -264,18 +252,18 @@ impl<'a> Conversation<'a> {
         };
         let mut turn = Turn::new(Speaker::Assistant);
         for (index, part) in message.parts.iter().enumerate() {
-            self.notes.enter_part(Some(index));
+            self.encoder.notes.enter_part(Some(index));
             if open.contains(&index) {
                 let cause = LoweringCause::Unanswered;
-                self.notes.add_for(Lowering::OpaqueDropped, cause);
+                self.encoder.notes.add_for(Lowering::OpaqueDropped, cause);
                 continue;
             }
             let block = self.block(part, message);
             turn.blocks.extend(block);
         }
-        self.notes.enter_part(None);
+        self.encoder.notes.enter_part(None);
         if turn.blocks.is_empty() {
-            self.notes.add(Lowering::MessageDropped);
+            self.encoder.notes.add(Lowering::MessageDropped);
         } else {
             self.turns.push(turn);
         }
@@ -285,7 +273,7 @@ impl<'a> Conversation<'a> {
         match part {
             Part::Text(text) => self.text(text),
             Part::Refusal(refusal) => {
-                self.notes.add(Lowering::RefusalAsText);
+                self.encoder.notes.add(Lowering::RefusalAsText);
                 (!refusal.text.trim().is_empty()).then(|| text_block(&refusal.text))
             }
             Part::Reasoning(reasoning) => self.thinking(reasoning, message),
@@ -295,7 +283,7 @@ impl<'a> Conversation<'a> {
                 raw_if_object(json).map(Json::Raw)
             }
             Part::Media(_) => {
-                self.notes.add(Lowering::MediaDropped);
+                self.encoder.notes.add(Lowering::MediaDropped);
                 None
             }
             Part::ToolResult(_) => None,
@@ -312,7 +300,7 @@ impl<'a> Conversation<'a> {
         if text.text.trim().is_empty() {
             if extra.is_some() {
                 let cause = LoweringCause::NothingLeft;
-                self.notes.add_for(Lowering::OpaqueDropped, cause);
+                self.encoder.notes.add_for(Lowering::OpaqueDropped, cause);
             }
             return None;
         }
@@ -326,7 +314,7 @@ impl<'a> Conversation<'a> {
 
     /// Thinking is taken back only with the signature that it came with, and only by its model.
     fn thinking(&mut self, reasoning: &'a ReasoningPart, message: &Message) -> Option<Json<'a>> {
-        let (origin, target) = (message.origin.as_ref(), &self.target.origin);
+        let (origin, target) = (message.origin.as_ref(), &self.encoder.target.origin);
         let own = reasoning.opaque.as_ref();
         let own = own.filter(|opaque| opaque.origin == *target);
         let extra = own.and_then(|opaque| raw_object(&opaque.json));
@@ -334,12 +322,7 @@ impl<'a> Conversation<'a> {
             key == "signature" && !matches!(value.get(), "null" | "\"\"")
         };
         if !extra.is_some_and(|extra| extra.0.iter().any(signed)) {
-            let what = Lowering::ReasoningDropped;
-            if origin == Some(target) {
-                self.notes.add_for(what, LoweringCause::NotTakenBack);
-            } else {
-                self.notes.add_from(what, origin, target);
-            }
+            self.encoder.drop_reasoning(origin, origin == Some(target));
             return None;
         }
         let mut fields: Fields<'a> = vec![
@@ -351,21 +334,13 @@ impl<'a> Conversation<'a> {
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
-        let input = raw_if_object(&call.arguments).map_or_else(
-            || {
-                self.notes.add(Lowering::ArgumentsReplaced);
-                Json::Object(Vec::new())
-            },
-            Json::Raw,
-        );
-        let name = NAME_RULE.apply(&call.name);
-        if name != call.name {
-            self.notes.add(Lowering::NameReplaced);
-        }
+        let input = self.encoder.arguments(call);
+        let input = input.map_or(Json::Object(Vec::new()), Json::Raw);
+        let name = self.encoder.name(&call.name);
         if !self.tools.contains(&name) {
             self.tools.push(name.clone());
         }
-        let id = self.id(call.wire_id.as_deref(), call.id.as_str());
+        let id = self.encoder.id(call.wire_id.as_deref(), call.id.as_str());
         let mut fields: Fields<'a> = vec![
             (Cow::Borrowed("type"), Json::str("tool_use")),
             (Cow::Borrowed("id"), Json::Str(id)),
@@ -377,28 +352,17 @@ impl<'a> Conversation<'a> {
         Json::Object(fields)
     }
 
-    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
-        if let Some(id) = wire_id.filter(|id| self.own && !id.is_empty()) {
-            return Cow::Borrowed(id);
-        }
-        let made = ID_RULE.apply(ours);
-        if made != ours {
-            self.notes.add(Lowering::IdReplaced);
-        }
-        made
-    }
-
     fn results(&mut self, message: &'a Message) {
         let mut list = Vec::with_capacity(message.parts.len());
         let mut moved = Vec::new();
         for (index, result) in results(message) {
-            self.notes.enter_part(Some(index));
+            self.encoder.notes.enter_part(Some(index));
             list.push(self.result(result));
             if is_moved(result) {
                 moved.extend(self.moved_media(result));
             }
         }
-        self.notes.enter_part(None);
+        self.encoder.notes.enter_part(None);
         self.add(list, moved);
     }
 
@@ -408,13 +372,15 @@ impl<'a> Conversation<'a> {
         if media.is_empty() {
             return media;
         }
-        self.notes.add(Lowering::MediaMoved);
+        self.encoder.notes.add(Lowering::MediaMoved);
         let intro = text_block(format!("Returned by tool `{}`:", result.name));
         [intro].into_iter().chain(media).collect()
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
-        let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
+        let id = self
+            .encoder
+            .id(result.wire_id.as_deref(), result.call_id.as_str());
         let text: Cow<'a, str> = match &result.content {
             _ if is_moved(result) => Cow::Owned(result.to_text()),
             ToolContent::Text(text) => Cow::Borrowed(text),
@@ -452,9 +418,13 @@ impl<'a> Conversation<'a> {
             (MediaKind::Image, MediaSource::Url(_)) => "image",
             (MediaKind::Image, _) if IMAGES.contains(&media.mime.as_str()) => "image",
             (MediaKind::File, _) if media.mime == PDF => "document",
-            _ => return text_block(self.notes.media_as_text(media)),
+            _ => return text_block(self.encoder.notes.media_as_text(media)),
         };
-        if let Some(text) = self.notes.not_sent(media, &self.target.quirks) {
+        if let Some(text) = self
+            .encoder
+            .notes
+            .not_sent(media, &self.encoder.target.quirks)
+        {
             return text_block(text);
         }
         let source = match &media.source {
@@ -472,21 +442,21 @@ impl<'a> Conversation<'a> {
 
     /// Returns whether this is the paused reply of this very model, which alone can go on with it.
     fn may_go_on(&self, message: &Message) -> bool {
-        message.paused && message.origin.as_ref() == Some(&self.target.origin)
+        message.paused && message.origin.as_ref() == Some(&self.encoder.target.origin)
     }
 
     /// Returns opaque JSON if it came from here; sealed thinking only if this model sealed it.
     fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
-        let (origin, target) = (&opaque.origin, &self.target.origin);
+        let (origin, target) = (&opaque.origin, &self.encoder.target.origin);
         let is_own = is_same_provider(origin, target);
         if !is_own || (origin != target && is_thinking(&opaque.json)) {
             let what = Lowering::OpaqueDropped;
-            self.notes.add_from(what, Some(origin), target);
+            self.encoder.notes.add_from(what, Some(origin), target);
             return None;
         }
         if raw_if_object(&opaque.json).is_none() {
             let cause = LoweringCause::NotAnObject;
-            self.notes.add_for(Lowering::OpaqueDropped, cause);
+            self.encoder.notes.add_for(Lowering::OpaqueDropped, cause);
             return None;
         }
         Some(&opaque.json)

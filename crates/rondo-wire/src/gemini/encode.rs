@@ -1,11 +1,10 @@
 //! Encodes requests as the body of `generateContent`.
 
-use super::SIGNATURE;
+use super::{Gemini, SIGNATURE};
 use crate::encoded_prefix::{EncodedPrefix, Mark};
+use crate::encoder::{self, Rules};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
-use crate::lowering::{
-    Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
-};
+use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, is_same_provider, results};
 use crate::names::NameRule;
 use crate::{Encoded, Target};
 use bytes::Bytes;
@@ -23,12 +22,14 @@ const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The model family that counts thinking in tokens; later ones have levels.
 const BUDGET_FAMILY: &str = "gemini-2.5";
 
-/// https://ai.google.dev/api/caching#FunctionDeclaration.
-const NAME_RULE: NameRule = NameRule {
-    more_chars: &['.', ':'],
-    chars_max: 128,
-    starts_with_letter: true,
-};
+impl Rules for Gemini {
+    /// https://ai.google.dev/api/caching#FunctionDeclaration.
+    const NAMES: NameRule = NameRule {
+        more_chars: &['.', ':'],
+        chars_max: 128,
+        starts_with_letter: true,
+    };
+}
 
 /// Encodes a request as the body of `generateContent`.
 pub(super) fn encode(
@@ -36,11 +37,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let mut encoder = Encoder {
-        target,
-        notes: Notes::default(),
-        own: false,
-    };
+    let mut encoder = Encoder::resumed(Mark::default(), target);
     let contents = encoder.contents(request, prefix);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(Vec::new()))];
     if !request.system.is_empty() {
@@ -70,13 +67,7 @@ pub(super) fn encode(
     }
 }
 
-struct Encoder<'a> {
-    target: &'a Target,
-    notes: Notes,
-    /// Whether the latest model message came from this dialect and provider: then the ids of the
-    /// results behind it are the provider's own.
-    own: bool,
-}
+type Encoder<'a> = encoder::Encoder<'a, Gemini>;
 
 /// A content being built. Messages of one kind that follow each other share one: a call is refused
 /// in a content of the model that is directly behind another of the model.
@@ -112,9 +103,7 @@ impl<'a> Encoder<'a> {
     /// Returns the contents that may yet change; those before them are kept.
     fn contents(&mut self, request: &'a ModelRequest, prefix: &mut EncodedPrefix) -> Vec<Json<'a>> {
         let from = prefix.resume(request, self.target);
-        let mark = prefix.mark();
-        self.notes = Notes::resumed(mark.notes);
-        self.own = mark.own;
+        *self = Self::resumed(prefix.mark(), self.target);
         let mut list: Vec<Content<'a>> = Vec::new();
         let mut open = Open::default();
         for (index, message) in request.messages.iter().enumerate().skip(from) {
@@ -215,9 +204,7 @@ impl<'a> Encoder<'a> {
                 self.text(&reasoning.text, reasoning.opaque.as_ref(), true)
             }
             Part::Reasoning(_) => {
-                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
-                let what = Lowering::ReasoningDropped;
-                self.notes.add_from(what, origin, target);
+                self.drop_reasoning(message.origin.as_ref(), false);
                 None
             }
             Part::Refusal(refusal) => {
@@ -260,20 +247,11 @@ impl<'a> Encoder<'a> {
         if let Some(part) = own.and_then(|opaque| self.opaque_part(opaque)) {
             return part;
         }
-        let args = raw_if_object(&call.arguments).map_or_else(
-            || {
-                self.notes.add(Lowering::ArgumentsReplaced);
-                Json::Object(Vec::new())
-            },
-            Json::Raw,
-        );
+        let args = self.arguments(call);
+        let args = args.map_or(Json::Object(Vec::new()), Json::Raw);
         let mut fields: Fields<'a> = Vec::with_capacity(3);
         set_id(&mut fields, call.wire_id.as_deref(), self.own);
-        let name = NAME_RULE.apply(&call.name);
-        if name != call.name {
-            self.notes.add(Lowering::NameReplaced);
-        }
-        set(&mut fields, "name", Json::Str(name));
+        set(&mut fields, "name", Json::Str(self.name(&call.name)));
         set(&mut fields, "args", args);
         Json::object([("functionCall", Json::Object(fields))])
     }
@@ -291,11 +269,7 @@ impl<'a> Encoder<'a> {
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
         let mut fields: Fields<'a> = Vec::with_capacity(3);
         set_id(&mut fields, result.wire_id.as_deref(), self.own);
-        let name = NAME_RULE.apply(&result.name);
-        if name != result.name {
-            self.notes.add(Lowering::NameReplaced);
-        }
-        set(&mut fields, "name", Json::Str(name));
+        set(&mut fields, "name", Json::Str(self.name(&result.name)));
         set(&mut fields, "response", response(result));
         Json::object([("functionResponse", Json::Object(fields))])
     }
@@ -360,12 +334,8 @@ impl<'a> Encoder<'a> {
 
     fn generation(&mut self, request: &'a ModelRequest) -> Fields<'a> {
         let mut fields: Fields<'a> = Vec::new();
-        if let Some(temperature) = request.sampling.temperature {
-            if temperature.is_finite() && !self.target.quirks.omit_temperature {
-                set(&mut fields, "temperature", Json::Float(temperature));
-            } else {
-                self.notes.add(Lowering::SamplingDropped);
-            }
+        if let Some(temperature) = self.temperature(request) {
+            set(&mut fields, "temperature", Json::Float(temperature));
         }
         if let Some(max) = request.sampling.max_output_tokens {
             set(&mut fields, "maxOutputTokens", Json::Int(u64::from(max)));

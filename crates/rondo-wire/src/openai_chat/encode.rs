@@ -1,10 +1,11 @@
 //! Encodes requests as the body of `POST /chat/completions`.
 
+use super::OpenAiChat;
 use crate::EncodedPrefix;
+use crate::encoder::{self, Rules};
 use crate::ids::{IdRule, nine_chars};
-use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
-use crate::names::NameRule;
+use crate::json::{Fields, Json, merge, raw_object, set};
+use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
 use crate::strict::is_strict;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
@@ -18,15 +19,11 @@ use std::borrow::Cow;
 /// The name that the response schema gets on the wire.
 const SCHEMA_NAME: &str = "answer";
 
-/// `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/chat/create.
-const NAME_RULE: NameRule = NameRule {
-    more_chars: &[],
-    chars_max: 64,
-    starts_with_letter: false,
-};
-
-/// Longer ids were refused with "maximum length 40", and later with 64.
-const ID_RULE: IdRule = IdRule { chars_max: 40 };
+/// Names are `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/chat/create.
+impl Rules for OpenAiChat {
+    /// Longer ids were refused with "maximum length 40", and later with 64.
+    const IDS: IdRule = IdRule { chars_max: 40 };
+}
 
 /// Encodes a request as the body of `POST /chat/completions`.
 pub(super) fn encode(
@@ -35,12 +32,7 @@ pub(super) fn encode(
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
     let from = prefix.resume(request, target);
-    let mark = prefix.mark();
-    let mut encoder = Encoder {
-        target,
-        notes: Notes::resumed(mark.notes),
-        own: mark.own,
-    };
+    let mut encoder = Encoder::resumed(prefix.mark(), target);
     encoder.messages(request, from, prefix);
     let mut body: Fields<'_> = vec![
         (Cow::Borrowed("model"), Json::str(&request.model)),
@@ -73,13 +65,7 @@ pub(super) fn encode(
     }
 }
 
-struct Encoder<'a> {
-    target: &'a Target,
-    notes: Notes,
-    /// Whether the latest assistant message came from this dialect and provider: then its ids and
-    /// those of the results behind it are the provider's own.
-    own: bool,
-}
+type Encoder<'a> = encoder::Encoder<'a, OpenAiChat>;
 
 impl<'a> Encoder<'a> {
     fn messages(&mut self, request: &'a ModelRequest, from: usize, prefix: &mut EncodedPrefix) {
@@ -190,18 +176,7 @@ impl<'a> Encoder<'a> {
     /// What belongs to a text has no place in a message whose texts are one.
     fn note_attached(&mut self, opaque: Option<&Opaque>) {
         if let Some(opaque) = opaque.filter(|opaque| !closes_only(opaque)) {
-            self.note_opaque(opaque);
-        }
-    }
-
-    fn note_opaque(&mut self, opaque: &Opaque) {
-        if self.is_own(opaque) {
-            let cause = LoweringCause::NoPlace;
-            self.notes.add_for(Lowering::OpaqueDropped, cause);
-        } else {
-            let (origin, target) = (Some(&opaque.origin), &self.target.origin);
-            let what = Lowering::OpaqueDropped;
-            self.notes.add_from(what, origin, target);
+            self.drop_opaque(opaque, LoweringCause::NoPlace);
         }
     }
 
@@ -266,13 +241,8 @@ impl<'a> Encoder<'a> {
             self.notes.enter_part(Some(index));
             if self.own && field.is_some() {
                 text += reasoning.text.as_str();
-            } else if self.own {
-                let cause = LoweringCause::NotTakenBack;
-                self.notes.add_for(Lowering::ReasoningDropped, cause);
             } else {
-                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
-                let what = Lowering::ReasoningDropped;
-                self.notes.add_from(what, origin, target);
+                self.drop_reasoning(message.origin.as_ref(), self.own);
             }
         }
         self.notes.enter_part(None);
@@ -294,11 +264,7 @@ impl<'a> Encoder<'a> {
 
     fn add_opaque(&mut self, fields: &mut Fields<'a>, opaque: &'a Opaque) {
         match raw_object(&opaque.json).filter(|_| self.is_own(opaque)) {
-            None if self.is_own(opaque) => {
-                let cause = LoweringCause::NotAnObject;
-                self.notes.add_for(Lowering::OpaqueDropped, cause);
-            }
-            None => self.note_opaque(opaque),
+            None => self.drop_opaque(opaque, LoweringCause::NotAnObject),
             Some(more) => {
                 for (key, value) in more.0 {
                     set(fields, key, Json::Raw(value));
@@ -307,28 +273,14 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// What a model attached may be signed or sealed, and is so for that model alone.
-    fn is_own(&self, opaque: &Opaque) -> bool {
-        opaque.origin == self.target.origin
-    }
-
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
-        let arguments = if raw_if_object(&call.arguments).is_some() {
-            call.arguments.as_str()
-        } else {
-            // Chat templates of several servers parse the arguments of the history.
-            self.notes.add(Lowering::ArgumentsReplaced);
-            "{}"
-        };
-        let name = NAME_RULE.apply(&call.name);
-        if name != call.name {
-            self.notes.add(Lowering::NameReplaced);
-        }
+        // Chat templates of several servers parse the arguments of the history.
+        let arguments = self.arguments(call).map_or("{}", |_| &call.arguments);
         let function = Json::object([
-            ("name", Json::Str(name)),
+            ("name", Json::Str(self.name(&call.name))),
             ("arguments", Json::str(arguments)),
         ]);
-        let id = self.id(call.wire_id.as_deref(), call.id.as_str());
+        let id = self.call_id(call.wire_id.as_deref(), call.id.as_str());
         let mut fields: Fields<'a> = vec![
             (Cow::Borrowed("id"), Json::Str(id)),
             (Cow::Borrowed("type"), Json::str("function")),
@@ -340,15 +292,14 @@ impl<'a> Encoder<'a> {
         Json::Object(fields)
     }
 
-    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
+    fn call_id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
+        if !self.target.quirks.nine_char_ids {
+            return self.id(wire_id, ours);
+        }
         let own = wire_id.filter(|id| self.own && !id.is_empty());
-        let made = match own {
-            Some(id) if self.target.quirks.nine_char_ids => nine_chars(id),
-            Some(id) => Cow::Borrowed(id),
-            None if self.target.quirks.nine_char_ids => nine_chars(ours),
-            None => ID_RULE.apply(ours),
-        };
-        if made != own.unwrap_or(ours) {
+        let id = own.unwrap_or(ours);
+        let made = nine_chars(id);
+        if made != id {
             self.notes.add(Lowering::IdReplaced);
         }
         made
@@ -370,7 +321,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
-        let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
+        let id = self.call_id(result.wire_id.as_deref(), result.call_id.as_str());
         let content = match &result.content {
             ToolContent::Text(text) if result.blocks.is_empty() => Json::str(text),
             ToolContent::Text(_) | ToolContent::Json(_) => Json::str(result.to_text()),
@@ -395,16 +346,11 @@ impl<'a> Encoder<'a> {
     }
 
     fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
-        let quirks = &self.target.quirks;
-        if let Some(temperature) = request.sampling.temperature {
-            if temperature.is_finite() && !quirks.omit_temperature {
-                set(body, "temperature", Json::Float(temperature));
-            } else {
-                self.notes.add(Lowering::SamplingDropped);
-            }
+        if let Some(temperature) = self.temperature(request) {
+            set(body, "temperature", Json::Float(temperature));
         }
         if let Some(max) = request.sampling.max_output_tokens {
-            let field = quirks.max_tokens_field.as_str();
+            let field = self.target.quirks.max_tokens_field.as_str();
             set(body, field, Json::Int(u64::from(max)));
         }
         if let Some(effort) = request.sampling.effort {

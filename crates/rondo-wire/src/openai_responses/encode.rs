@@ -1,10 +1,10 @@
 //! Encodes requests as the body of `POST /responses`.
 
+use super::OpenAiResponses;
 use crate::EncodedPrefix;
-use crate::ids::IdRule;
+use crate::encoder::{self, Rules};
 use crate::json::{Fields, Json, merge, raw_if_object, set};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
-use crate::names::NameRule;
+use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
 use crate::openai_chat::encode::{address, effort_text};
 use crate::strict::is_strict;
 use crate::{Encoded, Target};
@@ -27,15 +27,9 @@ const SEALED_REASONING: &str = "reasoning.encrypted_content";
 /// Families that do not reason, and refuse to be asked for sealed reasoning.
 const UNREASONING: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-4"];
 
-/// `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/responses/create.
-const NAME_RULE: NameRule = NameRule {
-    more_chars: &[],
-    chars_max: 64,
-    starts_with_letter: false,
-};
-
-/// Longer ids are refused with "maximum length 64".
-const ID_RULE: IdRule = IdRule { chars_max: 64 };
+/// Names are `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/responses/create;
+/// longer ids are refused with "maximum length 64".
+impl Rules for OpenAiResponses {}
 
 /// Encodes a request as the body of `POST /responses`.
 pub(super) fn encode(
@@ -44,12 +38,7 @@ pub(super) fn encode(
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
     let from = prefix.resume(request, target);
-    let mark = prefix.mark();
-    let mut encoder = Encoder {
-        target,
-        notes: Notes::resumed(mark.notes),
-        own: mark.own,
-    };
+    let mut encoder = Encoder::resumed(prefix.mark(), target);
     encoder.input(request, from, prefix);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("model"), Json::str(&request.model))];
     if !request.system.is_empty() {
@@ -78,13 +67,7 @@ pub(super) fn encode(
     }
 }
 
-struct Encoder<'a> {
-    target: &'a Target,
-    notes: Notes,
-    /// Whether the latest assistant message came from this dialect and provider: then its ids and
-    /// those of the results behind it are the provider's own.
-    own: bool,
-}
+type Encoder<'a> = encoder::Encoder<'a, OpenAiResponses>;
 
 /// What an item of the provider's own says, to see whether it still says what the transcript does.
 #[derive(Deserialize)]
@@ -222,12 +205,9 @@ impl<'a> Encoder<'a> {
             Part::Reasoning(reasoning) => {
                 let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
                 let item = own.and_then(|opaque| raw_if_object(&opaque.json));
-                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
-                let what = Lowering::ReasoningDropped;
-                if item.is_none() && origin == Some(target) {
-                    self.notes.add_for(what, LoweringCause::NotTakenBack);
-                } else if item.is_none() {
-                    self.notes.add_from(what, origin, target);
+                if item.is_none() {
+                    let origin = message.origin.as_ref();
+                    self.drop_reasoning(origin, origin == Some(&self.target.origin));
                 }
                 item.map(Json::Raw)
             }
@@ -242,40 +222,24 @@ impl<'a> Encoder<'a> {
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
-        let arguments = raw_if_object(&call.arguments).map(|_| call.arguments.as_str());
+        let is_object = raw_if_object(&call.arguments).is_some();
         let item = call
             .opaque
             .as_ref()
             .and_then(|opaque| self.own_item(opaque));
         // Without its id it could not be told from another call of the same id.
-        if let Some(item) = item.filter(|_| call.wire_id.is_some() && arguments.is_some()) {
+        if let Some(item) = item.filter(|_| call.wire_id.is_some() && is_object) {
             return Json::Raw(item);
         }
-        if arguments.is_none() {
-            self.notes.add(Lowering::ArgumentsReplaced);
-        }
-        let name = NAME_RULE.apply(&call.name);
-        if name != call.name {
-            self.notes.add(Lowering::NameReplaced);
-        }
+        let arguments = self.arguments(call).map_or("{}", |_| &call.arguments);
+        let name = self.name(&call.name);
         let id = self.id(call.wire_id.as_deref(), call.id.as_str());
         Json::object([
             ("type", Json::str("function_call")),
             ("call_id", Json::Str(id)),
             ("name", Json::Str(name)),
-            ("arguments", Json::str(arguments.unwrap_or("{}"))),
+            ("arguments", Json::str(arguments)),
         ])
-    }
-
-    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
-        if let Some(id) = wire_id.filter(|id| self.own && !id.is_empty()) {
-            return Cow::Borrowed(id);
-        }
-        let made = ID_RULE.apply(ours);
-        if made != ours {
-            self.notes.add(Lowering::IdReplaced);
-        }
-        made
     }
 
     fn media(&mut self, media: &'a Media) -> Json<'a> {
@@ -315,30 +279,17 @@ impl<'a> Encoder<'a> {
 
     /// Items are tied to each other by their ids and to their model by what is sealed in them, so
     /// another model gets none of them.
-    fn is_own(&self, opaque: &Opaque) -> bool {
-        opaque.origin == self.target.origin
-    }
-
     fn own_item(&mut self, opaque: &'a Opaque) -> Option<&'a RawValue> {
         let item = raw_if_object(&opaque.json).filter(|_| self.is_own(opaque));
-        if item.is_none() && self.is_own(opaque) {
-            let cause = LoweringCause::NotAnObject;
-            self.notes.add_for(Lowering::OpaqueDropped, cause);
-        } else if item.is_none() {
-            let (origin, target) = (Some(&opaque.origin), &self.target.origin);
-            let what = Lowering::OpaqueDropped;
-            self.notes.add_from(what, origin, target);
+        if item.is_none() {
+            self.drop_opaque(opaque, LoweringCause::NotAnObject);
         }
         item
     }
 
     fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
-        if let Some(temperature) = request.sampling.temperature {
-            if temperature.is_finite() && !self.target.quirks.omit_temperature {
-                set(body, "temperature", Json::Float(temperature));
-            } else {
-                self.notes.add(Lowering::SamplingDropped);
-            }
+        if let Some(temperature) = self.temperature(request) {
+            set(body, "temperature", Json::Float(temperature));
         }
         if let Some(max) = request.sampling.max_output_tokens {
             set(body, "max_output_tokens", Json::Int(u64::from(max)));
