@@ -4,9 +4,8 @@
 //! themselves compatible differ in exactly such things. Writing keeps raw values byte for byte,
 //! which a `serde_json::Value` tree would not.
 
-use serde::de::value::MapAccessDeserializer;
 use serde::de::{
-    Deserialize, DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -18,11 +17,6 @@ use std::marker::PhantomData;
 /// A string field that may hold anything; numbers are read as their text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
-
-/// An object, or nothing where the value is of another type. It is read on the way, which costs
-/// less than to keep it raw and read it again.
-#[derive(Debug)]
-pub(crate) struct Tolerant<T>(pub(crate) Option<T>);
 
 /// A list without what was null in it.
 struct Present<T>(Vec<T>);
@@ -161,6 +155,18 @@ where
     Ok(list.map(|list| list.0))
 }
 
+/// Reads a field whose value counts as absent when it is no object.
+pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let raw: Option<&RawValue> = Deserialize::deserialize(deserializer)?;
+    let object = raw.filter(|raw| raw.get().starts_with('{'));
+    let object = object.map(|raw| serde_json::from_str(raw.get()));
+    object.transpose().map_err(D::Error::custom)
+}
+
 /// Reads a field whose value counts as absent when it is of an unexpected type.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -231,26 +237,41 @@ impl Serialize for Json<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor)
+        let raw: &'de RawValue = Deserialize::deserialize(deserializer)?;
+        let raw = raw.get();
+        let text = match raw.as_bytes() {
+            [b'"', text @ .., b'"'] if memchr::memchr(b'\\', text).is_none() => {
+                Cow::Borrowed(raw.trim_matches('"'))
+            }
+            [b'"', ..] => serde_json::from_str(raw)
+                .map(Cow::Owned)
+                .map_err(D::Error::custom)?,
+            [b'-' | b'0'..=b'9', ..] => Cow::Borrowed(raw),
+            _ => Cow::Borrowed(""),
+        };
+        Ok(Self(text))
     }
 }
 
 impl<'de> Deserialize<'de> for Count {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast saturates, and a wrong count is no reason to fail"
+    )]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountVisitor)
+        let Text(text) = Text::deserialize(deserializer)?;
+        let fraction = || text.parse().ok().filter(|it: &f64| it.is_finite());
+        let count = text.parse();
+        Ok(Self(
+            count.unwrap_or_else(|_| fraction().unwrap_or(0.0) as u64),
+        ))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(RawObjectVisitor)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tolerant<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = deserializer.deserialize_any(TolerantVisitor(PhantomData))?;
-        Ok(Self(object))
     }
 }
 
@@ -288,146 +309,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PresentVisitor<T> {
     }
 }
 
-struct TolerantVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for TolerantVisitor<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(Value::from(number).to_string())))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Text::default())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Text::default())
-    }
-}
-
-struct CountVisitor;
-
-impl<'de> Visitor<'de> for CountVisitor {
-    type Value = Count;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a count")
-    }
-
-    fn visit_u64<E: Error>(self, count: u64) -> Result<Self::Value, E> {
-        Ok(Count(count))
-    }
-
-    fn visit_i64<E: Error>(self, count: i64) -> Result<Self::Value, E> {
-        Ok(Count(u64::try_from(count).unwrap_or(0)))
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float cast saturates, and a wrong count is no reason to fail"
-    )]
-    fn visit_f64<E: Error>(self, count: f64) -> Result<Self::Value, E> {
-        Ok(Count(count as u64))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Count(text.parse().unwrap_or(0)))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Count(0))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Count(0))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Count(0))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Count(0))
-    }
-}
-
 struct RawObjectVisitor;
 
 impl<'de> Visitor<'de> for RawObjectVisitor {
@@ -443,5 +324,53 @@ impl<'de> Visitor<'de> for RawObjectVisitor {
             fields.push((key, map.next_value()?));
         }
         Ok(RawObject(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_read_from_whatever_is_a_number() {
+        let counts = [
+            ("7", 7),
+            ("\"7\"", 7),
+            ("7.9", 7),
+            ("-7", 0),
+            ("18446744073709551616", u64::MAX),
+            ("1e999", 0),
+            ("\"inf\"", 0),
+            ("null", 0),
+            ("true", 0),
+            ("[7]", 0),
+            ("{\"a\": 7}", 0),
+        ];
+        for (json, expected) in counts {
+            let Count(count) = serde_json::from_str(json).unwrap();
+            assert_eq!(count, expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_from_a_string_or_a_number_and_borrowed_if_nothing_is_escaped() {
+        let texts = [
+            ("\"a\"", "a", true),
+            ("\"\"", "", true),
+            (r#""\"a\"\n""#, "\"a\"\n", false),
+            ("1.5", "1.5", true),
+            ("null", "", true),
+            ("false", "", true),
+            ("[\"a\"]", "", true),
+            ("{\"a\": \"b\"}", "", true),
+        ];
+        for (json, expected, is_borrowed) in texts {
+            let Text(text) = serde_json::from_str(json).unwrap();
+            assert_eq!(text, expected, "{json}");
+            assert_eq!(matches!(text, Cow::Borrowed(_)), is_borrowed, "{json}");
+        }
+        for json in ["\"a", "\"\\x\"", "\"\\ud800\""] {
+            assert!(serde_json::from_str::<Text<'_>>(json).is_err(), "{json}");
+        }
     }
 }

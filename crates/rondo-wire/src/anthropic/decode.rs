@@ -431,7 +431,7 @@ impl PayloadDecoder for AnthropicPayloadDecoder {
     ) -> Result<(), ModelError> {
         let mut event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
-        let delta = event.delta.take().and_then(|delta| delta.0);
+        let delta = event.delta.take();
         let kind = nonempty(event.kind.as_ref());
         let has_error = event.error.is_some_and(|error| error.get() != "null");
         if kind == Some("error") || name == "error" || (kind.is_none() && has_error) {

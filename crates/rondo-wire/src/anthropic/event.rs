@@ -1,7 +1,7 @@
 //! The shapes of events, and of a whole message; `decode` reads them and skips events of other types. Blocks stay raw until they are read one by one,
 //! since some go back byte for byte.
 
-use crate::json::{Count, Text, Tolerant, lenient};
+use crate::json::{Count, Text, lenient, object};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,8 +16,8 @@ pub(super) struct Event<'a> {
     pub(super) message: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) delta: Option<Tolerant<Delta<'a>>>,
+    #[serde(borrow, default, deserialize_with = "object")]
+    pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "lenient")]
