@@ -13,8 +13,10 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 const BUILT_IN: [&dyn Dialect; 4] = [&OpenAiChat, &Gemini, &OpenAiResponses, &Anthropic];
 
 /// The dialects of this process. None is ever removed.
-static REGISTRY: LazyLock<RwLock<Vec<Entry>>> =
-    LazyLock::new(|| RwLock::new(BUILT_IN.into_iter().map(Entry::new).collect()));
+static REGISTRY: LazyLock<RwLock<Vec<Entry>>> = LazyLock::new(|| {
+    let entries = BUILT_IN.map(|dialect| Entry::new(dialect, React::over(dialect)));
+    RwLock::new(entries.into())
+});
 
 /// A dialect, and `react` over it.
 #[derive(Clone, Copy)]
@@ -24,8 +26,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(dialect: &'static dyn Dialect) -> Self {
-        let react = Box::leak(Box::new(React::over(dialect)));
+    fn new(dialect: &'static dyn Dialect, react: React) -> Self {
+        let react = Box::leak(Box::new(react));
         Self { dialect, react }
     }
 
@@ -74,13 +76,13 @@ pub fn react_over(base: &str) -> Option<&'static str> {
 /// ```
 #[must_use]
 pub fn register(dialect: &'static dyn Dialect) -> bool {
-    let entry = Entry::new(dialect);
+    let react = React::over(dialect);
+    let names = [dialect.name(), react.name()];
     let mut all = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     let mut known = all.iter().copied().flat_map(Entry::both);
-    let is_free = dialect.name() != react::NAME
-        && !known.any(|known| entry.both().iter().any(|it| it.name() == known.name()));
+    let is_free = !names.contains(&react::NAME) && !known.any(|it| names.contains(&it.name()));
     if is_free {
-        all.push(entry);
+        all.push(Entry::new(dialect, react));
     }
     is_free
 }
