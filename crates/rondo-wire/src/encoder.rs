@@ -7,7 +7,7 @@ use crate::ids::IdRule;
 use crate::json::raw_if_object;
 use crate::lowering::{Lowering, LoweringCause, Notes};
 use crate::names::NameRule;
-use rondo_types::{ModelRequest, Opaque, Origin, ToolCall};
+use rondo_types::{Effort, Media, MediaSource, ModelRequest, Opaque, Origin, ToolCall};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -111,5 +111,21 @@ impl<'a, D: Rules> Encoder<'a, D> {
     /// Returns whether this very model made the data. What is signed or sealed goes back only there.
     pub(crate) fn is_own(&self, opaque: &Opaque) -> bool {
         opaque.origin == self.target.origin
+    }
+}
+
+/// Returns where media are: their address, or a `data:` URL that holds them.
+pub(crate) fn address(media: &Media) -> Cow<'_, str> {
+    match &media.source {
+        MediaSource::Url(url) => Cow::Borrowed(url),
+        MediaSource::Base64(data) => Cow::Owned(format!("data:{};base64,{data}", media.mime)),
+    }
+}
+
+pub(crate) fn effort_text(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Gemini, SIGNATURE};
 use crate::encoded_prefix::{EncodedPrefix, Mark};
-use crate::encoder::{self, Rules};
+use crate::encoder::{self, Rules, effort_text};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, is_same_provider, results};
 use crate::names::NameRule;
@@ -488,15 +488,15 @@ fn tool_config<'a>(choice: ToolChoice) -> Json<'a> {
 }
 
 fn thinking<'a>(model: &str, effort: Effort) -> Json<'a> {
-    let (level, budget) = match effort {
-        Effort::Low => ("low", 1024),
-        Effort::Medium => ("medium", 8192),
-        Effort::High => ("high", 24_576),
+    let budget = match effort {
+        Effort::Low => 1024,
+        Effort::Medium => 8192,
+        Effort::High => 24_576,
     };
     if model.contains(BUDGET_FAMILY) {
         Json::object([("thinkingBudget", Json::Int(budget))])
     } else {
-        Json::object([("thinkingLevel", Json::str(level))])
+        Json::object([("thinkingLevel", Json::str(effort_text(effort)))])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::OpenAiChat;
 use crate::EncodedPrefix;
-use crate::encoder::{self, Rules};
+use crate::encoder::{self, Rules, address, effort_text};
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
@@ -10,8 +10,8 @@ use crate::strict::is_strict;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
 use rondo_types::{
-    Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role,
-    ToolCall, ToolChoice, ToolContent, ToolResult, ToolSpec,
+    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role, ToolCall,
+    ToolChoice, ToolContent, ToolResult, ToolSpec,
 };
 use serde_json::Value;
 use std::borrow::Cow;
@@ -125,15 +125,15 @@ impl<'a> Encoder<'a> {
             return text_part(text);
         }
         match (media.kind, &media.source) {
-            (MediaKind::Image, source) => {
-                let url = Json::object([("url", Json::Str(address(media, source)))]);
+            (MediaKind::Image, _) => {
+                let url = Json::object([("url", Json::Str(address(media)))]);
                 Json::object([("type", Json::str("image_url")), ("image_url", url)])
             }
-            (MediaKind::File, source @ MediaSource::Base64(_)) => {
+            (MediaKind::File, MediaSource::Base64(_)) => {
                 let name = media.name.as_deref().unwrap_or("file");
                 let file = Json::object([
                     ("filename", Json::str(name)),
-                    ("file_data", Json::Str(address(media, source))),
+                    ("file_data", Json::Str(address(media))),
                 ]);
                 Json::object([("type", Json::str("file")), ("file", file)])
             }
@@ -414,20 +414,5 @@ fn audio_format(media: &Media) -> Option<&'static str> {
         "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
         "audio/mpeg" | "audio/mp3" => Some("mp3"),
         _ => None,
-    }
-}
-
-pub(crate) fn address<'a>(media: &Media, source: &'a MediaSource) -> Cow<'a, str> {
-    match source {
-        MediaSource::Url(url) => Cow::Borrowed(url),
-        MediaSource::Base64(data) => Cow::Owned(format!("data:{};base64,{data}", media.mime)),
-    }
-}
-
-pub(crate) fn effort_text(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
     }
 }

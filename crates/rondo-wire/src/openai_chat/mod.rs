@@ -12,7 +12,7 @@ mod calls;
 mod chunk;
 pub(crate) mod decode;
 mod details;
-pub(crate) mod encode;
+mod encode;
 mod lenient;
 
 use crate::body::BodyDecoder;

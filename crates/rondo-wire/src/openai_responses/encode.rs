@@ -2,10 +2,9 @@
 
 use super::OpenAiResponses;
 use crate::EncodedPrefix;
-use crate::encoder::{self, Rules};
+use crate::encoder::{self, Rules, address, effort_text};
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
-use crate::openai_chat::encode::{address, effort_text};
 use crate::strict::is_strict;
 use crate::{Encoded, Target};
 use bytes::Bytes;
@@ -303,7 +302,7 @@ impl<'a> Encoder<'a> {
 
 /// The protocol takes no sound.
 fn media_part(media: &Media) -> Option<Json<'_>> {
-    let address = Json::Str(address(media, &media.source));
+    let address = Json::Str(address(media));
     let part = match (media.kind, &media.source) {
         (MediaKind::Image, _) => {
             Json::object([("type", Json::str("input_image")), ("image_url", address)])
