@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::Method;
-use hyper::header::HeaderMap;
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use rondo_http::{Network, PostError, RawRequest, Transport};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,6 +115,44 @@ async fn a_request_is_its_head_and_its_body() {
     assert_eq!(&body, b"hello");
 }
 
+/// Sends a request and returns its head.
+async fn head_of(request: impl FnOnce(&Listener) -> RawRequest) -> String {
+    let listener = Listener::start().await;
+    let (transport, request) = (transport(), request(&listener));
+    let server = async {
+        let mut stream = listener.accept().await;
+        let head = head(&mut stream).await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+        head
+    };
+    let (sent, head) = tokio::join!(send(&transport, request), server);
+    assert_eq!(sent.unwrap().0, 200);
+    head
+}
+
+#[tokio::test]
+async fn a_request_says_how_long_its_body_is_whatever_its_caller_says() {
+    let head = head_of(|listener| {
+        let mut request = listener.request(Method::PUT, Bytes::new());
+        for (name, value) in [
+            ("content-length", "9"),
+            ("transfer-encoding", "gzip"),
+            ("host", "h"),
+        ] {
+            request
+                .headers
+                .insert(name, HeaderValue::from_static(value));
+        }
+        request
+    })
+    .await;
+    let mut lines: Vec<&str> = head.trim_end().split("\r\n").skip(1).collect();
+    lines.retain(|line| !line.starts_with("user-agent") && !line.starts_with("accept"));
+    assert_eq!(lines, ["host: h", "content-length: 0"]);
+    let head = head_of(|listener| listener.request(Method::GET, Bytes::new())).await;
+    assert!(!head.contains("content-length"), "{head}");
+}
+
 #[tokio::test]
 async fn bodies_end_as_their_heads_say() {
     for (bytes, expected) in [
@@ -148,6 +186,7 @@ async fn a_reply_that_ends_too_soon_is_an_error() {
         "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nok\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         "220 mail.example ESMTP\r\n",
     ] {
         let refused = answered(bytes).await;
@@ -208,6 +247,37 @@ async fn a_server_that_answers_before_it_read_the_request_is_heard() {
     while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
 }
 
+#[tokio::test]
+async fn a_server_that_answers_before_it_read_the_request_and_closes_is_heard() {
+    let listener = Listener::start().await;
+    let body = Bytes::from(vec![b'x'; 32 << 20]);
+    let (transport, request) = (transport(), listener.request(Method::POST, body));
+    let server = async {
+        let mut stream = listener.accept().await;
+        let refused = "HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
+        answer(&mut stream, refused).await;
+    };
+    let (sent, ()) = tokio::join!(send(&transport, request), server);
+    assert_eq!(sent.unwrap(), (413, "big".to_owned()));
+}
+
+#[tokio::test]
+async fn dropping_a_response_closes_its_connection() {
+    let listener = Listener::start().await;
+    let (transport, request) = (transport(), listener.request(Method::GET, Bytes::new()));
+    let server = async {
+        let mut stream = listener.accept().await;
+        let begun = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok";
+        answer(&mut stream, begun).await;
+        stream
+    };
+    let (sent, mut stream) = tokio::join!(transport.send(request), server);
+    let mut response = sent.unwrap();
+    assert_eq!(response.chunk().await.unwrap().unwrap(), "ok");
+    drop(response);
+    assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+}
+
 /// Answers what comes on a connection, with the next answer each time.
 async fn serve(mut stream: TcpStream, answers: Arc<Mutex<Vec<&'static str>>>, closes: bool) {
     while try_head(&mut stream).await.is_ok() {
@@ -221,9 +291,19 @@ async fn serve(mut stream: TcpStream, answers: Arc<Mutex<Vec<&'static str>>>, cl
 
 /// Sends two requests, of which the first is answered with these bytes. Returns on how many connections they came.
 async fn connections_after(first: &'static str, closes: bool) -> usize {
+    let get = |listener: &Listener| listener.request(Method::GET, Bytes::new());
+    connections_of(get, first, closes).await
+}
+
+/// As [`connections_after`], with this request twice.
+async fn connections_of(
+    request: impl Fn(&Listener) -> RawRequest,
+    first: &'static str,
+    closes: bool,
+) -> usize {
     let listener = Listener::start().await;
     let transport = transport();
-    let requests = [0, 1].map(|_| listener.request(Method::GET, Bytes::new()));
+    let requests = [0, 1].map(|_| request(&listener));
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     let mut server = JoinSet::new();
@@ -247,14 +327,28 @@ async fn a_connection_is_kept_unless_something_is_left_on_it_or_it_ends() {
     assert_eq!(connections_after(OK, false).await, 1);
     let empty = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
     assert_eq!(connections_after(empty, false).await, 1);
+    let old = "HTTP/1.0 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\n\r\nok";
+    assert_eq!(connections_after(old, false).await, 1);
+    let head = |listener: &Listener| listener.request(Method::HEAD, Bytes::new());
+    let without_body = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
+    assert_eq!(connections_of(head, without_body, false).await, 1);
     for ends in [
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok",
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nHTTP",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
     ] {
         assert_eq!(connections_after(ends, false).await, 2, "{ends}");
     }
     assert_eq!(connections_after(OK, true).await, 2);
+    let last = |listener: &Listener| {
+        let mut request = listener.request(Method::GET, Bytes::new());
+        let close = HeaderValue::from_static("close");
+        request.headers.insert(CONNECTION, close);
+        request
+    };
+    assert_eq!(connections_of(last, OK, false).await, 2);
 }
 
 #[tokio::test]

@@ -168,6 +168,26 @@ async fn a_peer_that_does_not_speak_http_is_a_protocol_error() {
 }
 
 #[tokio::test]
+async fn a_server_that_speaks_before_it_is_asked_is_a_protocol_error() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").await.unwrap();
+        stream
+    };
+    let stream = ask(&model(&Endpoint::new("local", "openai-chat", url)));
+    let (_stream, outcome) = tokio::join!(server, drive(stream, Timers::default()));
+    assert_broken(&outcome, ErrorClass::Protocol, false, "");
+}
+
+#[tokio::test]
+async fn a_server_that_switches_to_another_protocol_is_a_protocol_error() {
+    let (_server, outcome) = run_fault(Response::new(101)).await;
+    assert_broken(&outcome, ErrorClass::Protocol, false, "");
+}
+
+#[tokio::test]
 async fn a_name_that_cannot_be_resolved_says_so() {
     // A label of 64 bytes is refused by the resolver itself, so no packet leaves the machine.
     let host = "a".repeat(64);
