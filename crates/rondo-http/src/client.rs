@@ -1,26 +1,26 @@
 //! Sends one request and receives its response, over connections that are kept.
 //!
-//! It is HTTP/1.1 of our own, on the parser of heads that hyper uses. With hyper's client a request under way holds 26 KB that
-//! nothing can bound: 8 KB to write from, 8 KB to read into, and 9 KB of a channel to the task that its connection has. With
-//! a thousand conversations that is most of their memory. Here nothing is held while a server is waited for, no task is
-//! woken for each piece of a reply, and none is passed on between two tasks. `ureq-proto` reads HTTP without buffers,
-//! too, but loses what came before a broken chunk, has no bound for trailers, and writes keys to the `log` at `trace`.
+//! hyper speaks HTTP/1.1 (`connection`). What is here is the headers that every request has, and when a connection may be
+//! used for another request.
 
-use crate::body::{BodyDecoder, Malformed};
 use crate::connection::Connection;
-use crate::connector::{BoxError, Connector, Stream};
-use crate::head::{self, HEAD_BYTES_MAX, Head, NotHttp};
+use crate::connector::{BoxError, Connector};
 use crate::pieces::Pieces;
 use crate::pool::{self, Origin, Pool};
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use hyper::header::{ACCEPT, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
-use hyper::{Method, Request, StatusCode, Version};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    ACCEPT, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
+    USER_AGENT,
+};
+use hyper::http::response::Parts;
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{Method, Request, StatusCode, Uri, Version};
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tower_service::Service as _;
@@ -34,6 +34,9 @@ const ANY: HeaderValue = HeaderValue::from_static("*/*");
 /// Why no response came, or no more of one.
 pub(crate) type NetworkError = Box<dyn Error + Send + Sync>;
 
+/// A request on its way; nothing happens before it is polled, and dropping it ends it.
+pub(crate) type Sending = BoxFuture<'static, Result<Response, NetworkError>>;
+
 /// What can go wrong with a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
@@ -43,28 +46,19 @@ pub(crate) enum ExchangeError {
     /// The address has no host.
     #[error("the address has no host")]
     NoHost,
-    /// The server does not speak HTTP.
-    #[error("the reply is not http")]
-    NotHttp(#[source] NotHttp),
-    /// The head of the reply has no end.
-    #[error("the head of the reply has more than {HEAD_BYTES_MAX} bytes")]
-    TooLarge,
-    /// What follows in the body is not what its head says.
-    #[error("the body is broken")]
-    Garbled(#[source] Malformed),
-    /// The connection ended before the reply did.
-    #[error("connection closed before message completed")]
-    Closed,
-    /// The connection failed.
+    /// The server switched to another protocol without being asked to.
+    #[error("the server switched to another protocol")]
+    Switched,
+    /// The connection failed, or what came on it is not HTTP.
     #[error("the connection failed")]
-    Failed(#[source] io::Error),
+    Http(#[source] hyper::Error),
 }
 
 /// Connections of one kind. Clones share them.
 ///
 /// Redirects are not followed: they would carry the key to wherever they point. Retries are the
-/// turn's decision. What happens here is to take another connection where a kept one
-/// had ended before any byte of the request was written to it.
+/// turn's decision. The client only takes another connection if a kept one ended before any byte of
+/// the request was written to it.
 #[derive(Clone)]
 pub(crate) struct Client {
     connector: Connector,
@@ -85,235 +79,146 @@ impl Client {
     }
 
     /// Sends a request and returns its response once its head is there.
-    pub(crate) fn send(&self, mut request: Request<Pieces>) -> Sending {
-        let proxy = self.connector.forwarding_proxy(request.uri());
-        let password = proxy.as_ref().and_then(|proxy| proxy.basic_auth()).cloned();
-        let headers = request.headers_mut();
-        headers.entry(USER_AGENT).or_insert(AGENT);
-        headers.entry(ACCEPT).or_insert(ANY);
-        if let Some(password) = password {
-            headers.entry(PROXY_AUTHORIZATION).or_insert(password);
-        }
-        Sending(State::New(Box::new((self.clone(), request))))
+    pub(crate) fn send(&self, request: Request<Pieces>) -> Sending {
+        self.clone().exchange(request).boxed()
     }
-}
 
-/// A request on its way; nothing happens before it is polled, and dropping it ends it.
-pub(crate) struct Sending(State);
-
-enum State {
-    New(Box<(Client, Request<Pieces>)>),
-    Connecting(BoxFuture<'static, Result<Stream, BoxError>>, Box<Unsent>),
-    Waiting(Waiting),
-    Over,
-}
-
-/// A request that waits for its connection.
-struct Unsent {
-    request: Request<Pieces>,
-    place: Place,
-}
-
-/// Where a connection is kept after its request.
-struct Place {
-    pool: Arc<Pool>,
-    origin: Origin,
-}
-
-/// A request that is sent, or was, and whose response has not begun.
-struct Waiting {
-    connection: Connection,
-    place: Place,
-    method: Method,
-    /// Whether the request lets another one follow it.
-    keeps_alive: bool,
-    /// What was read of the head.
-    received: Bytes,
-    /// How much was read, of interim replies too.
-    read: usize,
-    /// Why not all of it can be sent. A server may say what it does not like and read no further.
-    unsent: Option<io::Error>,
-}
-
-impl Future for Sending {
-    type Output = Result<Response, NetworkError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let state = &mut self.0;
+    /// Sends a request on a kept connection, or else on a new one.
+    async fn exchange(mut self, mut request: Request<Pieces>) -> Result<Response, NetworkError> {
+        let address = request.uri().clone();
+        let origin = pool::origin(&address).ok_or(ExchangeError::NoHost)?;
+        self.complete(&mut request);
         loop {
-            *state = match state {
-                State::Connecting(connecting, _) => {
-                    let connected = ready!(connecting.as_mut().poll(cx));
-                    let State::Connecting(_, unsent) = std::mem::replace(state, State::Over) else {
-                        continue;
-                    };
-                    let stream = connected.map_err(ExchangeError::Connect)?;
-                    State::Waiting(unsent.on(Connection::new(stream)))
+            let kept = self.pool.take(&origin);
+            let is_new = kept.is_none();
+            let stream = match kept {
+                Some(stream) => stream,
+                None => {
+                    let connecting = self.connector.call(address.clone());
+                    connecting.await.map_err(ExchangeError::Connect)?
                 }
-                State::Waiting(waiting) => {
-                    let head = ready!(waiting.poll(cx));
-                    let State::Waiting(waiting) = std::mem::replace(state, State::Over) else {
-                        continue;
-                    };
-                    return Poll::Ready(Ok(waiting.answered(head?)));
+            };
+            let mut connection = Connection::open(stream)
+                .await
+                .map_err(ExchangeError::Http)?;
+            let mut error = match connection.send(request).await {
+                Ok(response) => {
+                    let (pool, origin) = (self.pool, origin);
+                    return Ok(Response::begin(response, connection, pool, origin)?);
                 }
-                State::New(_) => match std::mem::replace(state, State::Over) {
-                    State::New(new) => begin(*new)?,
-                    other => other,
-                },
-                // It is not polled again.
-                State::Over => return Poll::Pending,
+                Err(error) => error,
+            };
+            request = match error.take_message() {
+                // The kept connection had ended: nothing of the request was sent.
+                Some(unsent) if !is_new => unsent,
+                _ => return Err(ExchangeError::Http(error.into_error()).into()),
             };
         }
     }
+
+    /// Adds the headers that every request has, and puts its address into the form in which it is sent.
+    fn complete(&self, request: &mut Request<Pieces>) {
+        let proxy = self.connector.forwarding_proxy(request.uri());
+        let mut headers = HeaderMap::new();
+        if let Ok(host) = HeaderValue::try_from(host(request.uri())) {
+            headers.insert(HOST, host);
+        }
+        headers.extend(std::mem::take(request.headers_mut()));
+        headers.entry(USER_AGENT).or_insert(AGENT);
+        headers.entry(ACCEPT).or_insert(ANY);
+        let password = proxy.as_ref().and_then(|proxy| proxy.basic_auth());
+        if let Some(password) = password {
+            let entry = headers.entry(PROXY_AUTHORIZATION);
+            entry.or_insert_with(|| password.clone());
+        }
+        // How long the body is, is known here.
+        headers.remove(TRANSFER_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        let bytes = request.body().bytes();
+        if bytes > 0 || [Method::POST, Method::PUT, Method::PATCH].contains(request.method()) {
+            headers.insert(CONTENT_LENGTH, bytes.into());
+        }
+        *request.headers_mut() = headers;
+        if proxy.is_none() {
+            let path = request.uri().path_and_query().cloned();
+            let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+            *request.uri_mut() = path.into();
+        }
+    }
 }
 
-/// Takes a connection that is kept, or opens one.
-fn begin((mut client, request): (Client, Request<Pieces>)) -> Result<State, ExchangeError> {
-    let origin = pool::origin(request.uri()).ok_or(ExchangeError::NoHost)?;
-    let kept = client.pool.take(&origin);
-    let unsent = Unsent {
-        place: Place {
-            pool: client.pool,
-            origin,
-        },
-        request,
+/// Returns the host with its port, unless that is the scheme's own.
+fn host(uri: &Uri) -> String {
+    let host = uri.host().unwrap_or_default();
+    let usual = match uri.scheme() == Some(&Scheme::HTTPS) {
+        true => 443,
+        false => 80,
     };
-    Ok(match kept {
-        Some(connection) => State::Waiting(unsent.on(connection)),
-        None => {
-            let connecting = client.connector.call(unsent.request.uri().clone());
-            State::Connecting(connecting, Box::new(unsent))
-        }
-    })
-}
-
-impl Unsent {
-    fn on(self, mut connection: Connection) -> Waiting {
-        let (request, body) = self.request.into_parts();
-        let keeps_alive = head::keeps_alive(&request.headers, Version::HTTP_11);
-        let head = head::write(&request, body.bytes(), connection.is_forwarded());
-        connection.send(body.after(head));
-        Waiting {
-            connection,
-            place: self.place,
-            method: request.method,
-            keeps_alive,
-            received: Bytes::new(),
-            read: 0,
-            unsent: None,
-        }
+    match uri.port_u16().filter(|port| *port != usual) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
-}
-
-impl Waiting {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Head, ExchangeError>> {
-        if self.unsent.is_none()
-            && let Poll::Ready(Err(error)) = self.connection.poll_send(cx)
-        {
-            self.unsent = Some(error);
-        }
-        loop {
-            match ready!(self.connection.poll_read_onto(&mut self.received, cx)) {
-                Ok(0) => return Poll::Ready(Err(self.ended())),
-                Ok(read) => {
-                    if let Some(head) = self.head(read)? {
-                        return Poll::Ready(Ok(head));
-                    }
-                }
-                Err(error) => {
-                    let error = self.unsent.take().unwrap_or(error);
-                    return Poll::Ready(Err(ExchangeError::Failed(error)));
-                }
-            }
-        }
-    }
-
-    /// Reads the head, of which so many bytes are new.
-    fn head(&mut self, new: usize) -> Result<Option<Head>, ExchangeError> {
-        self.read += new;
-        let before = self.received.len() - new;
-        // A head that comes in small pieces is not read anew for each of them, once it has begun as one.
-        let unseen = self.received.get(before.saturating_sub(3)..);
-        let is_read = before == 0 || unseen.is_some_and(may_end);
-        let head = match is_read {
-            true => head::take(&mut self.received, &self.method),
-            false => Ok(None),
-        };
-        match head.map_err(ExchangeError::NotHttp)? {
-            None if self.read > HEAD_BYTES_MAX => Err(ExchangeError::TooLarge),
-            head => Ok(head),
-        }
-    }
-
-    /// Says why the connection ended before a response.
-    fn ended(&mut self) -> ExchangeError {
-        match (
-            head::take(&mut self.received, &self.method),
-            self.unsent.take(),
-        ) {
-            (Err(error), _) => ExchangeError::NotHttp(error),
-            (Ok(_), Some(error)) => ExchangeError::Failed(error),
-            (Ok(_), None) => ExchangeError::Closed,
-        }
-    }
-
-    fn answered(self, head: Head) -> Response {
-        let body = Body {
-            connection: self.connection,
-            place: self.place,
-            decoder: BodyDecoder::new(head.length),
-            received: self.received,
-            keeps_alive: self.keeps_alive && head.keeps_alive,
-        };
-        Response {
-            status: head.status,
-            version: head.version,
-            headers: head.headers,
-            body: Box::new(body).unless_ended(),
-        }
-    }
-}
-
-/// Returns whether the end of a head may be in it.
-fn may_end(bytes: &[u8]) -> bool {
-    let mut ends = memchr::memchr_iter(b'\n', bytes);
-    ends.any(|at| {
-        let after = bytes.get(at + 1..).unwrap_or_default();
-        after.starts_with(b"\n") || after.starts_with(b"\r\n")
-    })
 }
 
 /// A response whose body is still to be read.
 pub(crate) struct Response {
-    status: StatusCode,
-    version: Version,
-    headers: HeaderMap,
+    head: Parts,
     /// What is left to read of the body.
     body: Option<Box<Body>>,
 }
 
 /// A body that is read.
 struct Body {
+    incoming: Incoming,
     connection: Connection,
-    place: Place,
-    decoder: BodyDecoder,
-    /// What was read and not looked at yet.
-    received: Bytes,
-    keeps_alive: bool,
+    /// Whether the head leaves no doubt where the body ends.
+    is_clear: bool,
+    pool: Arc<Pool>,
+    origin: Origin,
 }
 
 impl Response {
+    /// Builds a response of which the head is there.
+    fn begin(
+        response: hyper::Response<Incoming>,
+        connection: Connection,
+        pool: Arc<Pool>,
+        origin: Origin,
+    ) -> Result<Self, ExchangeError> {
+        let (head, incoming) = response.into_parts();
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(ExchangeError::Switched);
+        }
+        // Two lengths of one body are how replies are smuggled into those of others.
+        let is_clear = !head.headers.contains_key(TRANSFER_ENCODING)
+            || !head.headers.contains_key(CONTENT_LENGTH);
+        let has_ended = incoming.is_end_stream();
+        let mut response = Self {
+            head,
+            body: Some(Box::new(Body {
+                incoming,
+                connection,
+                is_clear,
+                pool,
+                origin,
+            })),
+        };
+        if has_ended {
+            response.end_body();
+        }
+        Ok(response)
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
-        self.status
+        self.head.status
     }
 
     pub(crate) fn version(&self) -> Version {
-        self.version
+        self.head.version
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.headers
+        &self.head.headers
     }
 
     /// Returns the next piece of the body; `None` at its end.
@@ -329,25 +234,31 @@ impl Response {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, NetworkError>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(Ok(None));
-        };
-        let piece = ready!(body.poll_piece(cx));
-        self.body = match &piece {
-            Ok(Some(_)) => self.body.take().and_then(|body| body.unless_ended()),
-            Ok(None) => {
-                // Its last bytes may be no content.
-                let _ = self.body.take().and_then(|body| body.unless_ended());
-                None
+        while let Some(body) = &mut self.body {
+            let frame = ready!(body.connection.poll_frame(&mut body.incoming, cx));
+            match frame.transpose() {
+                Ok(Some(frame)) => {
+                    if body.incoming.is_end_stream() {
+                        self.end_body();
+                    }
+                    // Trailers are dropped.
+                    if let Ok(bytes) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(bytes)));
+                    }
+                }
+                Ok(None) => self.end_body(),
+                Err(error) => {
+                    self.abandon();
+                    return Poll::Ready(Err(ExchangeError::Http(error).into()));
+                }
             }
-            Err(_) => None,
-        };
-        Poll::Ready(piece.map_err(Into::into))
+        }
+        Poll::Ready(Ok(None))
     }
 
-    /// Lets go of the headers, which nobody asks for any more.
+    /// Drops the headers, which nobody asks for any more; they hold the memory that they were read into.
     pub(crate) fn forget_headers(&mut self) {
-        self.headers = HeaderMap::new();
+        self.head.headers = HeaderMap::new();
     }
 
     /// Returns whether the body was read to its end.
@@ -359,51 +270,42 @@ impl Response {
     pub(crate) fn abandon(&mut self) {
         self.body = None;
     }
-}
 
-impl Body {
-    /// Reads what comes next; nothing where the body ends with its connection.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ExchangeError>> {
-        // The server answered: whether it reads the rest of the request is its own affair.
-        if !self.connection.has_sent() {
-            let _ = self.connection.poll_send(cx);
+    /// Keeps the connection for another request, if it can be used.
+    fn end_body(&mut self) {
+        if let Some(body) = self.body.take()
+            && body.is_clear
+            && let Some(stream) = body.connection.into_idle()
+        {
+            body.pool.put(body.origin, stream);
         }
-        loop {
-            let piece = self.decoder.take(&mut self.received);
-            let piece = piece.map_err(ExchangeError::Garbled)?;
-            if !piece.is_empty() {
-                return Poll::Ready(Ok(Some(piece)));
-            }
-            if self.decoder.has_ended() {
-                return Poll::Ready(Ok(None));
-            }
-            let read = ready!(self.connection.poll_read_onto(&mut self.received, cx));
-            if read.map_err(ExchangeError::Failed)? == 0 {
-                return Poll::Ready(match self.decoder.may_close() {
-                    true => Ok(None),
-                    false => Err(ExchangeError::Closed),
-                });
-            }
-        }
-    }
-
-    /// Returns the body, unless it has ended: then its connection is kept for another request, where it can be used.
-    fn unless_ended(self: Box<Self>) -> Option<Box<Self>> {
-        if !self.decoder.has_ended() {
-            return Some(self);
-        }
-        if self.keeps_alive && self.received.is_empty() && self.connection.has_sent() {
-            self.place.pool.put(self.place.origin, self.connection);
-        }
-        None
     }
 }
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
-            .field("status", &self.status)
+            .field("status", &self.head.status)
             .field("is_read", &self.is_read())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_has_its_port_unless_it_is_the_usual_one() {
+        for (address, expected) in [
+            ("http://h:8080/v1", "h:8080"),
+            ("http://h:80/", "h"),
+            ("https://h:443", "h"),
+            ("https://h:80", "h:80"),
+            ("http://[::1]:1/", "[::1]:1"),
+            ("http://h", "h"),
+        ] {
+            assert_eq!(host(&address.parse().unwrap()), expected, "{address}");
+        }
     }
 }

@@ -1,131 +1,81 @@
-//! One connection: what is to be sent on it, and reading without a buffer of its own.
+//! One connection, on which hyper speaks HTTP/1.1.
+//!
+//! hyper expects a task for each connection. Here whoever waits for the response drives it instead: no other task is woken
+//! for each piece of a body, and a response that is dropped closes its connection at once.
 
 use crate::connector::Stream;
-use bytes::{Buf as _, Bytes};
-use hyper::rt::{Read as _, ReadBuf, Write as _};
-use std::collections::VecDeque;
+use crate::pieces::Pieces;
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response};
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
-use tokio::task::unconstrained;
+use std::task::{Context, Poll, Waker};
 
-/// What is read at once.
-const READ_BYTES_MAX: usize = 16 * 1024;
-/// Pieces that are written at once.
-const WRITE_PIECES_MAX: usize = 16;
+/// The bound on the head of a response, and on what is read at once.
+const BUFFER_BYTES_MAX: usize = 256 * 1024;
 
-/// A connection, with what is still to be sent on it.
+/// A connection.
 pub(crate) struct Connection {
-    stream: Stream,
-    unsent: VecDeque<Bytes>,
-    is_flushed: bool,
+    /// `None` once it has ended.
+    http: Option<http1::Connection<Stream, Pieces>>,
+    sender: SendRequest<Pieces>,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            unsent: VecDeque::new(),
-            is_flushed: true,
-        }
-    }
-
-    /// Returns whether requests on it name their addresses in full.
-    pub(crate) fn is_forwarded(&self) -> bool {
-        self.stream.is_forwarded()
-    }
-
-    /// Has these bytes sent, in order.
-    pub(crate) fn send(&mut self, mut pieces: VecDeque<Bytes>) {
-        pieces.retain(|piece| !piece.is_empty());
-        self.unsent = pieces;
-        self.is_flushed = false;
-    }
-
-    /// Returns whether everything was sent.
-    pub(crate) fn has_sent(&self) -> bool {
-        self.unsent.is_empty() && self.is_flushed
-    }
-
-    /// Sends what is left to send. What was sent is let go of.
-    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let written = ready!(self.poll_write(cx))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.advance(written);
-        }
-        if !self.is_flushed {
-            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-            self.is_flushed = true;
-            self.unsent = VecDeque::new();
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(&mut self.stream);
-        if !stream.is_write_vectored() {
-            let first = self.unsent.front().map_or(&[][..], |piece| piece);
-            return stream.poll_write(cx, first);
-        }
-        let mut slices = [IoSlice::new(&[]); WRITE_PIECES_MAX];
-        let pieces = self.unsent.len().min(WRITE_PIECES_MAX);
-        for (slice, piece) in slices.iter_mut().zip(&self.unsent) {
-            *slice = IoSlice::new(piece);
-        }
-        stream.poll_write_vectored(cx, slices.get(..pieces).unwrap_or_default())
-    }
-
-    fn advance(&mut self, mut written: usize) {
-        while let Some(first) = self.unsent.front_mut() {
-            if written < first.len() {
-                return first.advance(written);
-            }
-            written -= first.len();
-            self.unsent.pop_front();
-        }
-    }
-
-    /// Reads once, onto what was received before. Returns how many bytes came; none at the end.
-    pub(crate) fn poll_read_onto(
-        &mut self,
-        received: &mut Bytes,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        self.poll_read(cx, |bytes| {
-            *received = match received.is_empty() {
-                true => Bytes::copy_from_slice(bytes),
-                false => [received, bytes].concat().into(),
-            };
-            bytes.len()
+    /// Sets up HTTP on a stream; nothing is sent or read.
+    pub(crate) async fn open(stream: Stream) -> Result<Self, hyper::Error> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(BUFFER_BYTES_MAX);
+        let (sender, http) = builder.handshake(stream).await?;
+        Ok(Self {
+            http: Some(http),
+            sender,
         })
     }
 
-    /// The room for it is on the stack: a connection that waits for its server holds no buffer, and there may be a thousand.
-    fn poll_read<T>(
+    /// Sends a request, and returns its response once its head is there. A request of which nothing was sent is part of
+    /// the error.
+    pub(crate) async fn send(
         &mut self,
-        cx: &mut Context<'_>,
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> Poll<io::Result<T>> {
-        let mut room = [MaybeUninit::uninit(); READ_BYTES_MAX];
-        let mut buffer = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer.unfilled()))?;
-        Poll::Ready(Ok(take(buffer.filled())))
+        request: Request<Pieces>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
+        let mut response = pin!(self.sender.try_send_request(request));
+        poll_fn(|cx| {
+            drive(&mut self.http, cx);
+            response.as_mut().poll(cx)
+        })
+        .await
     }
 
-    /// Returns whether another request may be sent: its server neither ended it nor sent what nobody asked for.
-    pub(crate) fn is_quiet(&mut self) -> bool {
-        if !self.stream.is_quiet() {
-            return false;
-        }
-        // Of what is encrypted this tells more. Without `unconstrained` it would be quiet wherever its task has done much.
-        let mut cx = Context::from_waker(Waker::noop());
-        let read = unconstrained(poll_fn(|cx| self.poll_read(cx, |_| ())));
-        // What is unread still, the runtime did not know of.
-        pin!(read).poll(&mut cx).is_pending() && self.stream.is_drained()
+    /// Returns the next frame of the body of its response.
+    pub(crate) fn poll_frame(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        drive(&mut self.http, cx);
+        Pin::new(body).poll_frame(cx)
+    }
+
+    /// Returns its stream if another request may follow on it.
+    pub(crate) fn into_idle(mut self) -> Option<Stream> {
+        // Nobody waits for anything on it.
+        drive(&mut self.http, &mut Context::from_waker(Waker::noop()));
+        let parts = self
+            .http
+            .filter(|_| self.sender.is_ready())
+            .map(http1::Connection::into_parts)?;
+        parts.read_buf.is_empty().then_some(parts.io)
+    }
+}
+
+/// Sends and reads what can be, and closes the connection once it has ended. Why it ended is the response's or the body's error.
+fn drive(http: &mut Option<http1::Connection<Stream, Pieces>>, cx: &mut Context<'_>) {
+    let polled = http.as_mut().map(|http| http.poll_without_shutdown(cx));
+    if polled.is_some_and(|polled| polled.is_ready()) {
+        *http = None;
     }
 }

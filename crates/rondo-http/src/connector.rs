@@ -1,6 +1,5 @@
 //! Opens connections: DNS, TCP, proxies and TLS, all within one timeout.
 
-use crate::socket::{Unread, unread};
 use crate::{HttpError, Network, Secret, unix};
 use hyper::http::Uri;
 use hyper::http::uri::Scheme;
@@ -12,10 +11,12 @@ use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
+use socket2::SockRef;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -183,17 +184,11 @@ impl<I: Read + Write + Connection + OnSocket + Send + Unpin> Io for I {}
 /// What is on a socket, however deep.
 trait OnSocket {
     fn socket(&self) -> &TcpStream;
-    /// Whether bytes on the socket may mean nothing to who reads, as those of TLS.
-    fn is_encrypted(&self) -> bool;
 }
 
 impl OnSocket for TokioIo<TcpStream> {
     fn socket(&self) -> &TcpStream {
         self.inner()
-    }
-
-    fn is_encrypted(&self) -> bool {
-        false
     }
 }
 
@@ -202,13 +197,6 @@ impl<I: OnSocket> OnSocket for MaybeHttpsStream<I> {
         match self {
             Self::Http(plain) => plain.socket(),
             Self::Https(secure) => secure.inner().get_ref().0.inner().socket(),
-        }
-    }
-
-    fn is_encrypted(&self) -> bool {
-        match self {
-            Self::Http(plain) => plain.is_encrypted(),
-            Self::Https(_) => true,
         }
     }
 }
@@ -221,24 +209,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Returns whether requests are for a proxy to pass on, and name their addresses in full.
-    pub(crate) fn is_forwarded(&self) -> bool {
-        self.is_forwarded
-    }
-
-    /// Returns whether its server neither ended it nor sent what nobody has read. What is sent over TLS may be nothing to
-    /// read, and is not told.
+    /// Returns whether another request may be sent: its server neither ended it nor sent anything that nobody has read. The
+    /// system itself is asked: what the runtime knows of a socket is as old as its latest turn.
     pub(crate) fn is_quiet(&self) -> bool {
-        match unread(self.io.socket()) {
-            Unread::Nothing => true,
-            Unread::Bytes => self.io.is_encrypted(),
-            Unread::End => false,
-        }
-    }
-
-    /// Returns whether its socket holds nothing, of TLS neither.
-    pub(crate) fn is_drained(&self) -> bool {
-        unread(self.io.socket()) == Unread::Nothing
+        let peeked = SockRef::from(self.io.socket()).peek(&mut [MaybeUninit::uninit()]);
+        let is_empty = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        peeked.is_err_and(is_empty)
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn network_error(
             "connecting to {name} timed out after {connect_timeout:?}"
         ));
     }
-    if matches!(failed, Some(ExchangeError::NotHttp(_))) {
+    if failed.is_some_and(|failed| is_not_http(failed, &causes)) {
         let message = format!("{name} does not answer in http: {}", innermost(&causes));
         return ModelError::new(ErrorClass::Protocol, message);
     }
@@ -80,6 +80,19 @@ pub(crate) fn network_error(
             innermost(&causes)
         ),
     })
+}
+
+/// Returns whether the server sent something that is not a reply in HTTP.
+fn is_not_http(error: &ExchangeError, causes: &[Cause<'_>]) -> bool {
+    match error {
+        ExchangeError::Switched => true,
+        // The server spoke before it was asked: hyper cancels the request, and has no cause but itself.
+        ExchangeError::Http(error) if error.is_canceled() => causes
+            .last()
+            .is_some_and(|cause| cause.is::<hyper::Error>()),
+        ExchangeError::Http(error) => error.is_parse(),
+        ExchangeError::Connect(_) | ExchangeError::NoHost => false,
+    }
 }
 
 /// Says that a client could not be built when it was first needed.

@@ -7,8 +7,7 @@
 //! # Layout
 //! - `endpoint`, `network`, `secret`: a provider's address, connections and key, as plain values.
 //! - `transport`: the shared connections; https is set up when it is first used.
-//! - `client`: one request. `head`, `body`: what it says and where its reply ends; `connection`: sending and reading; `pool`:
-//!   connections that are kept; `connector`: opening one.
+//! - `client`: one request. `connection`: HTTP/1.1, by hyper; `pool`: connections that are kept; `connector`: opening one.
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: the bound on concurrent requests.
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
@@ -22,7 +21,6 @@
 
 mod address;
 mod base_url;
-mod body;
 mod client;
 mod connection;
 mod connector;
@@ -34,7 +32,6 @@ mod endpoint;
 mod error;
 mod exchange;
 mod failure;
-mod head;
 mod limit;
 mod listing;
 mod model;
@@ -45,7 +42,6 @@ pub mod probe;
 mod raw;
 mod reach;
 mod secret;
-mod socket;
 mod transport;
 mod unix;
 

@@ -1,6 +1,6 @@
 //! Connections that are kept for the next request.
 
-use crate::connection::Connection;
+use crate::connector::Stream;
 use hyper::http::Uri;
 use hyper::http::uri::{Authority, Scheme};
 use std::collections::HashMap;
@@ -39,30 +39,29 @@ struct Idle {
 }
 
 struct Kept {
-    connection: Connection,
+    stream: Stream,
     until: Instant,
 }
 
 impl Pool {
     /// Takes a connection that can be used, the one that was used last.
-    pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Stream> {
         let now = Instant::now();
         loop {
             let kept = self.idle().kept.get_mut(origin)?.pop()?;
-            let mut connection = kept.connection;
-            if kept.until > now && connection.is_quiet() {
-                return Some(connection);
+            if kept.until > now && kept.stream.is_quiet() {
+                return Some(kept.stream);
             }
         }
     }
 
     /// Keeps a connection, unless there are enough.
-    pub(crate) fn put(self: &Arc<Self>, origin: Origin, connection: Connection) {
+    pub(crate) fn put(self: &Arc<Self>, origin: Origin, stream: Stream) {
         let until = Instant::now() + IDLE_MAX;
         let mut idle = self.idle();
         let kept = idle.kept.entry(origin).or_default();
         if kept.len() < IDLE_PER_HOST_MAX {
-            kept.push(Kept { connection, until });
+            kept.push(Kept { stream, until });
         }
         if !std::mem::replace(&mut idle.is_swept, true) {
             drop(idle);
@@ -77,7 +76,7 @@ impl Pool {
         let mut idle = self.idle();
         let mut over = Vec::new();
         idle.kept.retain(|_, kept| {
-            over.extend(kept.extract_if(.., |it| it.until <= now || !it.connection.is_quiet()));
+            over.extend(kept.extract_if(.., |it| it.until <= now || !it.stream.is_quiet()));
             !kept.is_empty()
         });
         let is_left = !idle.kept.is_empty();
