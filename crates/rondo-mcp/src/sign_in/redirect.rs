@@ -1,7 +1,14 @@
 //! Waits for the browser to come back from an authorisation server, on a port of this machine.
 
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::future::ready;
+use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -70,40 +77,50 @@ impl Redirect {
     }
 }
 
-/// Reads a request and answers it. Returns the address where it is the one that is waited for.
-async fn answered(mut stream: TcpStream, base: String, state: String) -> Option<String> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|it| it == b"\r\n\r\n") {
-        if head.len() >= HEAD_BYTES_MAX {
-            return None;
-        }
-        if stream.read_buf(&mut head).await.ok()? == 0 {
-            return None;
-        }
-    }
-    let line = head.split(|it| *it == b'\r').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    let (method, target) = (words.next()?, words.next()?);
-    let url = match target.strip_prefix(PATH) {
-        Some(rest) if method == "GET" => format!("{base}{rest}"),
-        _ => String::new(),
-    };
-    let is_ours = came_back(&url).is_some_and(|it| it.state.as_deref() == Some(&state));
+/// Answers the request on a connection. Returns its address if that has the expected state.
+async fn answered(stream: TcpStream, base: String, state: String) -> Option<String> {
+    let url = OnceLock::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        let found = address(&request, &base).filter(|url| has_state(url, &state));
+        let is_ours = found.is_some_and(|found| url.set(found).is_ok());
+        ready(reply(is_ours))
+    });
+    let mut http = http1::Builder::new();
+    http.keep_alive(false).max_buf_size(HEAD_BYTES_MAX);
+    // A connection that fails is not the browser's, or the browser's after its request.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    url.into_inner()
+}
+
+/// Returns the address that a request is for, if it may be the one that the browser comes back to.
+fn address(request: &Request<Incoming>, base: &str) -> Option<String> {
+    let target = request.uri().path_and_query()?;
+    let rest = target.as_str().strip_prefix(PATH)?;
+    (*request.method() == Method::GET).then(|| format!("{base}{rest}"))
+}
+
+/// Returns whether an address has the expected state.
+fn has_state(url: &str, state: &str) -> bool {
+    came_back(url).is_some_and(|it| it.state.as_deref() == Some(state))
+}
+
+/// Returns the page that the browser shows.
+fn reply(is_ours: bool) -> hyper::http::Result<Response<String>> {
     let (status, text) = match is_ours {
         true => (
-            "200 OK",
+            StatusCode::OK,
             "Go back to the terminal; this page can be closed.\n",
         ),
-        false => ("400 Bad Request", "This is not what is waited for.\n"),
+        false => (
+            StatusCode::BAD_REQUEST,
+            "This is not the address that the sign-in leads back to.\n",
+        ),
     };
-    let reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nConnection: close\r\n\r\n{text}",
-        text.len()
-    );
-    let _ = stream.write_all(reply.as_bytes()).await;
-    let _ = stream.shutdown().await;
-    is_ours.then_some(url)
+    Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+        .header(CACHE_CONTROL, "no-store")
+        .body(text.to_owned())
 }
 
 /// Reads an address that a browser came back to.
@@ -131,15 +148,25 @@ pub(super) fn came_back(url: &str) -> Option<CameBack> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    fn host(address: &str) -> &str {
+        let host = address.trim_start_matches("http://").split('/').next();
+        host.unwrap()
+    }
 
     async fn get(address: &str, target: &str) -> String {
-        let host = address
-            .trim_start_matches("http://")
-            .split('/')
-            .next()
-            .unwrap();
-        let mut stream = TcpStream::connect(host).await.unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let host = host(address);
+        asked(
+            address,
+            &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        )
+        .await
+    }
+
+    /// Sends a request, and returns the reply.
+    async fn asked(address: &str, request: &str) -> String {
+        let mut stream = TcpStream::connect(host(address)).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
@@ -151,10 +178,7 @@ mod tests {
         let redirect = Redirect::listen(0).await.unwrap();
         let address = redirect.address().to_owned();
         let asking = async {
-            let _idle =
-                TcpStream::connect(address.trim_start_matches("http://").trim_end_matches(PATH))
-                    .await
-                    .unwrap();
+            let _idle = TcpStream::connect(host(&address)).await.unwrap();
             for target in [
                 "/",
                 "/favicon.ico",
@@ -166,6 +190,8 @@ mod tests {
                     "{target}"
                 );
             }
+            let malformed = asked(&address, "GET /callback?code=x&state=s\r\n\r\n").await;
+            assert!(!malformed.starts_with("HTTP/1.1 200"), "{malformed}");
             get(&address, "/callback?code=a%2Fb&state=s").await
         };
         let (url, reply) = tokio::join!(redirect.wait("s"), asking);
