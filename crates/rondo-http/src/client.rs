@@ -31,6 +31,9 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARG
 /// The `Accept` header of requests that set none.
 const ANY: HeaderValue = HeaderValue::from_static("*/*");
 
+/// The room for headers that most requests have.
+const HEADERS: usize = 12;
+
 /// Why no response came, or no more of one.
 pub(crate) type NetworkError = Box<dyn Error + Send + Sync>;
 
@@ -91,16 +94,15 @@ impl Client {
         loop {
             let kept = self.pool.take(&origin);
             let is_new = kept.is_none();
-            let stream = match kept {
-                Some(stream) => stream,
+            let mut connection = match kept {
+                Some(connection) => connection,
                 None => {
                     let connecting = self.connector.call(address.clone());
-                    connecting.await.map_err(ExchangeError::Connect)?
+                    let stream = connecting.await.map_err(ExchangeError::Connect)?;
+                    let opened = Connection::open(stream).await;
+                    opened.map_err(ExchangeError::Http)?
                 }
             };
-            let mut connection = Connection::open(stream)
-                .await
-                .map_err(ExchangeError::Http)?;
             let mut error = match connection.send(request).await {
                 Ok(response) => {
                     let (pool, origin) = (self.pool, origin);
@@ -119,8 +121,8 @@ impl Client {
     /// Adds the headers that every request has, and puts its address into the form in which it is sent.
     fn complete(&self, request: &mut Request<Pieces>) {
         let proxy = self.connector.forwarding_proxy(request.uri());
-        let mut headers = HeaderMap::new();
-        if let Ok(host) = HeaderValue::try_from(host(request.uri())) {
+        let mut headers = HeaderMap::with_capacity(HEADERS);
+        if let Ok(host) = HeaderValue::from_str(host(request.uri())) {
             headers.insert(HOST, host);
         }
         headers.extend(std::mem::take(request.headers_mut()));
@@ -148,15 +150,17 @@ impl Client {
 }
 
 /// Returns the host with its port, unless that is the scheme's own.
-fn host(uri: &Uri) -> String {
-    let host = uri.host().unwrap_or_default();
+fn host(uri: &Uri) -> &str {
+    let Some(authority) = uri.authority() else {
+        return "";
+    };
     let usual = match uri.scheme() == Some(&Scheme::HTTPS) {
         true => 443,
         false => 80,
     };
-    match uri.port_u16().filter(|port| *port != usual) {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
+    match authority.port_u16() {
+        Some(port) if port != usual => authority.as_str().rsplit('@').next().unwrap_or_default(),
+        _ => authority.host(),
     }
 }
 
@@ -164,13 +168,13 @@ fn host(uri: &Uri) -> String {
 pub(crate) struct Response {
     head: Parts,
     /// What is left to read of the body.
-    body: Option<Box<Body>>,
+    body: Option<Body>,
 }
 
 /// A body that is read.
 struct Body {
     incoming: Incoming,
-    connection: Connection,
+    connection: Box<Connection>,
     /// Whether the head leaves no doubt where the body ends.
     is_clear: bool,
     pool: Arc<Pool>,
@@ -181,7 +185,7 @@ impl Response {
     /// Builds a response of which the head is there.
     fn begin(
         response: hyper::Response<Incoming>,
-        connection: Connection,
+        connection: Box<Connection>,
         pool: Arc<Pool>,
         origin: Origin,
     ) -> Result<Self, ExchangeError> {
@@ -195,13 +199,13 @@ impl Response {
         let has_ended = incoming.is_end_stream();
         let mut response = Self {
             head,
-            body: Some(Box::new(Body {
+            body: Some(Body {
                 incoming,
                 connection,
                 is_clear,
                 pool,
                 origin,
-            })),
+            }),
         };
         if has_ended {
             response.end_body();
@@ -273,11 +277,11 @@ impl Response {
 
     /// Keeps the connection for another request, if it can be used.
     fn end_body(&mut self) {
-        if let Some(body) = self.body.take()
+        if let Some(mut body) = self.body.take()
             && body.is_clear
-            && let Some(stream) = body.connection.into_idle()
+            && body.connection.is_idle()
         {
-            body.pool.put(body.origin, stream);
+            body.pool.put(body.origin, body.connection);
         }
     }
 }
@@ -304,6 +308,8 @@ mod tests {
             ("https://h:80", "h:80"),
             ("http://[::1]:1/", "[::1]:1"),
             ("http://h", "h"),
+            ("http://me:pw@h:1", "h:1"),
+            ("http://me:pw@h", "h"),
         ] {
             assert_eq!(host(&address.parse().unwrap()), expected, "{address}");
         }

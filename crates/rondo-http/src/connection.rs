@@ -3,7 +3,7 @@
 //! hyper expects a task for each connection. Here whoever waits for the response drives it instead: no other task is woken
 //! for each piece of a body, and a response that is dropped closes its connection at once.
 
-use crate::connector::Stream;
+use crate::connector::{Stream, Watch};
 use crate::pieces::Pieces;
 use bytes::Bytes;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -14,26 +14,29 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-/// The bound on the head of a response, and on what is read at once.
-const BUFFER_BYTES_MAX: usize = 256 * 1024;
+/// The bound on the head of a response, and on what is read at once. A kept connection may hold a buffer as large.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection.
 pub(crate) struct Connection {
     /// `None` once it has ended.
     http: Option<http1::Connection<Stream, Pieces>>,
     sender: SendRequest<Pieces>,
+    watch: Watch,
 }
 
 impl Connection {
     /// Sets up HTTP on a stream; nothing is sent or read.
-    pub(crate) async fn open(stream: Stream) -> Result<Self, hyper::Error> {
+    pub(crate) async fn open(stream: Stream) -> Result<Box<Self>, hyper::Error> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(BUFFER_BYTES_MAX);
+        let watch = stream.watch();
         let (sender, http) = builder.handshake(stream).await?;
-        Ok(Self {
+        Ok(Box::new(Self {
             http: Some(http),
             sender,
-        })
+            watch,
+        }))
     }
 
     /// Sends a request, and returns its response once its head is there. A request of which nothing was sent is part of
@@ -60,19 +63,21 @@ impl Connection {
         Pin::new(body).poll_frame(cx)
     }
 
-    /// Returns its stream if another request may follow on it.
-    pub(crate) fn into_idle(mut self) -> Option<Stream> {
-        // Nobody waits for anything on it.
+    /// Returns whether its request and response are over, and another request may follow.
+    pub(crate) fn is_idle(&mut self) -> bool {
+        // With a waker that does nothing: whoever read the response is not to be woken when the server closes the connection.
         drive(&mut self.http, &mut Context::from_waker(Waker::noop()));
-        let parts = self
-            .http
-            .filter(|_| self.sender.is_ready())
-            .map(http1::Connection::into_parts)?;
-        parts.read_buf.is_empty().then_some(parts.io)
+        self.http.is_some() && self.sender.is_ready()
+    }
+
+    /// Returns whether it can still be used, while no request is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.watch.is_quiet()
     }
 }
 
-/// Sends and reads what can be, and closes the connection once it has ended. Why it ended is the response's or the body's error.
+/// Sends and reads as much as possible, and drops hyper's part once it has ended. Why it ended is the error of the response or
+/// of its body.
 fn drive(http: &mut Option<http1::Connection<Stream, Pieces>>, cx: &mut Context<'_>) {
     let polled = http.as_mut().map(|http| http.poll_without_shutdown(cx));
     if polled.is_some_and(|polled| polled.is_ready()) {

@@ -18,7 +18,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -157,7 +157,7 @@ impl Connector {
         let connecting = secure.call(address);
         Box::pin(async move {
             Ok(Stream {
-                io: Box::new(connecting.await?),
+                io: Arc::new(Mutex::new(connecting.await?)),
                 is_forwarded: false,
             })
         })
@@ -170,9 +170,9 @@ fn direct(
     is_forwarded: bool,
 ) -> BoxFuture<Stream, BoxError> {
     Box::pin(async move {
-        let io: Box<dyn Io> = match connecting.await? {
-            MaybeHttpsStream::Http(plain) => Box::new(plain),
-            secure @ MaybeHttpsStream::Https(_) => Box::new(secure),
+        let io: Arc<Mutex<dyn Io>> = match connecting.await? {
+            MaybeHttpsStream::Http(plain) => Arc::new(Mutex::new(plain)),
+            secure @ MaybeHttpsStream::Https(_) => Arc::new(Mutex::new(secure)),
         };
         Ok(Stream { io, is_forwarded })
     })
@@ -203,64 +203,78 @@ impl<I: OnSocket> OnSocket for MaybeHttpsStream<I> {
 
 /// A connection, with TLS where the address asks for it.
 pub struct Stream {
-    io: Box<dyn Io>,
+    io: Arc<Mutex<dyn Io>>,
     /// Whether requests are for a proxy to pass on, and name their addresses in full.
     is_forwarded: bool,
 }
 
+/// A look at the socket of a stream that hyper reads and writes.
+pub(crate) struct Watch(Arc<Mutex<dyn Io>>);
+
 impl Stream {
-    /// Returns whether another request may be sent: its server neither ended it nor sent anything that nobody has read. The
-    /// system itself is asked: what the runtime knows of a socket is as old as its latest turn.
+    /// Returns a look at its socket.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.io))
+    }
+
+    fn io(&self) -> MutexGuard<'_, dyn Io + 'static> {
+        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    /// Returns whether another request may be sent: the server neither ended the connection nor sent anything that nobody
+    /// has read. The system itself is asked: what the runtime knows of a socket is as old as its latest turn.
     pub(crate) fn is_quiet(&self) -> bool {
-        let peeked = SockRef::from(self.io.socket()).peek(&mut [MaybeUninit::uninit()]);
-        let is_empty = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        peeked.is_err_and(is_empty)
+        let io = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let peeked = SockRef::from(io.socket()).peek(&mut [MaybeUninit::uninit()]);
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        self.io.connected().proxy(self.is_forwarded)
+        self.io().connected().proxy(self.is_forwarded)
     }
 }
 
 impl Read for Stream {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        Pin::new(&mut *self.io()).poll_read(cx, buffer)
     }
 }
 
 impl Write for Stream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        Pin::new(&mut *self.io()).poll_write(cx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io()).poll_flush(cx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io()).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.io().is_write_vectored()
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        Pin::new(&mut *self.io()).poll_write_vectored(cx, slices)
     }
 }
 

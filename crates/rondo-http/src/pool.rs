@@ -1,9 +1,8 @@
 //! Connections that are kept for the next request.
 
-use crate::connector::Stream;
+use crate::connection::Connection;
 use hyper::http::Uri;
 use hyper::http::uri::{Authority, Scheme};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -33,35 +32,46 @@ pub(crate) struct Pool(Mutex<Idle>);
 
 #[derive(Default)]
 struct Idle {
-    kept: HashMap<Origin, Vec<Kept>>,
+    /// A list, since there are few origins.
+    kept: Vec<(Origin, Vec<Kept>)>,
     /// Whether there is a task that closes them.
     is_swept: bool,
 }
 
 struct Kept {
-    stream: Stream,
+    connection: Box<Connection>,
     until: Instant,
+}
+
+impl Idle {
+    /// Returns the connections to an origin.
+    fn of(&mut self, origin: &Origin) -> Option<&mut Vec<Kept>> {
+        let mut all = self.kept.iter_mut();
+        all.find(|(here, _)| here == origin).map(|(_, kept)| kept)
+    }
 }
 
 impl Pool {
     /// Takes a connection that can be used, the one that was used last.
-    pub(crate) fn take(&self, origin: &Origin) -> Option<Stream> {
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Box<Connection>> {
         let now = Instant::now();
         loop {
-            let kept = self.idle().kept.get_mut(origin)?.pop()?;
-            if kept.until > now && kept.stream.is_quiet() {
-                return Some(kept.stream);
+            let kept = self.idle().of(origin)?.pop()?;
+            if kept.until > now && kept.connection.is_quiet() {
+                return Some(kept.connection);
             }
         }
     }
 
     /// Keeps a connection, unless there are enough.
-    pub(crate) fn put(self: &Arc<Self>, origin: Origin, stream: Stream) {
+    pub(crate) fn put(self: &Arc<Self>, origin: Origin, connection: Box<Connection>) {
         let until = Instant::now() + IDLE_MAX;
         let mut idle = self.idle();
-        let kept = idle.kept.entry(origin).or_default();
-        if kept.len() < IDLE_PER_HOST_MAX {
-            kept.push(Kept { stream, until });
+        let kept = Kept { connection, until };
+        match idle.of(&origin) {
+            Some(all) if all.len() < IDLE_PER_HOST_MAX => all.push(kept),
+            Some(_) => {}
+            None => idle.kept.push((origin, vec![kept])),
         }
         if !std::mem::replace(&mut idle.is_swept, true) {
             drop(idle);
@@ -75,8 +85,8 @@ impl Pool {
         let now = Instant::now();
         let mut idle = self.idle();
         let mut over = Vec::new();
-        idle.kept.retain(|_, kept| {
-            over.extend(kept.extract_if(.., |it| it.until <= now || !it.stream.is_quiet()));
+        idle.kept.retain_mut(|(_, kept)| {
+            over.extend(kept.extract_if(.., |it| it.until <= now || !it.connection.is_quiet()));
             !kept.is_empty()
         });
         let is_left = !idle.kept.is_empty();
