@@ -165,7 +165,7 @@ impl Figures {
         [
             row(name, ours, raw, ""),
             rate("requests a second in them", requests, ours, raw),
-            memory("peak memory in them", &self.crowd_peak_kib, "<= 40 MB"),
+            memory("peak memory in them", &self.crowd_peak_kib, "<= 64 MB"),
         ]
     }
 }
