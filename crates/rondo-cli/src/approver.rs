@@ -92,6 +92,10 @@ impl TerminalApprover {
     }
 
     fn deny_for_lack_of_a_terminal(&self, question: &Question) -> QuestionReply {
+        if question.kind == QuestionKind::Budget {
+            // What was found is not to be lost for lack of money.
+            return QuestionReply::Later { expires: None };
+        }
         let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = question.call.clone()
             && calls.len() < DENIED_MAX
@@ -259,8 +263,9 @@ fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Sa
         let (letters, meaning) = remember::choice(offers);
         let rest = offer_of_rest(left_out);
         let view = if left_out > 0 { "/v" } else { "" };
+        let asks = asks(&put.question);
         let choice =
-            format!("{meaning}{rest}Run it? y/n{letters}{view}, then Enter (Enter alone: no) ");
+            format!("{meaning}{rest}{asks} y/n{letters}{view}, then Enter (Enter alone: no) ");
         let answer = asked(terminal, &format!("{text}{choice}"), abandoned)?;
         match answer.as_str() {
             "y" | "yes" => return Ok(Said::Yes(None)),
@@ -280,6 +285,14 @@ fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Sa
         }
     }
     Ok(Said::No)
+}
+
+/// Returns what is asked in two words.
+pub(crate) fn asks(question: &Question) -> &'static str {
+    match question.kind {
+        QuestionKind::Approval | QuestionKind::Repeat => "Run it?",
+        QuestionKind::Permission | QuestionKind::Budget | QuestionKind::Input { .. } => "Go on?",
+    }
 }
 
 /// Shows what would change in the user's rules, and writes it if they agree.

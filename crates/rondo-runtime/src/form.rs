@@ -78,10 +78,10 @@ impl Form {
         })
     }
 
-    /// Returns what each field asks, in order, as [`Self::prompt`] does.
+    /// Returns a line for each field, in order: its name, what it takes, and what it is for.
     #[must_use]
     pub fn fields(&self) -> Vec<String> {
-        self.fields.iter().map(Field::prompt).collect()
+        self.fields.iter().map(Field::line).collect()
     }
 
     /// Returns what is asked next, without the end of its last line: the answer is typed there. Its words are those of
@@ -141,6 +141,22 @@ impl Form {
 }
 
 impl Field {
+    fn line(&self) -> String {
+        let choices = self.choices();
+        let takes = match choices.is_empty() {
+            true => self.kind().to_owned(),
+            false => {
+                let labels = choices.iter().take(CHOICES_SHOWN_MAX);
+                let labels: Vec<String> = labels.map(|it| cut(&it.label)).collect();
+                labels.join(" or ")
+            }
+        };
+        let optional = if self.is_required { "" } else { ", optional" };
+        let description = self.schema.get("description").and_then(Value::as_str);
+        let description = description.map_or_else(String::new, |it| format!("; {}", cut(it)));
+        format!("{}: {takes}{optional}{description}", cut(&self.name))
+    }
+
     fn prompt(&self) -> String {
         let text = |key: &str| self.schema.get(key).and_then(Value::as_str).map(cut);
         let name = text("title").unwrap_or_else(|| cut(&self.name));

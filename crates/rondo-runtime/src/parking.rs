@@ -2,6 +2,7 @@
 
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::service::{LOOK_EVERY, News};
 use crate::sessions;
 use crate::settings::Settings;
 use crate::values::ApprovalMode;
@@ -24,11 +25,8 @@ pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
 /// How long a question is waited for in place if no setting says so; then its turn is parked.
 pub const PARK_AFTER: Duration = Duration::from_mins(10);
 
-/// How often answers of other processes are looked for while a question is open.
-const LOOK_UP: Duration = Duration::from_millis(250);
-
-/// How often it is looked whether an answer was taken, with [`LOOK_UP`] in between.
-const TAKEN_LOOKS: u32 = 12;
+/// How often it is looked whether an answer was taken, with [`LOOK_EVERY`] in between.
+const TAKEN_LOOKS: u32 = 30;
 
 /// The actor of a denial because no answer came in time.
 const EXPIRY: &str = "expiry";
@@ -149,6 +147,7 @@ impl MailApprover {
     /// Waits for an answer in the mailbox.
     async fn submitted(&self, question: &Question) -> (Answer, Mail) {
         let mut changed = self.store.changed();
+        let mut news = News::of(&self.store);
         loop {
             // What cannot be read now is read the next time.
             let rows = self.store.list(&self.session).await.unwrap_or_default();
@@ -159,9 +158,10 @@ impl MailApprover {
                     return (answer.clone(), mail);
                 }
             }
+            sleep(LOOK_EVERY).await;
             tokio::select! {
                 _ = changed.changed() => {}
-                () = sleep(LOOK_UP) => {}
+                () = news.next() => {}
             }
         }
     }
@@ -357,19 +357,18 @@ impl Parked {
     /// Cancel safe.
     pub async fn is_taken(&mut self, question: &Question) -> Result<bool> {
         for _ in 0..TAKEN_LOOKS {
-            let info = self
-                .store
-                .session(&self.session)
-                .map_err(sessions::failed)?;
-            if info.state != SessionState::Running {
-                return Ok(false);
-            }
+            // In this order: a process that has ended recorded before what it took.
+            let info = self.store.session(&self.session);
+            let info = info.map_err(sessions::failed)?;
             let history = self.store.history(&self.session);
             self.history = history.map_err(sessions::failed)?;
             if self.questions().iter().all(|it| it.hash != question.hash) {
                 return Ok(true);
             }
-            sleep(LOOK_UP).await;
+            if info.state != SessionState::Running {
+                return Ok(false);
+            }
+            sleep(LOOK_EVERY).await;
         }
         Ok(true)
     }

@@ -3,6 +3,7 @@
 use super::approver::{PromptQuestion, denied};
 use super::draft::Draft;
 use super::keys::{Key, edit};
+use crate::approver::asks;
 use crate::output::Output;
 use crate::remember::{self, Remember};
 use crate::render::{Fitted, fitted, in_full, offer_of_rest};
@@ -76,9 +77,10 @@ impl Asked {
         let (letters, meaning) = remember::choice(&self.offers);
         let rest = offer_of_rest(self.left_out);
         let view = if rest.is_empty() { "" } else { "/v" };
+        let asks = asks(&self.put.question);
         let edits = if change.is_empty() { "" } else { "; e: edit" };
         output.stderr(&format!(
-            "{meaning}{rest}Run it? y/n{letters}{change}{view}, then Enter (Enter alone: no{edits}): "
+            "{meaning}{rest}{asks} y/n{letters}{change}{view}, then Enter (Enter alone: no{edits}): "
         ));
     }
 

@@ -41,6 +41,7 @@ mod policy;
 mod process_end;
 mod profiles;
 mod python;
+mod questions;
 mod recorder;
 mod repl;
 mod repl_asks;

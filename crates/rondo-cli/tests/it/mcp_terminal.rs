@@ -50,7 +50,7 @@ for line in sys.stdin:
 "#;
 
 /// A home with that server, whose tools are known from before.
-async fn with_server() -> TestEnv {
+pub(crate) async fn with_server() -> TestEnv {
     let env = TestEnv::new();
     env.write("server.py", PYTHON);
     let script = env.project().join("server.py");
@@ -63,7 +63,7 @@ async fn with_server() -> TestEnv {
     env
 }
 
-async fn booking() -> Server {
+pub(crate) async fn booking() -> Server {
     serve(vec![calls("mcp__inn__book", &json!({})), says("Booked.")]).await
 }
 
@@ -89,12 +89,12 @@ async fn fill(person: &mut Person) {
 }
 
 /// Returns what the server was answered.
-fn answered(server: &Server) -> Value {
+pub(crate) fn answered(server: &Server) -> Value {
     let told = messages(server, 1).pop().unwrap();
     serde_json::from_str(told.1.as_str().unwrap()).unwrap()
 }
 
-fn filled() -> Value {
+pub(crate) fn filled() -> Value {
     let content = json!({"room": "double", "nights": 3, "breakfast": true});
     json!({"action": "accept", "content": content})
 }

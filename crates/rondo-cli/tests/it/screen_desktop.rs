@@ -246,7 +246,7 @@ async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_t
     // What was shown is not what would be changed any more.
     env.write("f.txt", "one\ntwo\nthree and a half\n");
     person.press("y").await;
-    person.shows("it is asked again").await;
+    person.shows("It is asked again").await;
     person.shows("1 approval waits").await;
     person.press(REVIEW).await;
     person.shows("3 - three and a half").await;

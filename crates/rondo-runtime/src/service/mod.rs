@@ -49,6 +49,7 @@ pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
 pub use rondo_tools::{FileBefore, Replaced, WRITE_FILE};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
+pub(crate) use watcher::{LOOK_EVERY, News};
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;

@@ -13,7 +13,7 @@ mod linux {
 
     /// Tells when a file of a directory was written to. Events are read as bytes from a pipe would be: what they say
     /// is not looked at, since the journal's version tells whether anything is new.
-    pub(in super::super) struct Changes(Receiver);
+    pub(crate) struct Changes(Receiver);
 
     impl Changes {
         /// Listens from now on.
@@ -57,7 +57,7 @@ mod other {
     use std::path::Path;
 
     /// There is no news of single files here: it is looked again and again.
-    pub(in super::super) struct Changes;
+    pub(crate) struct Changes;
 
     impl Changes {
         /// Tells that there is none.

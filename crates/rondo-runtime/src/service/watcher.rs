@@ -6,6 +6,7 @@ use super::entry::Entry;
 use super::unix::Changes;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Mailbox as _;
+use rondo_journal::Store;
 use rondo_types::{SessionId, TimeMs};
 use std::collections::HashSet;
 use std::future::pending;
@@ -18,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The time between two looks whether the journal changed at least; where the system tells of no changes, how often it
 /// is looked.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// After this time, what could not be done is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
@@ -28,7 +29,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> DropGuard {
     let watcher = Watcher {
         shared: Arc::downgrade(shared),
         again: Arc::clone(&shared.look_again),
-        changes: News::of(shared),
+        changes: News::of(&shared.store),
         version: 0,
         tried: Clock::system().now(),
     };
@@ -54,7 +55,7 @@ struct Watcher {
 }
 
 /// How it is known that another process may have written.
-enum News {
+pub(crate) enum News {
     /// The system tells.
     Told(Changes),
     /// Nobody tells.
@@ -64,11 +65,11 @@ enum News {
 }
 
 impl News {
-    fn of(shared: &Shared) -> Self {
-        if shared.store.is_in_memory() {
+    pub(crate) fn of(store: &Store) -> Self {
+        if store.is_in_memory() {
             return Self::Never;
         }
-        let path = shared.store.path();
+        let path = store.path();
         let changes = path.parent().map(Changes::of);
         match changes {
             Some(Ok(changes)) => Self::Told(changes),
@@ -77,7 +78,7 @@ impl News {
     }
 
     /// Waits until there may be something new.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         match self {
             Self::Told(changes) => {
                 if changes.next().await.is_err() {

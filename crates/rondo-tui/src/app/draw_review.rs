@@ -49,9 +49,10 @@ impl App {
             shown.push(Row::of(hint, theme.accent));
         }
         let (at, count) = review.count();
+        let asks = review.title();
         let title = match count {
-            1 => "may this run?".to_owned(),
-            count => format!("may this run? {at} of {count} · Tab: the next"),
+            1 => asks.to_owned(),
+            count => format!("{asks} {at} of {count} · Tab: the next"),
         };
         let top = panel(buffer, area, &theme.warn, &title, &shown);
         caret.map(|(x, y)| {

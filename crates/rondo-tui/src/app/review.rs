@@ -15,6 +15,7 @@ use crate::text::{Row, clean};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;
 use rondo_core::shown;
+use rondo_runtime::form::Form;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
 use serde_json::Value;
 
@@ -177,9 +178,9 @@ impl Review {
     pub(super) fn rows(&mut self, width: usize, theme: &Theme) -> &[Row] {
         let is_laid = |it: &Laid| it.width == width && it.theme == *theme;
         if !self.laid.as_ref().is_some_and(is_laid) {
-            let prompt = self.question().map_or("", |it| &it.prompt);
+            let prompt = self.question().map_or_else(String::new, asked);
             let told = self.told.as_deref();
-            let (rows, hunks) = asked_rows(prompt, self.proposal(), told, width, theme);
+            let (rows, hunks) = asked_rows(&prompt, self.proposal(), told, width, theme);
             self.laid = Some(Laid {
                 width,
                 theme: *theme,
@@ -279,13 +280,31 @@ impl Review {
         if !self.is_armed(now) {
             return "…".to_owned();
         }
+        let kind = self.question().map(|it| &it.kind);
+        if let Some(QuestionKind::Input { .. }) = kind {
+            return "y fill in, as JSON · n no · b no, because… · Esc later".to_owned();
+        }
+        let edits = match kind {
+            Some(QuestionKind::Approval) | None => " · e edit",
+            Some(_) => "",
+        };
         let allows = match self.proposal().and_then(Proposal::kept) {
             Some((0, _)) => "nothing is left of it".to_owned(),
             Some((kept, count)) => format!("y allow {kept} of {count} hunks"),
             None if self.offers().is_empty() => "y allow".to_owned(),
             None => "y allow · a from now on".to_owned(),
         };
-        format!("{allows} · n no · b no, because… · e edit · Esc later")
+        format!("{allows} · n no · b no, because…{edits} · Esc later")
+    }
+
+    /// Returns what is asked, in short.
+    pub(super) fn title(&self) -> &'static str {
+        match self.question().map(|it| &it.kind) {
+            Some(QuestionKind::Input { .. }) => "a tool asks",
+            Some(QuestionKind::Permission) => "may it do this?",
+            Some(QuestionKind::Budget) => "may the turn go on?",
+            _ => "may this run?",
+        }
     }
 
     /// Returns what can be done with the hunks, where there are several.
@@ -358,6 +377,16 @@ impl Review {
     }
 }
 
+/// Returns the words of a question, with the fields of a value that it asks for.
+fn asked(question: &Question) -> String {
+    let fields = match &question.kind {
+        QuestionKind::Input { schema } => Form::of(schema).map(|it| it.fields().join("\n")),
+        _ => None,
+    };
+    let fields = fields.map_or_else(String::new, |it| format!("\n{it}"));
+    format!("{}{fields}", question.prompt)
+}
+
 impl App {
     pub(super) fn review_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let (now, actor) = (self.now, self.actor.clone());
@@ -367,6 +396,9 @@ impl App {
         };
         let is_armed = review.is_armed(now);
         let arguments = review.question().and_then(|it| self.story.asked_about(it));
+        let can_edit = review
+            .question()
+            .is_some_and(|it| it.kind == QuestionKind::Approval);
         // A held key keeps it from answering, once it is on the screen at all.
         review.quiet_since = review.quiet_since.map(|_| now);
         let spelled = spelled(key).unwrap_or_default();
@@ -397,7 +429,7 @@ impl App {
                     review.show_command(arguments);
                 }
             }
-            ("e", Step::Choose) if is_armed && arguments.is_some() => {
+            ("e", Step::Choose) if is_armed && can_edit && arguments.is_some() => {
                 review.step = Step::Value(editable(arguments));
             }
             ("y", Step::Choose) if is_armed && review.takes_value() => {
