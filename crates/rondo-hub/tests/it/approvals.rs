@@ -1,9 +1,17 @@
 //! Calls that need approval: asked about in the chat, answered there, also after a restart.
 
-use crate::world::{World, text, writes};
+use crate::world::{World, calls, text, writes};
+use async_trait::async_trait;
+use rondo_core::Tool;
+use rondo_core::ports::{ToolInvocation, ToolScope, ToolSource};
 use rondo_hub::channel::OutboxKind;
+use rondo_hub::extending::TurnExtensions;
+use rondo_runtime::Extensions;
+use rondo_types::{Effects, ToolOutcome, ToolSpec};
+use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 fn note(world: &World, chat: &str) -> PathBuf {
     world
@@ -132,4 +140,78 @@ async fn stopping_a_turn_that_waits_denies_what_it_asks() {
     world.messenger.until("ann", 4).await;
     hub.stop().await;
     assert!(!note(&world, "wire_ann").exists());
+}
+
+/// A tool that asks for values while it runs, and returns them.
+#[derive(Clone)]
+struct Books;
+
+impl TurnExtensions for Books {
+    fn of_turn(&self) -> rondo_runtime::error::Result<Extensions> {
+        Ok(Extensions {
+            tool_sources: vec![Arc::new(Self)],
+            ..Extensions::default()
+        })
+    }
+}
+
+impl ToolSource for Books {
+    fn tools(&self, _: &ToolScope) -> Vec<Arc<dyn Tool>> {
+        vec![Arc::new(Self)]
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+}
+
+#[async_trait]
+impl Tool for Books {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "book".to_owned(),
+            effects: Effects::ReadOnly,
+            ..ToolSpec::default()
+        }
+    }
+
+    async fn call(&self, call: ToolInvocation) -> ToolOutcome {
+        let form = json!({"type": "object", "required": ["room", "nights"], "properties": {
+            "room": {"type": "string", "enum": ["single", "double"]},
+            "nights": {"type": "integer", "minimum": 1},
+        }});
+        ToolOutcome::text(format!(
+            "{:?}",
+            call.asker.input("How shall I book?", form).await
+        ))
+    }
+}
+
+#[tokio::test]
+async fn values_that_a_running_call_asks_for_are_given_in_the_chat() {
+    let books = calls(&[("c", "book", json!({}))]);
+    let world = World::new([books, text(&["Booked."])]).await;
+    let hub = world.start();
+    hub.hub.extend_turns(Arc::new(Books));
+    world.messenger.say("ann", "Book a room.");
+    let asked = world.messenger.until("ann", 1).await;
+    assert_eq!(asked[0].kind, OutboxKind::Question, "{asked:?}");
+    for part in ["How shall I book?", "room: single or double", "/answer"] {
+        assert!(asked[0].text.contains(part), "{}", asked[0].text);
+    }
+    world.messenger.say("ann", "/answer double");
+    let told = world.messenger.until("ann", 2).await;
+    assert!(
+        told[1].text.contains("a line is missing"),
+        "{}",
+        told[1].text
+    );
+    world.messenger.say("ann", "/answer double\n3");
+    world
+        .messenger
+        .until_all(|it| it.texts("ann").contains(&"Booked.".to_owned()))
+        .await;
+    hub.stop().await;
+    let read = world.requests()[1].to_string();
+    assert!(read.contains("double") && read.contains("Ok("), "{read}");
 }
