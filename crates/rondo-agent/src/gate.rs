@@ -56,6 +56,7 @@ impl Gate for OwnToolsRun {
                     shown::line(&request.spec.name),
                     shown::call(&request.arguments)
                 ),
+                reasons: Vec::new(),
             },
         }
     }

@@ -191,6 +191,7 @@ pub async fn a_session_that_waits_for_answers_says_so(engine: Box<dyn Engine>) {
         hash: "00".to_owned(),
         expires: None,
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject: rondo_types::QuestionSubject::default(),
     }];
     let parked = body(RecordBody::Parked { questions });

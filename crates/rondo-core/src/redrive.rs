@@ -7,7 +7,8 @@ use crate::machine::{
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{
-    CallId, EventBody, InDoubtDecision, Message, Outcome, Recovery, TimeMs, ToolSpec, Transcript,
+    AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Recovery, TimeMs, ToolSpec,
+    Transcript,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -101,6 +102,8 @@ pub struct OpenAsk {
     pub call: PlannedCall,
     /// The question.
     pub prompt: String,
+    /// Why the gate asks.
+    pub reasons: Vec<AskReason>,
     /// When to stop waiting for an answer.
     pub until: Option<TimeMs>,
     /// Whether it is asked whether a call runs again.
@@ -269,10 +272,12 @@ impl Drive<'_> {
             | RecordBody::ScriptCallFinished { .. }
             | RecordBody::ScriptFinished { .. } => Ok(()),
             RecordBody::Resumed { .. } => self.resumed(at),
-            RecordBody::ApprovalRequested { call_id, prompt } => self.asked(at, call_id, prompt),
+            RecordBody::ApprovalRequested { call_id, prompt } => {
+                self.asked(at, call_id, (prompt, &[]))
+            }
             RecordBody::Asked { question } => match &question.call {
                 Some(call_id) if !question.is_of_running_call() => {
-                    self.asked(at, call_id, &question.prompt)
+                    self.asked(at, call_id, (&question.prompt, &question.reasons))
                 }
                 _ => Ok(()),
             },
@@ -402,7 +407,12 @@ impl Drive<'_> {
 
     /// The machine has asked by itself, unless the turn goes on: then the question is put again, or a call is asked
     /// about that was taken to be running.
-    fn asked(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) -> Step {
+    fn asked(
+        &mut self,
+        at: TimeMs,
+        call_id: &CallId,
+        (prompt, reasons): (&str, &[AskReason]),
+    ) -> Step {
         let open = &mut self.state.open;
         let is_again = self.asked_before.remove(call_id);
         if !is_again && !open.runs(call_id) {
@@ -413,6 +423,7 @@ impl Drive<'_> {
         let input = Input::AskAgain {
             call_id: call_id.clone(),
             prompt: prompt.to_owned(),
+            reasons: reasons.to_vec(),
             has_begun: self
                 .state
                 .started
@@ -532,11 +543,13 @@ impl Drive<'_> {
             Action::Ask {
                 call,
                 prompt,
+                reasons,
                 until,
                 is_repeat,
             } => open.asks.push(OpenAsk {
                 call: *call,
                 prompt,
+                reasons,
                 until,
                 is_repeat,
             }),

@@ -305,6 +305,7 @@ impl Judge {
                 shown::line(tool),
                 shown::call(&request.arguments)
             ),
+            reasons: Vec::new(),
         }
     }
 
@@ -489,6 +490,7 @@ impl Judge {
             Decision::Deny => deny(judged.reason),
             Decision::Ask => Verdict::Ask {
                 prompt: question(tool, &dirs, &analysis, arguments, &judged.reason),
+                reasons: Vec::new(),
             },
         };
         (verdict, only_looks)

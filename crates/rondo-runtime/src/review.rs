@@ -164,7 +164,7 @@ impl Gate for ReviewGate {
             return verdict;
         }
         let question = match verdict {
-            Verdict::Ask { prompt } => prompt,
+            Verdict::Ask { prompt, .. } => prompt,
             Verdict::Allow | Verdict::Deny { .. } => {
                 let arguments = shown::call(&request.arguments);
                 format!("`{}` wants to run with\n{arguments}", request.spec.name)
@@ -172,6 +172,7 @@ impl Gate for ReviewGate {
         };
         Verdict::Ask {
             prompt: format!("{question}\n{MUST_BE_REVIEWED}, so nothing runs unasked here: {HOW}."),
+            reasons: Vec::new(),
         }
     }
 

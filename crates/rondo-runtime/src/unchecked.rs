@@ -207,6 +207,7 @@ impl Gate for UncheckedGate {
                     shown::line(&request.spec.name),
                     shown::call(&request.arguments)
                 ),
+                reasons: Vec::new(),
             },
             None => verdict,
         }
@@ -358,7 +359,7 @@ mod tests {
         let folder = linked();
         let folders = folders(folder.path());
         let gate = gate(folder.path(), &folders);
-        let Verdict::Ask { prompt } = gate.check(&request("1", "make")).await else {
+        let Verdict::Ask { prompt, .. } = gate.check(&request("1", "make")).await else {
             panic!("it runs unasked");
         };
         assert!(prompt.contains(CANNOT_BE_CHECKED), "{prompt}");
@@ -407,7 +408,7 @@ mod tests {
         let look = request("1", "cat src/q*");
         gate.looking
             .note(&look.session, &look.call_id, &look.arguments, true);
-        let Verdict::Ask { prompt } = gate.check(&look).await else {
+        let Verdict::Ask { prompt, .. } = gate.check(&look).await else {
             panic!("it runs unasked");
         };
         assert!(prompt.contains(CANNOT_BE_HIDDEN), "{prompt}");

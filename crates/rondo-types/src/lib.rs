@@ -6,6 +6,7 @@
 //! request with its response and its tool results.
 #![warn(missing_docs)]
 
+mod ask_reason;
 mod commit;
 mod error;
 mod grant;
@@ -27,6 +28,7 @@ mod tool_names;
 mod turn_event;
 mod usage;
 
+pub use ask_reason::AskReason;
 pub use commit::{Commit, MailId};
 pub use error::{ErrorClass, ModelError};
 pub use grant::{Grant, GrantScope};

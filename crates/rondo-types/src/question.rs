@@ -1,6 +1,6 @@
 //! The questions that a turn puts to a person, and their answers.
 
-use crate::{CallId, Grant, SessionId, TimeMs, ToolKind, TurnId};
+use crate::{AskReason, CallId, Grant, SessionId, TimeMs, ToolKind, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -97,6 +97,9 @@ pub struct Question {
     /// What a yes can also let run from then on, the narrowest first; see [`Answer::remember`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Grant>,
+    /// Why it is asked, if it is about a call. It is no part of the hash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<AskReason>,
     /// What it is about.
     #[serde(skip)]
     pub subject: QuestionSubject,
@@ -113,19 +116,22 @@ impl PartialEq for Question {
             hash,
             expires,
             offers,
+            reasons,
             subject: _,
         } = self;
-        (id, call, child, kind, prompt, hash, expires, offers)
-            == (
-                &other.id,
-                &other.call,
-                &other.child,
-                &other.kind,
-                &other.prompt,
-                &other.hash,
-                &other.expires,
-                &other.offers,
-            )
+        (
+            id, call, child, kind, prompt, hash, expires, offers, reasons,
+        ) == (
+            &other.id,
+            &other.call,
+            &other.child,
+            &other.kind,
+            &other.prompt,
+            &other.hash,
+            &other.expires,
+            &other.offers,
+            &other.reasons,
+        )
     }
 }
 
@@ -224,5 +230,30 @@ impl AnswerValue {
             value,
             left_out: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_reasons_is_read_and_written_as_earlier_versions_did() {
+        let recorded =
+            r#"{"id":"c","call":"c","kind":{"kind":"approval"},"prompt":"run it?","hash":"h"}"#;
+        let mut question: Question = serde_json::from_str(recorded).unwrap();
+        assert_eq!(question.reasons, []);
+        assert_eq!(serde_json::to_string(&question).unwrap(), recorded);
+
+        question.reasons = vec![AskReason::OutsideText];
+        let written = serde_json::to_string(&question).unwrap();
+        assert!(
+            written.ends_with(r#","reasons":["outside_text"]}"#),
+            "{written}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Question>(&written).unwrap(),
+            question
+        );
     }
 }

@@ -244,9 +244,10 @@ pub use rondo_otel as otel;
 pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
-    Allowance, Answer, AnswerValue, CallId, EventBody, Limits, Message, ModelInfo, ModelRequest,
-    Outcome, Profile, Question, QuestionKind, SessionId, StopReason, ToolErrorCode, ToolHints,
-    ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec, Transcript, TurnEvent, TurnId,
+    Allowance, Answer, AnswerValue, AskReason, CallId, EventBody, Limits, Message, ModelInfo,
+    ModelRequest, Outcome, Profile, Question, QuestionKind, SessionId, StopReason, ToolErrorCode,
+    ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec, Transcript, TurnEvent,
+    TurnId,
 };
 #[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};

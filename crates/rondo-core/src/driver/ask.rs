@@ -9,8 +9,8 @@ use crate::ports::{
     question_of_running_call,
 };
 use rondo_types::{
-    Answer, AnswerValue, CallId, EventBody, MailId, Question, QuestionKind, QuestionSubject,
-    TimeMs, ToolSpec,
+    Answer, AnswerValue, AskReason, CallId, EventBody, MailId, Question, QuestionKind,
+    QuestionSubject, TimeMs, ToolSpec,
 };
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -66,6 +66,7 @@ pub(super) struct CallAsk {
     call_id: CallId,
     kind: QuestionKind,
     prompt: String,
+    reasons: Vec<AskReason>,
     /// What an approval agrees to; learnt right before the question is put.
     terms: Terms,
     /// How often it was put before.
@@ -95,7 +96,7 @@ impl Driver {
     pub(super) async fn ask(
         &mut self,
         call: PlannedCall,
-        prompt: String,
+        (prompt, reasons): (String, Vec<AskReason>),
         (until, can_edit): (Option<TimeMs>, bool),
     ) {
         let spec = self.setup.tools.spec(&call.name);
@@ -108,6 +109,7 @@ impl Driver {
                 false => QuestionKind::Repeat,
             },
             prompt,
+            reasons,
             terms: Terms::default(),
             round: 0,
             void: None,
@@ -269,7 +271,10 @@ impl CallAsk {
 
     fn worded(&self, prompt: String) -> Question {
         let (subject, kind) = (self.subject.clone(), self.kind.clone());
-        question_about_call(subject, &self.call_id, kind, prompt, &self.terms)
+        Question {
+            reasons: self.reasons.clone(),
+            ..question_about_call(subject, &self.call_id, kind, prompt, &self.terms)
+        }
     }
 
     async fn put(mut self, question: Question) -> TaskEnd {

@@ -414,12 +414,13 @@ impl Driver {
             Action::Ask {
                 call,
                 prompt,
+                reasons,
                 until,
                 is_repeat,
             } => {
                 // A turn that waits for a person is woken by nothing else.
                 self.alarm = Alarm::default();
-                Box::pin(self.ask(*call, prompt, (until, !is_repeat))).await;
+                Box::pin(self.ask(*call, (prompt, reasons), (until, !is_repeat))).await;
             }
             Action::EndCall { call, outcome } => self.ready.push_back(Input::ToolFinished {
                 call_id: call.call_id,

@@ -17,8 +17,8 @@ use crate::shown;
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Outcome,
-    Recovery, SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
+    AskReason, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo,
+    Outcome, Recovery, SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -363,18 +363,22 @@ impl Driver {
     /// Takes up a question, unless the gate of now has its answer.
     async fn reopen_ask(&mut self, ask: OpenAsk, aborted: bool) {
         let verdict = match aborted {
-            true => Verdict::Ask { prompt: ask.prompt },
+            true => Verdict::Ask {
+                prompt: ask.prompt,
+                reasons: ask.reasons,
+            },
             false => self.verdict(&ask.call).await,
         };
         let call_id = ask.call.call_id.clone();
         let approval = match verdict {
             Verdict::Allow => Approval::Approved,
             Verdict::Deny { reason } => Approval::Denied { reason },
-            Verdict::Ask { prompt } => {
+            Verdict::Ask { prompt, reasons } => {
                 // The present listener did not receive the question.
                 return self.ready.push_back(Input::AskAgain {
                     call_id,
                     prompt,
+                    reasons,
                     has_begun: false,
                 });
             }
@@ -417,7 +421,7 @@ impl Driver {
             match self.verdict(&call).await {
                 Verdict::Allow => cleared.push(call),
                 Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
-                Verdict::Ask { prompt } => self.ask_first(call, prompt, false),
+                Verdict::Ask { prompt, reasons } => self.ask_first(call, (prompt, reasons), false),
             }
         }
         cleared
@@ -506,9 +510,9 @@ impl Driver {
     async fn run_again(&mut self, call: PlannedCall, never_began: bool) {
         match self.verdict(&call).await {
             Verdict::Allow => self.start_tool(call),
-            Verdict::Ask { prompt } => {
+            Verdict::Ask { prompt, reasons } => {
                 self.begun.insert(call.call_id.clone());
-                self.ask_first(call, prompt, !never_began);
+                self.ask_first(call, (prompt, reasons), !never_began);
             }
             Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
                 // It may have been done before.
@@ -529,14 +533,20 @@ impl Driver {
             shown::call(&call.arguments)
         );
         self.begun.insert(call.call_id.clone());
-        self.ask_first(call, prompt, true);
+        self.ask_first(call, (prompt, Vec::new()), true);
     }
 
     /// Has a person asked about a call that the machine takes to be running.
-    fn ask_first(&mut self, call: PlannedCall, prompt: String, has_begun: bool) {
+    fn ask_first(
+        &mut self,
+        call: PlannedCall,
+        (prompt, reasons): (String, Vec<AskReason>),
+        has_begun: bool,
+    ) {
         self.ready.push_back(Input::AskAgain {
             call_id: call.call_id,
             prompt,
+            reasons,
             has_begun,
         });
     }

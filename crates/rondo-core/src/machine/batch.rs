@@ -198,7 +198,7 @@ impl TurnMachine {
         match verdict {
             Verdict::Allow => call.state = CallState::Cleared,
             Verdict::Deny { reason } => call.state = done(ToolErrorCode::Denied, reason),
-            Verdict::Ask { prompt } => {
+            Verdict::Ask { prompt, reasons } => {
                 call.state = CallState::AwaitingApproval;
                 let call = call.planned(time);
                 let id = call.call_id.clone();
@@ -209,6 +209,7 @@ impl TurnMachine {
                 cx.out.push(Action::Ask {
                     call: Box::new(call),
                     prompt,
+                    reasons,
                     until,
                     is_repeat: false,
                 });

@@ -4,7 +4,7 @@ use super::batch::CallState;
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
 use crate::ports::Approval;
-use rondo_types::{CallId, EventBody, InDoubtDecision, ToolErrorCode, ToolOutcome};
+use rondo_types::{AskReason, CallId, EventBody, InDoubtDecision, ToolErrorCode, ToolOutcome};
 
 /// What the model reads of a call whose end is unknown.
 pub(crate) const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
@@ -52,7 +52,7 @@ impl TurnMachine {
         &mut self,
         cx: &mut Cx<'_>,
         call_id: &CallId,
-        prompt: String,
+        (prompt, reasons): (String, Vec<AskReason>),
         has_begun: bool,
     ) {
         let until = self.work_deadline();
@@ -77,6 +77,7 @@ impl TurnMachine {
         cx.out.push(Action::Ask {
             call,
             prompt,
+            reasons,
             until,
             is_repeat,
         });

@@ -2,9 +2,9 @@
 
 use crate::ports::{Approval, Interception, Purpose, RecordBody, Reservation, Verdict};
 use rondo_types::{
-    CallId, EventBody, InDoubtDecision, InitEvent, Message, ModelError, ModelInfo, ModelRequest,
-    Outcome, Profile, Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript,
-    TurnId,
+    AskReason, CallId, EventBody, InDoubtDecision, InitEvent, Message, ModelError, ModelInfo,
+    ModelRequest, Outcome, Profile, Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec,
+    Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -165,6 +165,8 @@ pub enum Input {
         call_id: CallId,
         /// The question.
         prompt: String,
+        /// Why the gate asks.
+        reasons: Vec<AskReason>,
         /// Whether the call was begun before, so that it may have been done.
         has_begun: bool,
     },
@@ -217,6 +219,8 @@ pub enum Action {
         call: Box<PlannedCall>,
         /// The question.
         prompt: String,
+        /// Why the gate asks.
+        reasons: Vec<AskReason>,
         /// When to stop waiting for an answer.
         until: Option<TimeMs>,
         /// Whether it is asked about a call that a record has cleared, which runs as it was or not at all.

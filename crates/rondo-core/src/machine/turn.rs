@@ -205,8 +205,9 @@ impl TurnMachine {
             Input::AskAgain {
                 call_id,
                 prompt,
+                reasons,
                 has_begun,
-            } => self.ask_again(cx, &call_id, prompt, has_begun),
+            } => self.ask_again(cx, &call_id, (prompt, reasons), has_begun),
             Input::Intercepted { what } => self.intercepted(cx, what),
             Input::BudgetSpent { reservation } if self.phase == Phase::AwaitingReply => {
                 let why = reservation.refused.unwrap_or_default();

@@ -38,6 +38,7 @@ pub(crate) fn question_of_running_call(
         hash,
         expires: None,
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject,
     }
 }

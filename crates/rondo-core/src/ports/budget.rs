@@ -102,6 +102,7 @@ pub fn question_about_budget(subject: QuestionSubject, id: &str, reason: &str) -
         hash: agreed_hash(&(&subject.session, &subject.turn, id)),
         expires: None,
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject,
     }
 }

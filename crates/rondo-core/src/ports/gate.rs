@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, AnswerValue, CallId, Grant, MailId, Question, QuestionId, QuestionKind,
+    Answer, AnswerValue, AskReason, CallId, Grant, MailId, Question, QuestionId, QuestionKind,
     QuestionSubject, SessionId, TimeMs, ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,9 @@ pub enum Verdict {
     Ask {
         /// What they are asked.
         prompt: String,
+        /// Why, which the prompt says in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reasons: Vec<AskReason>,
     },
 }
 
@@ -120,7 +123,7 @@ impl QuestionReply {
 
 /// Returns a question about a call: whether it may run, or run again. Its hash is SHA-256, in hex, of everything that
 /// an answer agrees to: the call with its tool and arguments, the words, whether the call may have been done before,
-/// and the [`Terms`].
+/// and the [`Terms`]. It has no reasons yet.
 #[must_use]
 pub fn question_about_call(
     subject: QuestionSubject,
@@ -148,6 +151,7 @@ pub fn question_about_call(
         hash,
         expires: None,
         offers: terms.offers.clone(),
+        reasons: Vec::new(),
         subject,
     }
 }
@@ -217,5 +221,32 @@ impl Approval {
             Self::Denied { reason } => (false, Some(reason.clone())),
             Self::Edited { .. } => (false, Some(NOT_EDITABLE.to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_without_reasons_is_read_and_written_as_earlier_versions_did() {
+        let recorded = r#"{"verdict":"ask","prompt":"run it?"}"#;
+        let verdict: Verdict = serde_json::from_str(recorded).unwrap();
+        let prompt = "run it?".to_owned();
+        let reasons = Vec::new();
+        assert_eq!(verdict, Verdict::Ask { prompt, reasons });
+        assert_eq!(serde_json::to_string(&verdict).unwrap(), recorded);
+    }
+
+    #[test]
+    fn reasons_are_recorded_by_their_names() {
+        let verdict = Verdict::Ask {
+            prompt: "run it?".to_owned(),
+            reasons: vec![AskReason::OutsideSandbox, AskReason::UnreviewedFolder],
+        };
+        let recorded = serde_json::to_string(&verdict).unwrap();
+        let expected = r#"{"verdict":"ask","prompt":"run it?","reasons":["outside_sandbox","unreviewed_folder"]}"#;
+        assert_eq!(recorded, expected);
+        assert_eq!(serde_json::from_str::<Verdict>(&recorded).unwrap(), verdict);
     }
 }

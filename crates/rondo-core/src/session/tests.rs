@@ -53,6 +53,7 @@ fn question(name: &str) -> Question {
         hash: format!("hash of {name}"),
         expires: Some(TimeMs(2_000)),
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject: rondo_types::QuestionSubject::default(),
     }
 }

@@ -103,7 +103,7 @@ async fn what_is_judged_is_judged_where_it_would_run() {
     workdir.set_directory(outside.path());
     let asked = check(json!({ "command": "cat x" })).await;
     assert!(
-        matches!(&asked, Verdict::Ask { prompt } if prompt.contains(&outside.path().display().to_string()))
+        matches!(&asked, Verdict::Ask { prompt, .. } if prompt.contains(&outside.path().display().to_string()))
     );
     workdir.set_directory(&outside.path().join("gone"));
     assert!(matches!(check(look).await, Verdict::Deny { .. }));

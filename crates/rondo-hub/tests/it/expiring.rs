@@ -48,6 +48,7 @@ fn asked(session: &SessionId, expires: u64) -> Vec<HostRow> {
         hash: "hash".to_owned(),
         expires: Some(TimeMs(expires)),
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject: rondo_types::QuestionSubject::default(),
     };
     let chat = ChatKey {

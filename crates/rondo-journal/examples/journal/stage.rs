@@ -500,6 +500,7 @@ impl Gate for ByArguments {
             },
             "ask" => Verdict::Ask {
                 prompt: format!("Run `{}`?", request.spec.name),
+                reasons: Vec::new(),
             },
             _ => Verdict::Allow,
         }

@@ -196,7 +196,7 @@ async fn looking_is_allowed_and_the_rest_is_asked_about() {
 #[tokio::test]
 async fn the_question_shows_everything_that_will_happen() {
     let fixture = Fixture::new();
-    let Verdict::Ask { prompt } = fixture.exec("touch x\u{1b}[2K\u{202e} y").await else {
+    let Verdict::Ask { prompt, .. } = fixture.exec("touch x\u{1b}[2K\u{202e} y").await else {
         panic!("asked")
     };
     let place = std::fs::canonicalize(fixture.work.path()).unwrap();
@@ -204,7 +204,7 @@ async fn the_question_shows_everything_that_will_happen() {
     assert!(prompt.contains(&place.display().to_string()));
     assert!(!prompt.contains('\u{1b}'));
     let arguments = json!({ "path": "a", "content": "b" });
-    let Verdict::Ask { prompt } = fixture.tool("write_file", Effects::Writes, arguments).await
+    let Verdict::Ask { prompt, .. } = fixture.tool("write_file", Effects::Writes, arguments).await
     else {
         panic!("asked")
     };
@@ -488,7 +488,7 @@ fn patterns_that_cannot_be_read_are_errors() {
 
 async fn asked(verdict: impl Future<Output = Verdict>) -> String {
     match verdict.await {
-        Verdict::Ask { prompt } => prompt,
+        Verdict::Ask { prompt, .. } => prompt,
         other => panic!("not asked about: {other:?}"),
     }
 }

@@ -372,7 +372,7 @@ async fn a_prefix_counts_only_in_the_sandbox() {
     inside.allow(&commit, "exec(git commit *)").await;
     let mut outside = World::new();
     outside.options.grants = inside.options.grants.clone();
-    let Verdict::Ask { prompt } = outside.check("git commit -F ../.ssh/id_rsa").await else {
+    let Verdict::Ask { prompt, .. } = outside.check("git commit -F ../.ssh/id_rsa").await else {
         panic!("it is asked about");
     };
     assert!(
@@ -570,7 +570,7 @@ async fn after_text_from_outside_the_users_own_word_still_counts() {
         .await;
     assert_eq!(world.check("make").await, Verdict::Allow);
     world.has_outside_text = true;
-    let Verdict::Ask { prompt } = world.check("make").await else {
+    let Verdict::Ask { prompt, .. } = world.check("make").await else {
         panic!("it was given before such text")
     };
     assert!(prompt.contains("text from outside was read"), "{prompt}");

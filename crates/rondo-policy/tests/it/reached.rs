@@ -155,7 +155,7 @@ async fn a_directory_with_such_files_is_asked_about_if_it_is_read_as_a_whole() {
         assert_eq!(passed, Vec::<&&str>::new(), "yolo: {yolo}");
     }
     let asked = guarded.exec("grep -r KEY .").await;
-    let Verdict::Ask { prompt } = asked else {
+    let Verdict::Ask { prompt, .. } = asked else {
         panic!("{asked:?}");
     };
     assert!(

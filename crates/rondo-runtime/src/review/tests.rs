@@ -133,7 +133,7 @@ async fn every_call_is_asked_about_until_the_differences_are_accepted() {
     let gate = ReviewGate::new(Arc::new(Yolo), review.clone());
     assert_eq!(gate.check(&request()).await, Verdict::Allow);
     folders.leave_a_difference();
-    let Verdict::Ask { prompt } = gate.check(&request()).await else {
+    let Verdict::Ask { prompt, .. } = gate.check(&request()).await else {
         panic!("it runs unasked");
     };
     assert!(

@@ -113,6 +113,7 @@ fn question(id: &str, prompt: &str) -> Question {
             },
             despite_outside_text: false,
         }],
+        reasons: Vec::new(),
     }
 }
 

@@ -268,7 +268,10 @@ struct AsksAlways;
 impl rondo::Gate for AsksAlways {
     async fn check(&self, _: &rondo::GateRequest) -> rondo::Verdict {
         let prompt = "run it?".to_owned();
-        rondo::Verdict::Ask { prompt }
+        rondo::Verdict::Ask {
+            prompt,
+            reasons: Vec::new(),
+        }
     }
 }
 

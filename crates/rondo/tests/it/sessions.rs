@@ -69,6 +69,7 @@ async fn a_call_that_is_denied_is_a_result_and_one_that_is_approved_runs() {
     };
     let ask = Verdict::Ask {
         prompt: "look?".to_owned(),
+        reasons: Vec::new(),
     };
     for (verdict, code, questions) in [(deny, Some(ToolErrorCode::Denied), 0), (ask, None, 1)] {
         let server = Server::start([look(), answer("fine")]).await;

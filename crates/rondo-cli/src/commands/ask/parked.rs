@@ -83,6 +83,7 @@ mod tests {
             hash: String::new(),
             expires: Some(TimeMs(Clock::system().now().0 + 3 * 86_400_000 + 60_000)),
             offers: Vec::new(),
+            reasons: Vec::new(),
             subject: rondo_types::QuestionSubject::default(),
         };
         let expected =

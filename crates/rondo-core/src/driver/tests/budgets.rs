@@ -276,6 +276,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
         hash: question.hash.clone(),
         expires: Some(TimeMs(7)),
         offers: Vec::new(),
+        reasons: Vec::new(),
         subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(question, expected);

@@ -263,6 +263,7 @@ async fn a_parked_child_parks_its_parent_and_its_answer_carries_on_both() {
         hash: question.hash.clone(),
         expires: None,
         offers: Vec::new(),
+        reasons: vec![rondo_types::AskReason::NotAllowed],
         subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(*question, expected);

@@ -18,8 +18,8 @@ use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::stream;
 use rondo_types::{
-    Concurrency, Effects, ErrorClass, EventBody, FinishReason, Message, ModelError, ModelEvent,
-    ModelInfo, ModelRequest, Origin, Outcome, Profile, Question, Recovery, SessionId,
+    AskReason, Concurrency, Effects, ErrorClass, EventBody, FinishReason, Message, ModelError,
+    ModelEvent, ModelInfo, ModelRequest, Origin, Outcome, Profile, Question, Recovery, SessionId,
     ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 use serde_json::json;
@@ -205,6 +205,7 @@ impl Gate for AskAlways {
     async fn check(&self, _request: &GateRequest) -> Verdict {
         Verdict::Ask {
             prompt: "run it?".into(),
+            reasons: vec![AskReason::NotAllowed],
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::ports::{
 };
 use async_trait::async_trait;
 use rondo_types::{
-    AnswerValue, CallId, EventBody, Message, Question, QuestionId, QuestionKind, SessionId,
-    StopReason, TimeMs, ToolErrorCode, Transcript,
+    AnswerValue, AskReason, CallId, EventBody, Message, Question, QuestionId, QuestionKind,
+    SessionId, StopReason, TimeMs, ToolErrorCode, Transcript,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -117,6 +117,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
         hash: question.hash.clone(),
         expires,
         offers: Vec::new(),
+        reasons: vec![AskReason::NotAllowed],
         subject: rondo_types::QuestionSubject::default(),
     };
     assert_eq!(*question, expected);

@@ -144,6 +144,7 @@ impl Gate for DeniesMarked {
             },
             None => Verdict::Ask {
                 prompt: "run it?".into(),
+                reasons: vec![rondo_types::AskReason::NotAllowed],
             },
         }
     }

@@ -167,6 +167,7 @@ fn a_person_is_asked_once_per_call_and_their_no_is_a_result() {
         let mut sim = Sim::new("default", vec![calls(&[("act", "{}")]), text("done")]);
         sim.gate = Box::new(|_| Verdict::Ask {
             prompt: "really?".into(),
+            reasons: Vec::new(),
         });
         sim.approve = Box::new(move |_| {
             if approved {
@@ -192,6 +193,7 @@ fn arguments_that_a_person_changed_are_run_and_told_to_the_model() {
         let mut sim = Sim::new(profile, vec![calls(&[("act", r#"{"n":1}"#)]), text("done")]);
         sim.gate = Box::new(|_| Verdict::Ask {
             prompt: "really?".into(),
+            reasons: Vec::new(),
         });
         sim.approve = Box::new(|_| Approval::edited(json!({"n": 2, "changed": true})));
         let ran = sim.run();
@@ -221,6 +223,7 @@ fn what_a_person_left_out_of_a_call_is_told_to_the_model_in_place_of_the_argumen
     );
     sim.gate = Box::new(|_| Verdict::Ask {
         prompt: "really?".into(),
+        reasons: Vec::new(),
     });
     sim.approve = Box::new(|_| Approval::Edited {
         arguments: json!({"n": 2}),
@@ -239,6 +242,7 @@ fn arguments_that_do_not_fit_once_a_person_changed_them_run_nothing() {
     let mut sim = Sim::new("default", vec![calls(&[("act", "{}")]), text("done")]);
     sim.gate = Box::new(|_| Verdict::Ask {
         prompt: "really?".into(),
+        reasons: Vec::new(),
     });
     sim.approve = Box::new(|_| Approval::edited(json!("no object")));
     let ran = sim.run();

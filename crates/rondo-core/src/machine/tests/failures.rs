@@ -238,7 +238,10 @@ fn a_cancel_while_a_person_is_asked_ends_at_once() {
         panic!("the gate comes first")
     };
     let call_id = gated[0].call_id.clone();
-    let verdict = crate::ports::Verdict::Ask { prompt: "?".into() };
+    let verdict = crate::ports::Verdict::Ask {
+        prompt: "?".into(),
+        reasons: Vec::new(),
+    };
     hand.feed(Input::Gate { call_id, verdict });
     let ended = outcome(hand.feed(Input::Cancel)).unwrap();
     assert!(is_paired(&ended.transcript));

@@ -244,6 +244,7 @@ impl<'a> Play<'a> {
                 let ask = Input::AskAgain {
                     call_id,
                     prompt: "again?".into(),
+                    reasons: Vec::new(),
                     has_begun: self.fed.is_multiple_of(2),
                 };
                 self.inputs.extend([in_doubt, ask]);
@@ -330,7 +331,10 @@ impl<'a> Play<'a> {
                         1 => Verdict::Deny {
                             reason: "no".into(),
                         },
-                        _ => Verdict::Ask { prompt: "?".into() },
+                        _ => Verdict::Ask {
+                            prompt: "?".into(),
+                            reasons: Vec::new(),
+                        },
                     };
                     self.inputs.push_back(Input::Gate {
                         call_id: call.call_id,
