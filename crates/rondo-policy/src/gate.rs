@@ -6,6 +6,7 @@ use crate::analysis::{
 use crate::answers::Answers;
 use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
+use crate::judged::{Basis, Judged};
 use crate::looking::LookingCalls;
 use crate::lookup::{Lookup, Settled};
 use crate::pattern::{Pattern, ToolPatterns};
@@ -17,30 +18,16 @@ use crate::workdir::{Variables, Workdir};
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::shown;
-use rondo_types::{Effects, Grant, GrantScope, ToolKind};
+use rondo_types::{AskReason, Effects, Grant, GrantScope, ToolKind};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The rule where a setting says so: the allowed and the disallowed tools.
-const SETTINGS: &str = "settings";
-/// The rule by which commands that only look run.
-const READS: &str = "read-only";
-/// The rule by which commands of the system run in the read-only sandbox.
-const HELD: &str = "read-only sandbox";
-/// The rule by which commands run that the kernel confines.
-const SANDBOX: &str = "sandbox";
-/// The rule by which calls run that the user allowed at a question.
-const GRANT: &str = "grant";
-/// The rule after text from outside.
-const OUTSIDE_TEXT: &str = "text-from-outside";
-/// Why it asks: the question about a call says so.
+/// What the question about a call says after text from outside.
 pub const MAY_LEAVE: &str =
     "text from outside was read, and it may send data out or write outside the workspace";
-/// The rule where a plan is asked for.
-const LOOKS_ONLY: &str = "plan";
-/// What the model reads then.
+/// What the model reads where a plan is asked for.
 const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes nothing is allowed. Say in the plan what should be done";
 /// The argument by which a call asks to run outside of the sandbox: `true`. It is always asked about.
 pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
@@ -49,8 +36,6 @@ const ASKS_OUTSIDE: &str = "it asks to run outside of the sandbox";
 /// Said of a command that begins as one that the user allowed, outside of the sandbox.
 const ONLY_IN_SANDBOX: &str =
     "all commands that begin so are allowed only in the sandbox (`--sandbox workspace-write`)";
-/// Said where no rule fits.
-const NO_RULE: &str = "no rule";
 
 /// Decides by what a call would do: read-only calls are allowed, all others are asked about.
 ///
@@ -150,13 +135,14 @@ enum Reach {
 }
 
 impl Reach {
-    /// Says in a question why it is asked in spite of a sandbox.
-    fn reason(self) -> String {
-        match self {
-            Self::Protected => "\nReason: the sandbox protects this file.".to_owned(),
-            Self::Outside => "\nReason: it runs outside of the sandbox.".to_owned(),
-            Self::Any | Self::Inside | Self::Refused => String::new(),
-        }
+    /// Returns why a person is asked, and in spite of a sandbox what the question says of that.
+    fn reason(self) -> (AskReason, Option<String>) {
+        let (reason, words) = match self {
+            Self::Protected => (AskReason::ProtectedFile, "the sandbox protects this file"),
+            Self::Outside => (AskReason::NotAllowed, "it runs outside of the sandbox"),
+            Self::Any | Self::Inside | Self::Refused => return (AskReason::NotAllowed, None),
+        };
+        (reason, Some(words.to_owned()))
     }
 }
 
@@ -179,30 +165,6 @@ impl GateOptions {
             disallowed_tools: ToolPatterns::default(),
             rules: Arc::default(),
             grants: Grants::default(),
-        }
-    }
-}
-
-/// What becomes of a command, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
-    /// The command.
-    pub command: String,
-    /// What becomes of it.
-    pub decision: Decision,
-    /// The rule that says so.
-    pub rule: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Judged {
-    fn by(decision: Decision, rule: &str, reason: String) -> Self {
-        Self {
-            command: String::new(),
-            decision,
-            rule: rule.to_owned(),
-            reason,
         }
     }
 }
@@ -284,28 +246,29 @@ impl Judge {
             .rules
             .of_call(&request.spec, &request.arguments, &self.dirs);
         let is_wary = !is_answer && self.is_wary(request) && self.leaves(request);
-        let reason = match ruling {
+        let (reason, words) = match ruling {
             Some(it) if it.decision == Decision::Deny => return deny(it.reason),
             Some(it) if it.decision == Decision::Ask && !self.yolo => {
-                format!("\nReason: {}.", shown::line(&shortened(&it.reason)))
+                (AskReason::Rule, Some(shown::line(&shortened(&it.reason))))
             }
             _ if reach != Reach::Protected && self.is_granted(request, is_wary) => {
                 return Verdict::Allow;
             }
-            _ if is_wary => format!("\nReason: {MAY_LEAVE}."),
+            _ if is_wary => (AskReason::OutsideText, Some(MAY_LEAVE.to_owned())),
             Some(it) if it.decision == Decision::Allow && reach != Reach::Protected => {
                 return Verdict::Allow;
             }
             Some(_) | None if is_allowed => return Verdict::Allow,
             Some(_) | None => reach.reason(),
         };
+        let words = words.map_or_else(String::new, |it| format!("\nReason: {it}."));
         Verdict::Ask {
             prompt: format!(
-                "`{}` wants to run with\n{}{reason}",
+                "`{}` wants to run with\n{}{words}",
                 shown::line(tool),
                 shown::call(&request.arguments)
             ),
-            reasons: Vec::new(),
+            reasons: vec![reason],
         }
     }
 
@@ -434,7 +397,7 @@ impl Judge {
         let call = (&*command, &request.arguments);
         let hash = self.hash_of_command(tool, call, &analysis, &dirs);
         let judged = self.judge_analysis(tool, call, (&analysis, is_wary), &dirs);
-        let can_be_remembered = [NO_RULE, OUTSIDE_TEXT].contains(&judged.rule.as_str())
+        let can_be_remembered = matches!(judged.basis, Basis::NoRule | Basis::OutsideText)
             && self.misled(&analysis, &dirs).is_none()
             && !asks_outside(&request.arguments);
         let mut scopes = match can_be_remembered {
@@ -444,7 +407,7 @@ impl Judge {
         if !self.holds_writes(&request.arguments) {
             scopes.retain(|it| !matches!(it, GrantScope::Commands { .. }));
         }
-        let offers = terms::grants(scopes, judged.rule == OUTSIDE_TEXT);
+        let offers = terms::grants(scopes, judged.basis == Basis::OutsideText);
         Terms { hash, offers }
     }
 
@@ -483,14 +446,13 @@ impl Judge {
             true => self.judge_outside(tool, call, found, &dirs),
             false => self.judge_analysis(tool, call, found, &dirs),
         };
-        let only_looks =
-            judged.decision == Decision::Allow && [READS, HELD].contains(&judged.rule.as_str());
+        let only_looks = judged.decision == Decision::Allow && judged.has_no_effect();
         let verdict = match judged.decision {
             Decision::Allow => Verdict::Allow,
             Decision::Deny => deny(judged.reason),
             Decision::Ask => Verdict::Ask {
                 prompt: question(tool, &dirs, &analysis, arguments, &judged.reason),
-                reasons: Vec::new(),
+                reasons: judged.ask_reasons(asks_outside(arguments)),
             },
         };
         (verdict, only_looks)
@@ -506,14 +468,14 @@ impl Judge {
         dirs: &AllowedDirs,
     ) -> Judged {
         let judged = self.judge_analysis(tool, call, found, dirs);
-        let holds = self.confined.is_some() || [READS, HELD].contains(&judged.rule.as_str());
+        let holds = self.confined.is_some() || judged.has_no_effect();
         match judged.decision {
             Decision::Allow if holds && !(self.confined.is_none() && self.yolo) => {
                 let reason = match self.looks_only {
-                    true => return Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned()),
-                    false => ASKS_OUTSIDE.to_owned(),
+                    true => return Judged::by(Decision::Deny, Basis::Plan, ONLY_LOOKING),
+                    false => ASKS_OUTSIDE,
                 };
-                Judged::by(Decision::Ask, SANDBOX, reason)
+                Judged::by(Decision::Ask, Basis::Sandbox, reason)
             }
             Decision::Ask => {
                 let reason = format!("{ASKS_OUTSIDE}, and {}", judged.reason);
@@ -543,7 +505,7 @@ impl Judge {
         dirs: &AllowedDirs,
     ) -> Judged {
         if let Some(reason) = self.refusal(tool, analysis) {
-            return Judged::by(Decision::Deny, SETTINGS, reason);
+            return Judged::by(Decision::Deny, Basis::Settings, reason);
         }
         // Set where a rule yields to the sandbox, so that the command must run in it.
         let is_bound = Cell::new(false);
@@ -555,29 +517,29 @@ impl Judge {
         };
         let ruling = self.rules.strict(tool, command, analysis, dirs, is_hidden);
         if let Some(ruling) = ruling.filter(|it| it.holds_always || !self.yolo) {
-            return Judged::by(ruling.decision, &ruling.rule, ruling.reason);
+            return Judged::by(ruling.decision, Basis::Rule(ruling.rule), ruling.reason);
         }
         let misled = self.misled(analysis, dirs);
         let is_known = misled.is_none();
         let reason = match (analysis.judgement(), misled) {
             (Judgement::ReadOnly, None) => {
-                return Judged::by(Decision::Allow, READS, "it only looks".to_owned());
+                return Judged::by(Decision::Allow, Basis::OnlyLooks, "it only looks");
             }
             (Judgement::ReadOnly, Some(reason))
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
         let is_held = || self.is_held(tool, command, dirs);
         if is_bound.get() && self.confined.is_none() {
-            return held();
+            return Judged::held();
         }
         if self.looks_only {
             return match is_held() {
-                true => held(),
-                false => Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned()),
+                true => Judged::held(),
+                false => Judged::by(Decision::Deny, Basis::Plan, ONLY_LOOKING),
             };
         }
         if self.yolo {
-            return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
+            return Judged::by(Decision::Allow, Basis::Yolo, "all calls are allowed");
         }
         let is_confined = |it: &Confined| !it.reaches_hosts;
         let is_wary = is_wary
@@ -590,7 +552,7 @@ impl Judge {
         let begins = any(&|it| it.allow_commands(tool, is_wary, analysis, dirs));
         let holds = begins && self.holds_writes(arguments);
         if holds || any(&|it| it.allow_call(tool, is_wary, true, hash)) {
-            return Judged::by(Decision::Allow, GRANT, "you allowed it".to_owned());
+            return Judged::by(Decision::Allow, Basis::Grant, "you allowed it");
         }
         let reason = match begins {
             true => format!("{reason}, and {ONLY_IN_SANDBOX}"),
@@ -598,18 +560,19 @@ impl Judge {
         };
         if is_wary {
             return match is_held() {
-                true => held(),
-                false => Judged::by(Decision::Ask, OUTSIDE_TEXT, MAY_LEAVE.to_owned()),
+                true => Judged::held(),
+                false => Judged::by(Decision::Ask, Basis::OutsideText, MAY_LEAVE),
             };
         }
         match self.allowing(tool, analysis, is_known) {
-            Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
-            None if self.confined.as_ref().is_some_and(|it| it.is_enough) => {
-                let reason = "it cannot leave the sandbox".to_owned();
-                Judged::by(Decision::Allow, SANDBOX, reason)
-            }
-            None if is_held() => held(),
-            None => Judged::by(Decision::Ask, NO_RULE, reason),
+            Some(basis) => Judged::by(Decision::Allow, basis, "it is allowed"),
+            None if self.confined.as_ref().is_some_and(|it| it.is_enough) => Judged::by(
+                Decision::Allow,
+                Basis::Sandbox,
+                "it cannot leave the sandbox",
+            ),
+            None if is_held() => Judged::held(),
+            None => Judged::by(Decision::Ask, Basis::NoRule, reason),
         }
     }
 
@@ -665,7 +628,9 @@ impl Judge {
                 let call = (text.as_str(), &arguments(&text));
                 let judged = self.judge_analysis(tool, call, (&simple, false), &dirs);
                 // What a part is given is known in the whole alone.
-                let judged = match whole.rule == HELD && judged.decision == Decision::Ask {
+                let judged = match whole.basis == Basis::ReadOnlySandbox
+                    && judged.decision == Decision::Ask
+                {
                     true => whole.clone(),
                     false => judged,
                 };
@@ -715,23 +680,23 @@ impl Judge {
 
     /// Returns what allows a command: what looks is allowed with what the patterns name, if its programs are known to
     /// be those that run.
-    fn allowing(&self, tool: &str, analysis: &Analysis, is_known: bool) -> Option<String> {
+    fn allowing(&self, tool: &str, analysis: &Analysis, is_known: bool) -> Option<Basis> {
         let patterns = || self.allowed.iter().filter(|pattern| pattern.names(tool));
         if patterns().any(|pattern| pattern.words.is_none()) {
-            return Some(SETTINGS.to_owned());
+            return Some(Basis::Settings);
         }
-        let rule = RefCell::new(None);
+        let basis = RefCell::new(None);
         let fits = |words: &[&str]| {
             if patterns().any(|pattern| pattern.begins(words)) {
-                rule.replace(Some(SETTINGS.to_owned()));
+                basis.replace(Some(Basis::Settings));
                 return true;
             }
-            let name = self.rules.allowing(tool, words);
-            let fits = name.is_some();
-            rule.replace(name);
+            let rule = self.rules.allowing(tool, words);
+            let fits = rule.is_some();
+            basis.replace(rule.map(Basis::Rule));
             fits
         };
-        (is_known && analysis.all_fit(fits)).then(|| rule.take().unwrap_or_default())
+        (is_known && analysis.all_fit(fits)).then(|| basis.take().unwrap_or(Basis::NoRule))
     }
 }
 
@@ -768,12 +733,6 @@ fn asks_outside(arguments: &Value) -> bool {
 fn leaves(analysis: &Analysis, dirs: &AllowedDirs, is_known: bool) -> bool {
     let commands = analysis.plain_effects().filter(|_| is_known);
     !commands.is_some_and(|all| all.iter().all(|it| changes_only_inside(it, dirs)))
-}
-
-/// Allows a command that the read-only sandbox holds.
-fn held() -> Judged {
-    let reason = "it runs in the read-only sandbox, where it has no effect";
-    Judged::by(Decision::Allow, HELD, reason.to_owned())
 }
 
 fn deny(reason: String) -> Verdict {

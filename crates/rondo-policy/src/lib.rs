@@ -4,7 +4,8 @@
 //! gate lets the call run, asks about it or denies it.
 //!
 //! # Layout
-//! - `gate`: the gate, with the lists of allowed and disallowed tools; `question`: the words of its questions.
+//! - `gate`: the gate, with the lists of allowed and disallowed tools; `question`: the words of its questions;
+//!   `judged`: what becomes of a command, and on what basis.
 //! - [`analysis`]: parses a command and judges it as read-only, with effects, or unknown. The read-only
 //!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
 //!   `analysis/wrappers.rs`.
@@ -25,6 +26,7 @@ mod answers;
 mod environment;
 mod gate;
 mod grants;
+mod judged;
 mod looking;
 mod lookup;
 mod pattern;
@@ -38,8 +40,9 @@ mod workdir;
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use answers::Answers;
 pub use environment::CommandEnvironment;
-pub use gate::{Confined, GateOptions, Judged, MAY_LEAVE, OUTSIDE_SANDBOX, StandardGate};
+pub use gate::{Confined, GateOptions, MAY_LEAVE, OUTSIDE_SANDBOX, StandardGate};
 pub use grants::Grants;
+pub use judged::{Basis, Judged};
 pub use looking::LookingCalls;
 pub use pattern::{PatternError, ToolPatterns};
 pub use read_only_sandbox::ReadOnlySandbox;

@@ -119,7 +119,7 @@ fn checked(judged: &[Judged]) -> String {
     let Some((whole, each)) = judged.split_last() else {
         return String::new();
     };
-    let is_same = |one: &Judged| one.rule == whole.rule && one.reason == whole.reason;
+    let is_same = |one: &Judged| one.basis == whole.basis && one.reason == whole.reason;
     let says_more = !matches!(each, [one] if is_same(one));
     let label = "all of it".to_owned();
     let rows = each.iter().map(|it| (shown::line(&it.command), it));
@@ -129,7 +129,7 @@ fn checked(judged: &[Judged]) -> String {
     let width = width.unwrap_or(0).min(COLUMN_MAX);
     let mut text = String::new();
     for (name, it) in rows {
-        let (decision, rule) = (it.decision.to_string(), shown::line(&it.rule));
+        let (decision, rule) = (it.decision.to_string(), shown::line(&it.basis.to_string()));
         let reason = shown::line(&it.reason);
         let _ = writeln!(text, "{decision:5}  {name:width$}  {rule}: {reason}");
     }
@@ -141,7 +141,7 @@ fn checked_json(judged: &[Judged]) -> String {
         json!({
             "command": it.command,
             "decision": it.decision,
-            "rule": it.rule,
+            "rule": it.basis.to_string(),
             "reason": it.reason,
         })
     };

@@ -15,6 +15,7 @@ mod grants;
 mod options;
 mod reached;
 mod read_only_sandbox;
+mod reasons;
 mod rules;
 mod sets;
 mod without_shell;
