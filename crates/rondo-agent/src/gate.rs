@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rondo_core::ports::Terms;
 use rondo_core::shown;
 use rondo_core::{Gate, GateRequest, Verdict};
-use rondo_types::{Effects, Grant, ToolKind, ToolSpec};
+use rondo_types::{AskReason, Effects, Grant, ToolKind, ToolSpec};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -56,7 +56,10 @@ impl Gate for OwnToolsRun {
                     shown::line(&request.spec.name),
                     shown::call(&request.arguments)
                 ),
-                reasons: Vec::new(),
+                reasons: vec![match sends_after_outside(request) {
+                    true => AskReason::OutsideText,
+                    false => AskReason::NotAllowed,
+                }],
             },
         }
     }
@@ -71,6 +74,41 @@ impl Gate for OwnToolsRun {
     fn remember(&self, grant: &Grant) {
         if let Some(judge) = &self.judge {
             judge.remember(grant);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{CallId, SessionId, TurnId};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_call_that_sends_something_after_text_from_outside_is_asked_about_for_that() {
+        for (kind, has_outside_text, reason) in [
+            (ToolKind::Other, false, AskReason::NotAllowed),
+            (ToolKind::Other, true, AskReason::NotAllowed),
+            (ToolKind::Fetch, false, AskReason::NotAllowed),
+            (ToolKind::Fetch, true, AskReason::OutsideText),
+        ] {
+            let request = GateRequest {
+                session: SessionId::new("s"),
+                turn: TurnId::new("s-1"),
+                step: 1,
+                call_id: CallId::new("c"),
+                spec: Arc::new(ToolSpec {
+                    name: "theirs".to_owned(),
+                    kind,
+                    ..ToolSpec::default()
+                }),
+                arguments: json!({}),
+                has_outside_text,
+            };
+            let verdict = OwnToolsRun::new([], None).check(&request).await;
+            let prompt = "`theirs` wants to run with\n".to_owned();
+            let reasons = vec![reason];
+            assert_eq!(verdict, Verdict::Ask { prompt, reasons }, "{kind}");
         }
     }
 }
