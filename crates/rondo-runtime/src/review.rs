@@ -11,7 +11,7 @@ use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::{EventSender, clock::Clock, shown};
 use rondo_sandbox::{Ledger, SandboxMode, shown_path};
-use rondo_types::{EventBody, Grant};
+use rondo_types::{AskReason, EventBody, Grant};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -163,16 +163,18 @@ impl Gate for ReviewGate {
         if matches!(verdict, Verdict::Deny { .. }) || !self.review.is_needed() {
             return verdict;
         }
-        let question = match verdict {
-            Verdict::Ask { prompt, .. } => prompt,
+        let (question, mut reasons) = match verdict {
+            Verdict::Ask { prompt, reasons } => (prompt, reasons),
             Verdict::Allow | Verdict::Deny { .. } => {
                 let arguments = shown::call(&request.arguments);
-                format!("`{}` wants to run with\n{arguments}", request.spec.name)
+                let question = format!("`{}` wants to run with\n{arguments}", request.spec.name);
+                (question, Vec::new())
             }
         };
+        reasons.push(AskReason::UnreviewedFolder);
         Verdict::Ask {
             prompt: format!("{question}\n{MUST_BE_REVIEWED}, so nothing runs unasked here: {HOW}."),
-            reasons: Vec::new(),
+            reasons,
         }
     }
 

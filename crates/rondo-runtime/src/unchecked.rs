@@ -11,11 +11,10 @@ use rondo_core::ports::{Gate, GateRequest, QuestionReply, Terms, Verdict};
 use rondo_core::{Approver, shown};
 use rondo_policy::{LookingCalls, OUTSIDE_SANDBOX};
 use rondo_sandbox::{SandboxMode, SandboxSpec, Unchecked, shown_path};
-use rondo_types::{AnswerValue, CallId, Grant, Question, SessionId};
-use std::collections::HashSet;
+use rondo_types::{AnswerValue, AskReason, Grant, Question};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::task::spawn_blocking;
 
 /// What the question about a command says.
@@ -49,12 +48,7 @@ struct Found {
     /// Looked for by the first command; others wait for it.
     question: Arc<OnceLock<Option<String>>>,
     is_accepted: Arc<OnceLock<()>>,
-    /// The calls that are asked about for this reason.
-    asked: Arc<Mutex<HashSet<Call>>>,
 }
-
-/// A call, whatever its session.
-type Call = (SessionId, CallId);
 
 impl CheckedFolders {
     fn of(&self, concern: Concern) -> Found {
@@ -78,10 +72,6 @@ impl Found {
         let question = self.question.get_or_init(look).as_ref();
         let is_open = self.is_accepted.get().is_none();
         question.filter(|_| is_open).cloned()
-    }
-
-    fn asked(&self) -> MutexGuard<'_, HashSet<Call>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,37 +150,37 @@ pub(crate) struct UncheckedGate {
 }
 
 impl UncheckedGate {
-    /// Returns what is asked about a call that would run unasked.
-    async fn question(&self, request: &GateRequest) -> Option<String> {
+    /// Returns what is asked about a call that would run unasked, and why.
+    async fn question(&self, request: &GateRequest) -> Option<(String, Vec<AskReason>)> {
         let (spec, arguments) = (&request.spec, &request.arguments);
         spec.kind.command_line(arguments)?;
         if arguments.get(OUTSIDE_SANDBOX) == Some(&true.into()) {
             return None;
         }
-        let call = (request.session.clone(), request.call_id.clone());
-        let looks = self.looking.holds(&call.0, &call.1, arguments);
+        let (session, call_id) = (&request.session, &request.call_id);
+        let looks = self.looking.holds(session, call_id, arguments);
         let of_reading = self.folders.read().and_then(|found| {
             let question = found.question(|| Some(format!("{CANNOT_BE_HIDDEN}.")))?;
-            found.asked().insert(call.clone());
-            Some(question)
+            Some((question, AskReason::UnhiddenFiles))
         });
         let of_changes = match self.folders.changed().filter(|_| !looks) {
-            Some((found, sandbox)) => changes_question(&found, sandbox, call).await,
+            Some((found, sandbox)) => changes_question(&found, sandbox).await,
             None => None,
         };
-        let questions: Vec<String> = of_reading.into_iter().chain(of_changes).collect();
-        (!questions.is_empty()).then(|| format!("{}\n{AND_THE_NEXT}", questions.join("\n")))
+        let of_changes = of_changes.map(|question| (question, AskReason::UncheckedFolder));
+        let (questions, reasons): (Vec<_>, Vec<_>) =
+            of_reading.into_iter().chain(of_changes).unzip();
+        let has_some = !questions.is_empty();
+        has_some.then(|| (format!("{}\n{AND_THE_NEXT}", questions.join("\n")), reasons))
     }
 }
 
 /// Returns what is asked about a call that may change something that cannot be checked. Lists all directories the first time.
-async fn changes_question(found: &Found, sandbox: &SandboxSpec, call: Call) -> Option<String> {
+async fn changes_question(found: &Found, sandbox: &SandboxSpec) -> Option<String> {
     let (looked, sandbox) = (found.clone(), sandbox.clone());
     let look = move || looked.question(|| listed(&rondo_sandbox::unchecked(&sandbox)));
     let looked = spawn_blocking(look).await;
-    let question = looked.unwrap_or_else(|_| Some(format!("{CANNOT_BE_CHECKED}.")))?;
-    found.asked().insert(call);
-    Some(question)
+    looked.unwrap_or_else(|_| Some(format!("{CANNOT_BE_CHECKED}.")))
 }
 
 #[async_trait]
@@ -201,13 +191,13 @@ impl Gate for UncheckedGate {
             return verdict;
         }
         match self.question(request).await {
-            Some(question) => Verdict::Ask {
+            Some((question, reasons)) => Verdict::Ask {
                 prompt: format!(
                     "`{}` wants to run with\n{}\n{question}",
                     shown::line(&request.spec.name),
                     shown::call(&request.arguments)
                 ),
-                reasons: Vec::new(),
+                reasons,
             },
             None => verdict,
         }
@@ -231,15 +221,12 @@ pub(crate) struct UncheckedApprover {
 #[async_trait]
 impl Approver for UncheckedApprover {
     async fn ask(&self, question: &Question) -> QuestionReply {
-        let Some(call_id) = question.call.clone() else {
-            return self.inner.ask(question).await;
-        };
-        let call = (question.subject.session.clone(), call_id);
+        let is_for = |reason| question.reasons.contains(&reason);
         let changed = self.folders.changed().map(|it| it.0);
-        // The words of the question are no proof: the command is among them.
-        let is_asked = |found: &Found| found.asked().remove(&call);
-        let founds: Vec<Found> = changed.into_iter().chain(self.folders.read()).collect();
-        let founds: Vec<Found> = founds.into_iter().filter(is_asked).collect();
+        let changed = changed.filter(|_| is_for(AskReason::UncheckedFolder));
+        let read = self.folders.read();
+        let read = read.filter(|_| is_for(AskReason::UnhiddenFiles));
+        let founds: Vec<Found> = changed.into_iter().chain(read).collect();
         if founds.is_empty() {
             return self.inner.ask(question).await;
         }
@@ -266,7 +253,9 @@ mod tests {
     use crate::tools::standard_gate;
     use rondo_core::ports::question_about_call;
     use rondo_policy::{AllowedDirs, GateOptions, ToolPatterns, Workdir};
-    use rondo_types::{Effects, QuestionKind, QuestionSubject, ToolKind, ToolSpec, TurnId};
+    use rondo_types::{
+        CallId, Effects, QuestionKind, QuestionSubject, SessionId, ToolKind, ToolSpec, TurnId,
+    };
     use serde_json::json;
     use std::path::Path;
 
@@ -325,19 +314,22 @@ mod tests {
         }
     }
 
-    async fn answered(folders: &CommandFolders, call: &str, prompt: &str, is_yes: bool) {
+    /// Answers a question that the gate asks for these reasons.
+    async fn answered(folders: &CommandFolders, reasons: &[AskReason], is_yes: bool) {
         let approver = UncheckedApprover {
             inner: Arc::new(Says(is_yes)),
             folders: folders.clone(),
         };
         let subject = QuestionSubject {
-            session: SessionId::new("s"),
             tool: "exec".to_owned(),
             ..QuestionSubject::default()
         };
-        let (call, kind) = (CallId::new(call), QuestionKind::Approval);
-        let question =
-            question_about_call(subject, &call, kind, prompt.to_owned(), &Terms::default());
+        let (call, kind) = (CallId::new("c"), QuestionKind::Approval);
+        let question = question_about_call(subject, &call, kind, String::new(), &Terms::default());
+        let question = Question {
+            reasons: reasons.to_vec(),
+            ..question
+        };
         approver.ask(&question).await;
     }
 
@@ -359,21 +351,23 @@ mod tests {
         let folder = linked();
         let folders = folders(folder.path());
         let gate = gate(folder.path(), &folders);
-        let Verdict::Ask { prompt, .. } = gate.check(&request("1", "make")).await else {
+        let Verdict::Ask { prompt, reasons } = gate.check(&request("1", "make")).await else {
             panic!("it runs unasked");
         };
+        assert_eq!(reasons, [AskReason::UncheckedFolder]);
         assert!(prompt.contains(CANNOT_BE_CHECKED), "{prompt}");
         let place = "AGENTS.md: it has a second hard link, by which it can be changed";
         assert!(prompt.contains(place), "{prompt}");
         // What only looks changes nothing.
         assert_eq!(gate.check(&request("2", "ls")).await, Verdict::Allow);
 
-        answered(&folders, "1", &prompt, false).await;
+        answered(&folders, &reasons, false).await;
         assert_ne!(gate.check(&request("3", "make")).await, Verdict::Allow);
-        // The words alone are no question of this kind.
-        answered(&folders, "4", &prompt, true).await;
-        assert_ne!(gate.check(&request("5", "make")).await, Verdict::Allow);
-        answered(&folders, "5", &prompt, true).await;
+        for other in [AskReason::NotAllowed, AskReason::UnhiddenFiles] {
+            answered(&folders, &[other], true).await;
+            assert_ne!(gate.check(&request("5", "make")).await, Verdict::Allow);
+        }
+        answered(&folders, &reasons, true).await;
         assert_eq!(gate.check(&request("6", "make")).await, Verdict::Allow);
     }
 
@@ -408,12 +402,13 @@ mod tests {
         let look = request("1", "cat src/q*");
         gate.looking
             .note(&look.session, &look.call_id, &look.arguments, true);
-        let Verdict::Ask { prompt, .. } = gate.check(&look).await else {
+        let Verdict::Ask { prompt, reasons } = gate.check(&look).await else {
             panic!("it runs unasked");
         };
+        assert_eq!(reasons, [AskReason::UnhiddenFiles]);
         assert!(prompt.contains(CANNOT_BE_HIDDEN), "{prompt}");
         assert_ne!(gate.check(&request("2", "make")).await, Verdict::Allow);
-        answered(&folders, "1", &prompt, true).await;
+        answered(&folders, &reasons, true).await;
         for (call, command) in [("3", "make"), ("4", "cat a")] {
             assert_eq!(gate.check(&request(call, command)).await, Verdict::Allow);
         }

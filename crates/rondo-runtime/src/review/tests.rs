@@ -11,7 +11,7 @@ use crate::table::Layer;
 use rondo_core::events;
 use rondo_core::redact::Secrets;
 use rondo_sandbox::PROTECTED;
-use rondo_types::{CallId, SessionId, TimeMs, ToolSpec, TurnId};
+use rondo_types::{AskReason, CallId, SessionId, TimeMs, ToolSpec, TurnId};
 use serde_json::json;
 use std::fs;
 
@@ -133,7 +133,7 @@ async fn every_call_is_asked_about_until_the_differences_are_accepted() {
     let gate = ReviewGate::new(Arc::new(Yolo), review.clone());
     assert_eq!(gate.check(&request()).await, Verdict::Allow);
     folders.leave_a_difference();
-    let Verdict::Ask { prompt, .. } = gate.check(&request()).await else {
+    let Verdict::Ask { prompt, reasons } = gate.check(&request()).await else {
         panic!("it runs unasked");
     };
     assert!(
@@ -141,6 +141,7 @@ async fn every_call_is_asked_about_until_the_differences_are_accepted() {
         "{prompt}"
     );
     assert!(prompt.contains("rondo doctor --review"), "{prompt}");
+    assert_eq!(reasons, [AskReason::UnreviewedFolder]);
     review.accept().unwrap();
     assert_eq!(gate.check(&request()).await, Verdict::Allow);
 }
