@@ -7,14 +7,11 @@ use crate::render::{DeniedCall, Fitted, fitted, in_full, offer_of_rest};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
-use rondo_policy::MAY_LEAVE;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
-use rondo_runtime::review::MUST_BE_REVIEWED;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::unchecked::{CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN};
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -104,11 +101,7 @@ impl TerminalApprover {
                 id,
                 tool: question.subject.tool.clone(),
                 arguments: question.subject.arguments.clone(),
-                is_for_outside_text: question.prompt.contains(MAY_LEAVE),
-                is_for_review: question.prompt.contains(MUST_BE_REVIEWED),
-                is_for_unchecked: [CANNOT_BE_CHECKED, CANNOT_BE_HIDDEN]
-                    .iter()
-                    .any(|it| question.prompt.contains(it)),
+                reasons: question.reasons.clone(),
             });
         }
         let reason = "it needs approval, and there is no terminal to ask on";
@@ -395,7 +388,7 @@ mod tests {
     use rondo_core::ports::question_about_call;
     use rondo_runtime::env::Env;
     use rondo_runtime::paths::Paths;
-    use rondo_types::{CallId, QuestionSubject};
+    use rondo_types::{AskReason, CallId, QuestionSubject};
 
     fn paths() -> Paths {
         Paths::find(&Env::of(&[("RONDO_HOME", "/nowhere")])).unwrap()
@@ -418,7 +411,10 @@ mod tests {
         };
         let terms = rondo_core::ports::Terms::default();
         let (id, kind) = (CallId::new("c"), QuestionKind::Approval);
-        let question = question_about_call(subject, &id, kind, "rm -rf /".to_owned(), &terms);
+        // Words in a command are no reason.
+        let prompt = "echo 'text from outside was read'".to_owned();
+        let mut question = question_about_call(subject, &id, kind, prompt, &terms);
+        question.reasons = vec![AskReason::NotAllowed];
         assert_eq!(approver.denied(), []);
         let reply = approver.ask(&question).await;
         let QuestionReply::Answered(answer, None) = reply else {
@@ -429,9 +425,7 @@ mod tests {
             id,
             tool: "exec".to_owned(),
             arguments: Value::Null,
-            is_for_outside_text: false,
-            is_for_review: false,
-            is_for_unchecked: false,
+            reasons: vec![AskReason::NotAllowed],
         };
         assert_eq!(approver.denied(), [call]);
     }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the question about a call says after text from outside.
-pub const MAY_LEAVE: &str =
+const MAY_LEAVE: &str =
     "text from outside was read, and it may send data out or write outside the workspace";
 /// What the model reads where a plan is asked for.
 const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes nothing is allowed. Say in the plan what should be done";

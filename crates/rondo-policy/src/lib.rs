@@ -40,7 +40,7 @@ mod workdir;
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use answers::Answers;
 pub use environment::CommandEnvironment;
-pub use gate::{Confined, GateOptions, MAY_LEAVE, OUTSIDE_SANDBOX, StandardGate};
+pub use gate::{Confined, GateOptions, OUTSIDE_SANDBOX, StandardGate};
 pub use grants::Grants;
 pub use judged::{Basis, Judged};
 pub use looking::LookingCalls;

@@ -22,8 +22,7 @@ const LEDGER: &str = "ledger";
 /// The bound on files that a warning names.
 const NAMED_MAX: usize = 8;
 /// What the question about a call says.
-pub const MUST_BE_REVIEWED: &str =
-    "A sandboxed command left changes in protected files of this folder";
+const MUST_BE_REVIEWED: &str = "A sandboxed command left changes in protected files of this folder";
 /// How to get out of it.
 const HOW: &str =
     "`rondo doctor --review` in that folder shows what changed, and asks whether you accept it";

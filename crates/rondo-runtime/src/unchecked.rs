@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::task::spawn_blocking;
 
 /// What the question about a command says.
-pub const CANNOT_BE_CHECKED: &str = "The sandbox cannot check everything below the working directories, so what a command changes there may stay unnoticed";
+const CANNOT_BE_CHECKED: &str = "The sandbox cannot check everything below the working directories, so what a command changes there may stay unnoticed";
 /// What the question says if files that are to be hidden may be left.
-pub const CANNOT_BE_HIDDEN: &str = "There are too many files below the working directories to find all that `.rondoignore` or a rule hides, so this command may read one of them";
+const CANNOT_BE_HIDDEN: &str = "There are too many files below the working directories to find all that `.rondoignore` or a rule hides, so this command may read one of them";
 /// What a yes allows besides.
 const AND_THE_NEXT: &str =
     "A yes also lets the next commands run unasked here, until this process ends.";

@@ -1,7 +1,7 @@
 //! The trait of all views of a turn.
 
 use crate::exit::Exit;
-use rondo_types::{CallId, Outcome, TurnEvent};
+use rondo_types::{AskReason, CallId, Outcome, TurnEvent};
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
@@ -55,13 +55,7 @@ pub(crate) struct DeniedCall {
     pub(crate) tool: String,
     /// The arguments.
     pub(crate) arguments: Value,
-    /// Whether text from outside is why it needed approval, whatever allows it.
+    /// Why it needed approval, for the hint.
     #[serde(skip)]
-    pub(crate) is_for_outside_text: bool,
-    /// Whether a person must review the folder first, whatever allows it.
-    #[serde(skip)]
-    pub(crate) is_for_review: bool,
-    /// Whether the folder cannot be checked as a whole, whatever allows it.
-    #[serde(skip)]
-    pub(crate) is_for_unchecked: bool,
+    pub(crate) reasons: Vec<AskReason>,
 }

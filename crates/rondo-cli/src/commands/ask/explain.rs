@@ -4,10 +4,9 @@ use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
-use rondo_policy::OUTSIDE_SANDBOX;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::target::ModelTarget;
-use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
+use rondo_types::{AskReason, ErrorClass, ModelError, Outcome, StopReason};
 
 /// Columns of a call that a hint names.
 const CALL_COLUMNS_MAX: usize = 120;
@@ -83,34 +82,54 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
         1 => " and another call".to_owned(),
         more => format!(" and {more} more calls"),
     };
-    if call.is_for_review {
-        return format!(
-            "`{}`{more} needed approval, since this folder must be reviewed first, and there was no terminal to ask on; `rondo doctor --review` shows what changed, and `rondo doctor --review --accept` accepts it",
-            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
-        );
+    let line = tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX);
+    let (what, way) = hint(&call.reasons);
+    format!("`{line}`{more} {what} and there was no terminal to ask on; {way}")
+}
+
+/// The reasons for which it is not enough to allow a tool, the one first that is to be settled first.
+const SETTLED_FIRST: [AskReason; 7] = [
+    AskReason::UnreviewedFolder,
+    AskReason::UncheckedFolder,
+    AskReason::UnhiddenFiles,
+    AskReason::OutsideSandbox,
+    AskReason::OutsideText,
+    AskReason::Rule,
+    AskReason::ProtectedFile,
+];
+
+/// Returns what a call needed that was asked about for these reasons, and what the user can do about it.
+fn hint(reasons: &[AskReason]) -> (&'static str, &'static str) {
+    match SETTLED_FIRST.iter().find(|it| reasons.contains(it)) {
+        Some(AskReason::UnreviewedFolder) => (
+            "needed approval, since this folder must be reviewed first,",
+            "`rondo doctor --review` shows what changed, and `rondo doctor --review --accept` accepts it",
+        ),
+        Some(AskReason::UncheckedFolder | AskReason::UnhiddenFiles) => (
+            "needed approval, since the sandbox cannot check or hide everything below the working directories,",
+            "`rondo doctor` names what it cannot check, `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
+        ),
+        Some(AskReason::OutsideSandbox) => (
+            "asked to run outside of the sandbox, which a person decides each time,",
+            "`--approval park` lets you answer later with `rondo answer`",
+        ),
+        Some(AskReason::OutsideText) => (
+            "needed approval, since text from outside was read before,",
+            "`--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
+        ),
+        Some(AskReason::Rule) => (
+            "needed approval, since a rule asks about it,",
+            "`--approval park` lets you answer later with `rondo answer`, and `rondo policy list` shows the rules",
+        ),
+        Some(AskReason::ProtectedFile) => (
+            "needed approval, since the sandbox protects that file,",
+            "`--approval park` lets you answer later with `rondo answer`",
+        ),
+        Some(AskReason::NotAllowed) | None => (
+            "needed approval",
+            "allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`",
+        ),
     }
-    if call.is_for_unchecked {
-        return format!(
-            "`{}`{more} needed approval, since the sandbox cannot check or hide everything below the working directories, and there was no terminal to ask on; `rondo doctor` names what it cannot check, `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
-            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
-        );
-    }
-    if call.is_for_outside_text {
-        return format!(
-            "`{}`{more} needed approval, since text from outside was read before, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
-            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
-        );
-    }
-    if call.arguments.get(OUTSIDE_SANDBOX) == Some(&true.into()) {
-        return format!(
-            "`{}`{more} asked to run outside of the sandbox, which a person decides each time, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`",
-            tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
-        );
-    }
-    format!(
-        "`{}`{more} needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`",
-        tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
-    )
 }
 
 fn failure(error: &ModelError, exit: Exit, target: &ModelTarget) -> CliError {
@@ -172,5 +191,44 @@ fn limit_flag(reason: StopReason) -> Option<&'static str> {
         StopReason::MaxCost => Some("--max-budget-usd"),
         StopReason::Deadline => Some("--deadline"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::CallId;
+    use serde_json::json;
+
+    fn said(reasons: &[AskReason]) -> String {
+        let call = DeniedCall {
+            id: CallId::new("c"),
+            tool: "exec".to_owned(),
+            // The words are those of a hint, and of the gate.
+            arguments: json!({ "command": "echo text from outside was read", "outside_sandbox": true }),
+            reasons: reasons.to_vec(),
+        };
+        let text = needed_approval(&call, 0);
+        let (_, text) = text.split_once("` ").unwrap();
+        text.to_owned()
+    }
+
+    #[test]
+    fn the_hint_goes_by_the_reasons_and_not_by_the_words_of_the_call() {
+        let allow = "needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`";
+        assert_eq!(said(&[AskReason::NotAllowed]), allow);
+        assert_eq!(said(&[]), allow);
+        assert_eq!(
+            said(&[AskReason::Rule]),
+            "needed approval, since a rule asks about it, and there was no terminal to ask on; `--approval park` lets you answer later with `rondo answer`, and `rondo policy list` shows the rules"
+        );
+    }
+
+    #[test]
+    fn the_reason_that_is_to_be_settled_first_is_in_the_hint() {
+        let first = [AskReason::OutsideSandbox, AskReason::NotAllowed];
+        assert!(said(&first).starts_with("asked to run outside of the sandbox, "));
+        let first = [AskReason::OutsideText, AskReason::UnreviewedFolder];
+        assert!(said(&first).contains("`rondo doctor --review --accept`"));
     }
 }

@@ -191,9 +191,7 @@ fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
         tool: it.tool.clone(),
         arguments: it.arguments.clone(),
         // Only the live hint says why.
-        is_for_outside_text: false,
-        is_for_review: false,
-        is_for_unchecked: false,
+        reasons: Vec::new(),
     });
     denied.collect()
 }
