@@ -33,7 +33,7 @@ const DEVELOPMENT: [&str; 3] = [
     "xtask/",
 ];
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -244,6 +244,23 @@ const RULES: [Rule; 15] = [
         ],
         not_in: &[],
         sample: "std::fs::read(path)",
+    },
+    Rule {
+        what: "why a call is asked about or denied is told apart by an enum, not by the words that say it",
+        words: &[
+            ".prompt.contains(",
+            ".prompt.starts_with(",
+            ".prompt.ends_with(",
+            ".prompt.find(",
+            ".reason.contains(",
+            ".reason.starts_with(",
+            ".reason.ends_with(",
+            ".reason.find(",
+        ],
+        view: View::Code,
+        only_in: &[],
+        not_in: &[],
+        sample: "let is_for_review = question.prompt.contains(MUST_BE_REVIEWED);",
     },
     Rule {
         what: "unfinished code is not committed",

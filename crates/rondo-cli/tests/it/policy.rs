@@ -45,6 +45,17 @@ async fn each_part_of_a_command_is_judged_with_its_rule_and_reason() {
 }
 
 #[tokio::test]
+async fn without_a_terminal_the_hint_about_a_call_that_a_rule_asks_about_names_what_helps() {
+    let env = TestEnv::new();
+    env.user_policy("[[rule]]\ncommand = [\"touch\"]\ndecision = \"ask\"\n");
+    let call = calls("exec", &json!({ "command": "touch a" }));
+    let server = serve(vec![call, says("done")]).await;
+    let shown = env.ask(&server, &["--allowed-tools", "exec", "x"]).await;
+    let hint = "needed approval, since a rule asks about it, and there was no terminal to ask on; `--approval park` lets you answer later";
+    assert!(shown.stderr.contains(hint), "{shown:?}");
+}
+
+#[tokio::test]
 async fn a_model_reads_why_a_rule_denies_its_command_though_all_calls_are_allowed() {
     let env = TestEnv::new();
     env.user_policy(RULES);
