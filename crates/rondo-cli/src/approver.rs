@@ -130,7 +130,7 @@ impl TerminalApprover {
         let mut answer = question.answered(&self.user, AnswerValue::Approve);
         match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
             Ok(Said::Yes(grant)) => answer.remember = grant,
-            Ok(Said::No) => return self.denied_because(question, "the user said no"),
+            Ok(Said::No) => return self.denied_because(question, AnswerValue::NO),
             Err(err) => {
                 let reason = format!("the question could not be asked: {err}");
                 return self.denied_because(question, &reason);

@@ -2,6 +2,7 @@
 
 use rondo_core::shown;
 use rondo_schema::Validator;
+use rondo_types::AnswerValue;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -101,11 +102,11 @@ impl Form {
             return FormStep::Declined("there is nothing to answer");
         };
         if line == DECLINE {
-            return FormStep::Declined("the user said no");
+            return FormStep::Declined(AnswerValue::NO);
         }
         let read = match (line, field.schema.get("default")) {
             ("", Some(default)) => Ok(Some(default.clone())),
-            ("", None) if field.is_required => return FormStep::Declined("the user said no"),
+            ("", None) if field.is_required => return FormStep::Declined(AnswerValue::NO),
             ("", None) => Ok(None),
             (line, _) => field.read(line).map(Some),
         };
@@ -352,8 +353,8 @@ mod tests {
     fn a_person_says_no_to_all_of_it() {
         let properties = json!({"a": {"type": "string", "default": "x"}, "b": {"type": "string"}});
         let with = |lines: &[&str]| answered(form(&properties, &json!(["b"])), lines);
-        assert_eq!(with(&["/no"]), FormStep::Declined("the user said no"));
-        assert_eq!(with(&["", ""]), FormStep::Declined("the user said no"));
+        assert_eq!(with(&["/no"]), FormStep::Declined(AnswerValue::NO));
+        assert_eq!(with(&["", ""]), FormStep::Declined(AnswerValue::NO));
         assert_eq!(
             with(&["", "v"]),
             FormStep::Done(json!({"a": "x", "b": "v"}))

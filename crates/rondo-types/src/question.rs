@@ -223,6 +223,17 @@ pub enum AnswerValue {
 }
 
 impl AnswerValue {
+    /// The reason of a no for which the user gave none.
+    pub const NO: &str = "the user said no";
+
+    /// Returns a no without a reason of the user's own.
+    #[must_use]
+    pub fn no() -> Self {
+        Self::Deny {
+            reason: Self::NO.to_owned(),
+        }
+    }
+
     /// Returns the user's own value.
     #[must_use]
     pub fn value(value: Value) -> Self {

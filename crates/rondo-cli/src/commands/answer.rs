@@ -154,10 +154,8 @@ fn value(
     let value = match word {
         "y" | "yes" => AnswerValue::Approve,
         "n" | "no" => {
-            let reason = reason
-                .clone()
-                .unwrap_or_else(|| "the user said no".to_owned());
-            return Ok(AnswerValue::Deny { reason });
+            let denied = |reason| AnswerValue::Deny { reason };
+            return Ok(reason.map_or_else(AnswerValue::no, denied));
         }
         "edit" => edited(&parked.arguments(question), env)?,
         json => read_arguments(json)?,

@@ -18,7 +18,7 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
 use rondo_types::{
-    CallId, CompactionKind, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent,
+    AnswerValue, CallId, CompactionKind, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -28,9 +28,6 @@ use tokio::sync::watch;
 
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
 const LIVE_BYTES_MAX: usize = 1 << 20;
-
-/// The reason that the model reads for a call that the user denied.
-const BY_USER: &str = "the user said no";
 
 /// Shows a turn as text.
 pub(crate) struct TextView {
@@ -69,6 +66,8 @@ struct Call {
     live_bytes: usize,
     /// Its live output ended with a line break.
     fresh: bool,
+    /// The user said no to it, without a reason of their own.
+    is_refused: bool,
 }
 
 impl TextView {
@@ -228,7 +227,7 @@ impl TextView {
             };
             let said = match code {
                 ToolErrorCode::Cancelled => code.to_string(),
-                ToolErrorCode::Denied if why.contains(BY_USER) => "denied by you".to_owned(),
+                ToolErrorCode::Denied if call.is_refused => "denied by you".to_owned(),
                 _ => format!("{code}: {why}"),
             };
             self.aside(&format!("  ✗ {}", cut(&said, columns.saturating_sub(4))));
@@ -250,11 +249,15 @@ impl TextView {
             .stderr(&painted(&lines, self.output.stderr_color));
     }
 
-    fn answered(&mut self, id: &CallId, changed: Option<Value>) {
+    fn answered(&mut self, id: &CallId, changed: Option<Value>, reason: Option<&str>) {
         self.screen.set_aside(false);
         self.asking = false;
         self.spinner.pause(false);
-        if let (Some(call), Some(arguments)) = (self.calls.get_mut(id), changed) {
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        call.is_refused = reason == Some(AnswerValue::NO);
+        if let Some(arguments) = changed {
             call.arguments = arguments;
         }
     }
@@ -373,6 +376,7 @@ impl TextView {
             live: Sanitizer::new(self.live_keep()),
             live_bytes: 0,
             fresh: true,
+            is_refused: false,
         };
         self.calls.insert(id, call);
     }
@@ -435,7 +439,12 @@ impl View for TextView {
                 self.asking = true;
                 self.screen.set_aside(true);
             }
-            EventBody::ApprovalResolved { id, arguments, .. } => self.answered(&id, arguments),
+            EventBody::ApprovalResolved {
+                id,
+                arguments,
+                reason,
+                ..
+            } => self.answered(&id, arguments, reason.as_deref()),
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),

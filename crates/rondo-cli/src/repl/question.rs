@@ -131,7 +131,7 @@ impl Asked {
                 return Some(self);
             }
             "v" | "view" if self.left_out > 0 => return Some(self.show_rest(output)),
-            "n" | "no" | "" => denied("the user said no"),
+            "n" | "no" | "" => AnswerValue::no(),
             _ if self.attempts + 1 >= ATTEMPTS_MAX => denied("the user gave no answer"),
             _ => {
                 self.attempts += 1;

@@ -141,6 +141,20 @@ async fn a_person_is_asked_and_their_answer_decides() {
     }
 }
 
+#[tokio::test]
+async fn a_rule_that_denies_a_call_with_the_words_of_a_user_is_no_user() {
+    let call = calls("exec", &json!({"command": "touch a"}));
+    let server = serve(vec![call, says("Over.")]).await;
+    let env = TestEnv::new();
+    env.user_policy(
+        "[[rule]]\ncommand = [\"touch\"]\ndecision = \"deny\"\nmessage = \"the user said no\"\n",
+    );
+    let shown = ask(&env, &server, "", &["make it"]).await;
+    let text = plain(&shown);
+    assert!(text.contains("the user said no"), "{text}");
+    assert!(!text.contains("denied by you"), "{text}");
+}
+
 /// Somebody who leans on the keyboard while the model thinks has allowed nothing.
 #[tokio::test]
 async fn what_was_typed_before_the_question_is_no_answer_to_it() {
