@@ -7,8 +7,8 @@ use crate::machine::{
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{
-    AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Recovery, TimeMs, ToolSpec,
-    Transcript,
+    AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Question, Recovery, TimeMs,
+    ToolSpec, Transcript,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -275,12 +275,7 @@ impl Drive<'_> {
             RecordBody::ApprovalRequested { call_id, prompt } => {
                 self.asked(at, call_id, (prompt, &[]))
             }
-            RecordBody::Asked { question } => match &question.call {
-                Some(call_id) if !question.is_of_running_call() => {
-                    self.asked(at, call_id, (&question.prompt, &question.reasons))
-                }
-                _ => Ok(()),
-            },
+            RecordBody::Asked { question } => self.question(at, question),
             RecordBody::ToolsChanged { tools } => self.equipped(at, tools),
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
@@ -403,6 +398,16 @@ impl Drive<'_> {
         self.asked_before = open.asks.iter().map(|it| it.call.call_id.clone()).collect();
         self.input(at, Input::Resumed);
         Ok(())
+    }
+
+    /// A question of a running call, or of a budget, is none of the machine's.
+    fn question(&mut self, at: TimeMs, question: &Question) -> Step {
+        match &question.call {
+            Some(call_id) if !question.is_of_running_call() => {
+                self.asked(at, call_id, (&question.prompt, &question.reasons))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The machine has asked by itself, unless the turn goes on: then the question is put again, or a call is asked
