@@ -18,7 +18,8 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
 use rondo_types::{
-    AnswerValue, CallId, CompactionKind, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent,
+    AnswerValue, CallId, CompactionKind, EventBody, InitEvent, MediaInfo, TodoItem, ToolErrorCode,
+    TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -249,6 +250,19 @@ impl TextView {
             .stderr(&painted(&lines, self.output.stderr_color));
     }
 
+    fn began(&mut self, init: InitEvent) {
+        self.spinner.set_timeout(init.limits.turn_timeout);
+        self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
+        self.model = init.model;
+    }
+
+    fn asked(&mut self) {
+        self.clear_spinner();
+        self.spinner.pause(true);
+        self.asking = true;
+        self.screen.set_aside(true);
+    }
+
     fn answered(&mut self, id: &CallId, changed: Option<Value>, reason: Option<&str>) {
         self.screen.set_aside(false);
         self.asking = false;
@@ -413,11 +427,7 @@ fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
         match event.body {
-            EventBody::Init(init) => {
-                self.spinner.set_timeout(init.limits.turn_timeout);
-                self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
-                self.model = init.model;
-            }
+            EventBody::Init(init) => self.began(*init),
             EventBody::StepStarted { .. } => self.step_started(),
             EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
@@ -433,12 +443,7 @@ impl View for TextView {
             EventBody::ToolCallFinished {
                 id, code, result, ..
             } => self.call_finished(&id, code, &result),
-            EventBody::ApprovalRequested { .. } => {
-                self.clear_spinner();
-                self.spinner.pause(true);
-                self.asking = true;
-                self.screen.set_aside(true);
-            }
+            EventBody::ApprovalRequested { .. } => self.asked(),
             EventBody::ApprovalResolved {
                 id,
                 arguments,
