@@ -7,8 +7,8 @@ use crate::notes::{self, Memory};
 use crate::origin::Origin;
 use crate::scope::Scope;
 use crate::start;
-use chrono::Local;
 use data_encoding::HEXLOWER;
+use rondo_core::calendar;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Embedder;
 use rondo_core::redact::Secrets;
@@ -335,7 +335,7 @@ fn place(
         }
     }
     let saved = new.origin.saved.unwrap_or_default();
-    let file = format!("{}.md", saved.with_timezone(&Local).format("%Y-%m-%d"));
+    let file = format!("{}.md", calendar::local(saved).date());
     let before = folder.read_text(&file)?;
     let after = notes::with_memory(&before, text, &new.origin);
     Ok((file, before, after))

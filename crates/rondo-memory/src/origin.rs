@@ -5,7 +5,7 @@
 //! A file can be edited by hand, so an origin is what the file claims. Only a memory without the mark `from outside`
 //! gains anything by a false claim, and whoever writes the file could as well write the memory anew.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use rondo_core::calendar;
 use rondo_types::TimeMs;
 use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
@@ -47,9 +47,9 @@ impl Author {
 pub struct Origin {
     /// Who wrote it.
     pub by: Author,
-    /// When it was saved, in UTC; `None` where it was written by hand.
+    /// When it was saved; `None` if it was written by hand. As JSON, it is the text of RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_words")]
-    pub saved: Option<DateTime<Utc>>,
+    pub saved: Option<TimeMs>,
     /// The session in which it was saved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -67,19 +67,11 @@ impl Origin {
     /// Returns the origin of a memory that is saved now.
     #[must_use]
     pub fn new(by: Author, at: TimeMs) -> Self {
-        let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
         Self {
             by,
-            saved: DateTime::from_timestamp_millis(millis),
+            saved: Some(at),
             ..Self::default()
         }
-    }
-
-    /// Returns when it was saved.
-    #[must_use]
-    pub fn saved_ms(&self) -> Option<TimeMs> {
-        let millis = self.saved?.timestamp_millis();
-        u64::try_from(millis).ok().map(TimeMs)
     }
 
     /// Returns the comment.
@@ -103,11 +95,14 @@ impl Origin {
     }
 }
 
-fn written(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+fn written(time: TimeMs) -> String {
+    match time.0 % 1000 {
+        0 => calendar::utc(time).to_string(),
+        _ => format!("{:.3}", calendar::utc(time)),
+    }
 }
 
-fn in_words<S: Serializer>(time: &Option<DateTime<Utc>>, to: S) -> Result<S::Ok, S::Error> {
+fn in_words<S: Serializer>(time: &Option<TimeMs>, to: S) -> Result<S::Ok, S::Error> {
     time.map(written).serialize(to)
 }
 
@@ -134,8 +129,7 @@ fn read(fields: &str) -> Origin {
         match name {
             "saved" => {
                 let (at, by) = value.split_once(" by ").unwrap_or((value, ""));
-                let at = DateTime::parse_from_rfc3339(at).ok();
-                origin.saved = at.map(|at| at.to_utc());
+                origin.saved = calendar::parse(at);
                 origin.by = match by {
                     "user" => Author::User,
                     "model" => Author::Model,

@@ -1,6 +1,7 @@
 //! Memories as a model reads them: data in elements of their own, each with its origin.
 
 use crate::notes::{MEMORY_BYTES_MAX, Memory};
+use rondo_core::calendar;
 use std::fmt::Write as _;
 
 /// The end of a memory's element, which is escaped in texts, so that no memory can close its own element.
@@ -44,7 +45,10 @@ fn element(memory: &Memory) -> String {
     }
     add("by", origin.by.as_str());
     if let Some(saved) = origin.saved {
-        add("saved", &saved.format("%Y-%m-%d").to_string());
+        add(
+            "saved",
+            &calendar::utc(saved).strftime("%Y-%m-%d").to_string(),
+        );
     }
     if let Some(session) = &origin.session {
         add("session", session);

@@ -10,7 +10,8 @@ use crate::memories::Memories;
 use crate::notes;
 use crate::origin::Origin;
 use crate::scope::Scope;
-use chrono::{DateTime, Local, NaiveTime};
+use rondo_core::calendar;
+use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
 use std::path::PathBuf;
 
@@ -74,9 +75,7 @@ impl Memories {
 
 /// Returns from when on memories are left out: since the session began, or since midnight.
 fn hidden_since(began: TimeMs) -> TimeMs {
-    let midnight = Local::now().with_time(NaiveTime::MIN).earliest();
-    let midnight = midnight.map_or(0, |it| it.timestamp_millis());
-    began.max(TimeMs(u64::try_from(midnight).unwrap_or_default()))
+    began.max(calendar::midnight(Clock::system().now()))
 }
 
 /// Returns whether a file is within the bounds of what is shown.
@@ -87,7 +86,7 @@ pub(crate) fn has_room_for(content: &str) -> bool {
 fn shown(scope: Scope, content: &str, hidden_since: TimeMs) -> String {
     let found = notes::parse(scope, MAIN_FILE, content);
     let is_hidden = |origin: &Origin| {
-        origin.from_outside || origin.saved_ms().is_some_and(|saved| saved >= hidden_since)
+        origin.from_outside || origin.saved.is_some_and(|saved| saved >= hidden_since)
     };
     let hidden = found.iter().filter(|it| is_hidden(&it.origin));
     let hidden: Vec<_> = hidden.map(|it| it.lines.clone()).collect();
@@ -102,12 +101,8 @@ fn in_short(content: &str) -> String {
         let (memory, origin) = crate::origin::split(line);
         text.push_str(memory);
         if let Some(saved) = origin.saved {
-            let saved: DateTime<Local> = saved.into();
-            text.push_str(&format!(
-                " [{}, {}]",
-                saved.format("%Y-%m-%d"),
-                origin.by.as_str()
-            ));
+            let day = calendar::local(saved).date();
+            text.push_str(&format!(" [{day}, {}]", origin.by.as_str()));
         }
         text.push('\n');
     }

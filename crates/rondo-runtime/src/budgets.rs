@@ -7,16 +7,14 @@ use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::usage::{UsageBy, UsageSum, midnight, of_one, usage_of};
 use async_trait::async_trait;
-use chrono::Datelike as _;
 use rondo_core::Budgets;
+use rondo_core::calendar;
+use rondo_core::clock::Clock;
 use rondo_core::ports::{Amount, ReservationRequest, Reserved};
 use rondo_journal::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, Store};
 use rondo_types::{NanoUsd, SessionId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-
-/// The first day of 1970, counted as `chrono` does.
-const EPOCH_DAY: i32 = 719_163;
 
 /// Returns the budget that the settings set; none where they set none. `store` is where the session is kept.
 ///
@@ -177,8 +175,7 @@ fn root(session: &SessionId) -> SessionId {
 
 /// Returns the day on this machine's clock and in its time zone, counted since 1970.
 fn today() -> u32 {
-    let days = chrono::Local::now().date_naive().num_days_from_ce() - EPOCH_DAY;
-    u32::try_from(days).unwrap_or_default()
+    calendar::day_number(Clock::system().now())
 }
 
 fn spent(limit: BudgetLimit) -> String {

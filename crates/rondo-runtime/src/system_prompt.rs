@@ -6,6 +6,8 @@ use crate::settings::Settings;
 use crate::skills::{SKILL_TOOL, Skills};
 use crate::tools;
 use rondo_context::{Environment, InstructionFile, InstructionSource, MemoryFile, Parts};
+use rondo_core::calendar;
+use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructions};
 use rondo_types::Profile;
@@ -64,7 +66,7 @@ fn appended(settings: &Settings) -> Option<String> {
 fn environment(directory: &Path, root: Option<&Path>) -> Environment {
     Environment {
         system: format!("{} ({})", system_name(), std::env::consts::ARCH),
-        date: chrono::Local::now().date_naive().to_string(),
+        date: calendar::local(Clock::system().now()).date().to_string(),
         directory: directory.display().to_string(),
         repository: root.map(|root| root.display().to_string()),
     }

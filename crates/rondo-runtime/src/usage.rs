@@ -2,7 +2,8 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
-use chrono::{Local, NaiveTime, TimeZone as _};
+use rondo_core::calendar;
+use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
 use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
@@ -37,10 +38,7 @@ pub struct UsageSum {
 /// Returns when the day began on this machine's clock and in its time zone.
 #[must_use]
 pub fn midnight() -> TimeMs {
-    let today = Local::now().date_naive().and_time(NaiveTime::MIN);
-    let begin = today.and_local_timezone(Local).earliest();
-    let millis = begin.map_or(0, |it| it.timestamp_millis());
-    TimeMs(u64::try_from(millis).unwrap_or_default())
+    calendar::midnight(Clock::system().now())
 }
 
 /// Sums up what the sessions used since a time.
@@ -114,7 +112,7 @@ fn of_session(
 
 fn key(by: UsageBy, info: &SessionInfo, model: &str, at: TimeMs) -> String {
     match by {
-        UsageBy::Day => day(at),
+        UsageBy::Day => calendar::local(at).date().to_string(),
         UsageBy::Model => model.to_owned(),
         UsageBy::Project => match info.directory.is_empty() {
             true => "(none)".to_owned(),
@@ -128,12 +126,6 @@ fn key(by: UsageBy, info: &SessionInfo, model: &str, at: TimeMs) -> String {
             root.to_string()
         }
     }
-}
-
-fn day(at: TimeMs) -> String {
-    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
-    let time = Local.timestamp_millis_opt(millis).single();
-    time.map_or_else(String::new, |it| it.date_naive().to_string())
 }
 
 /// The models of the turn under way, and the one that is asked.

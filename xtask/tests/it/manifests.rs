@@ -23,6 +23,20 @@ fn a_dependency_without_a_reason_is_found() {
 }
 
 #[test]
+fn dates_are_the_business_of_one_crate() {
+    let manifest = parse("Cargo.toml");
+    let ours = manifest
+        .get("workspace")
+        .and_then(|it| it.get("dependencies"));
+    let others = ["chrono", "time", "humantime"];
+    let found = others.map(|name| ours.is_some_and(|ours| ours.get(name).is_some()));
+    assert_eq!(
+        found, [false; 3],
+        "jiff is the crate for dates, not {others:?}"
+    );
+}
+
+#[test]
 fn crates_take_their_dependencies_from_the_workspace_unchanged() {
     let mut found = Vec::new();
     for path in member_manifests() {

@@ -7,6 +7,7 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
+use rondo_core::calendar;
 use rondo_runtime::Layer;
 use rondo_runtime::SetupError;
 use rondo_runtime::env::Env;
@@ -119,7 +120,9 @@ fn table(found: &[Memory], columns: Option<usize>) -> String {
     let mut text = String::new();
     for memory in found {
         let saved = memory.origin.saved;
-        let saved = saved.map_or("-".to_owned(), |it| it.format("%Y-%m-%d").to_string());
+        let saved = saved.map_or("-".to_owned(), |it| {
+            calendar::utc(it).strftime("%Y-%m-%d").to_string()
+        });
         let mark = if memory.origin.from_outside { "!" } else { " " };
         let head = format!(
             "{}  {:7}  {saved:10} {mark}",
@@ -161,7 +164,7 @@ fn shown(memory: &Memory, path: &str) -> String {
     }
     add("by", origin.by.as_str());
     if let Some(saved) = origin.saved {
-        add("saved", &saved.format("%Y-%m-%d %H:%M:%S UTC").to_string());
+        add("saved", &calendar::utc_text(saved));
     }
     if let Some(session) = &origin.session {
         add("session", session);

@@ -96,7 +96,7 @@ for _, call in ipairs {
   function() rondo.files.write("x", {}) end,
   function() rondo.files.append("x") end,
   function() rondo.exec("true", { timeout = {} }) end,
-  function() os.date("%Q") end,
+  function() os.date("%J") end,
   function() os.date("*t", 1e300) end,
   function() os.time { year = 2020, month = 13, day = 1 } end,
   function() os.time { year = 2020, month = 1.5, day = 1 } end,

@@ -62,6 +62,7 @@ use checkpoints::Checkpoints;
 use entry::Entry;
 use lent::Loans;
 use ring::Held;
+use rondo_core::calendar;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{HostStore, Mailbox as _, Outbox};
 use rondo_core::session_store::{SessionStore, SessionStoreError};
@@ -403,10 +404,8 @@ impl SessionService {
 /// a chat's message and in lists. The date in a prompt is made in `system_prompt.rs`.
 #[must_use]
 pub fn local_time(at: TimeMs) -> String {
-    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
-    let time = chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default();
-    let time = time.with_timezone(&chrono::Local);
-    time.format("%a %Y-%m-%d %H:%M %:z").to_string()
+    let time = calendar::local(at);
+    time.strftime("%a %Y-%m-%d %H:%M %:z").to_string()
 }
 
 /// Reads or writes on a thread that may wait for the disk.

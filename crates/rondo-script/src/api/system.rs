@@ -6,10 +6,13 @@ use crate::error::{Abort, CallError, ScriptError};
 use crate::host::StdinRead;
 use crate::ledger::{Keeping, RESULT_BYTES_MAX};
 use crate::shared::{Position, to_lua};
-use chrono::{Local, TimeZone as _, Utc};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
+use jiff::tz::TimeZone;
 use mlua::Value as LuaValue;
+use rondo_core::calendar;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Seconds that a script may sleep at once.
@@ -126,24 +129,24 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
         date(lua, &how, at)
     })?;
     to.quick("time_of", "os.time", |_, _, fields: mlua::Table| {
-        let field = |name: &str, default: Option<u32>| -> Result<u32, CallError> {
-            let value: Option<u32> = fields.get(name)?;
+        let field = |name: &str, default: Option<i8>| -> Result<i8, CallError> {
+            let value: Option<i8> = fields.get(name)?;
             value.or(default).ok_or_else(|| {
                 CallError::Failed(format!("field `{name}` missing in the date table"))
             })
         };
-        let year: i32 = fields.get("year")?;
-        let made = Local.with_ymd_and_hms(
-            year,
+        let made = DateTime::new(
+            fields.get("year")?,
             field("month", None)?,
             field("day", None)?,
             field("hour", Some(12))?,
             field("min", Some(0))?,
             field("sec", Some(0))?,
+            0,
         );
-        let made = made.earliest();
-        let made = made.ok_or_else(|| CallError::failed("there is no such date"))?;
-        Ok(made.timestamp())
+        let made = made.and_then(|it| it.to_zoned(calendar::zone()));
+        let made = made.map_err(|_| CallError::failed("there is no such date"))?;
+        Ok(made.timestamp().as_second())
     })
 }
 
@@ -157,36 +160,29 @@ pub(crate) fn date(lua: &mlua::Lua, how: &str, at: f64) -> Result<LuaValue, Call
         reason = "a time past all dates is refused below"
     )]
     let at = at as i64;
-    let (is_utc, how) = match how.strip_prefix('!') {
-        Some(how) => (true, how),
-        None => (false, how),
+    let (zone, how) = match how.strip_prefix('!') {
+        Some(how) => (TimeZone::UTC, how),
+        None => (calendar::zone(), how),
     };
-    let utc = Utc.timestamp_opt(at, 0).single();
-    let utc = utc.ok_or_else(|| CallError::failed("there is no such time"))?;
+    let at = Timestamp::from_second(at);
+    let at = at.map_err(|_| CallError::failed("there is no such time"))?;
+    let at = at.to_zoned(zone);
     if how.starts_with("*t") {
-        let fields = match is_utc {
-            true => utc.format(FIELDS).to_string(),
-            false => utc.with_timezone(&Local).format(FIELDS).to_string(),
-        };
         let table = lua.create_table()?;
-        let names = ["year", "month", "day", "hour", "min", "sec", "yday"];
-        for (name, value) in names.iter().zip(fields.split(' ')) {
-            let number: i64 = value.trim().parse().map_err(CallError::failed)?;
-            table.set(*name, number)?;
-        }
+        table.set("year", at.year())?;
+        table.set("month", at.month())?;
+        table.set("day", at.day())?;
+        table.set("hour", at.hour())?;
+        table.set("min", at.minute())?;
+        table.set("sec", at.second())?;
+        table.set("yday", at.day_of_year())?;
         return Ok(LuaValue::Table(table));
     }
-    let mut text = String::new();
-    let written = match is_utc {
-        true => write!(text, "{}", utc.format(how)),
-        false => write!(text, "{}", utc.with_timezone(&Local).format(how)),
-    };
-    written.map_err(|_| CallError::failed(format!("`{how}` is no format of a date")))?;
+    let config = Config::new().custom(PosixCustom::new());
+    let text = BrokenDownTime::from(&at).to_string_with_config(&config, how);
+    let text = text.map_err(|_| CallError::failed(format!("`{how}` is no format of a date")))?;
     Ok(LuaValue::String(lua.create_string(text)?))
 }
-
-/// The fields of a date, as numbers.
-const FIELDS: &str = "%Y %m %d %H %M %S %j";
 
 fn random(to: &Functions<'_>) -> mlua::Result<()> {
     let next = || Branch::current().map_or(0, |it| it.random());
