@@ -1,44 +1,16 @@
 //! One line for each tool call.
 
-use rondo_core::shown::visible;
+use rondo_core::shown::{summary, visible};
 use rondo_runtime::sanitize::plain;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Arguments that say most about a call, the best first.
-const TELLING: [&str; 7] = ["command", "path", "pattern", "query", "url", "name", "task"];
 /// What stands around the arguments, in columns.
 const FRAME_COLUMNS: usize = 4;
 
 /// Returns a call as one line of at most so many columns.
 pub(crate) fn tool_line(name: &str, arguments: &Value, columns: usize) -> String {
-    let told = TELLING
-        .iter()
-        .find_map(|key| arguments.get(key)?.as_str())
-        .map(str::to_owned);
-    let told = told.unwrap_or_else(|| match arguments {
-        Value::Object(fields) if fields.is_empty() => String::new(),
-        // What is in a list is shown where it has an effect.
-        Value::Object(fields) => {
-            only_list(fields).map_or_else(|| arguments.to_string(), |it| format!("({it})"))
-        }
-        Value::String(raw) => raw.clone(),
-        other => other.to_string(),
-    });
-    let line = visible(&plain(&format!("{name} {told}")));
+    let line = visible(&plain(&format!("{name} {}", summary(arguments))));
     cut(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
-}
-
-/// Returns how long a list is, where there is nothing else in the arguments.
-fn only_list(fields: &Map<String, Value>) -> Option<String> {
-    let mut values = fields.values();
-    let (first, None) = (values.next()?, values.next()) else {
-        return None;
-    };
-    let count = first.as_array()?.len();
-    Some(match count {
-        1 => "1 item".to_owned(),
-        _ => format!("{count} items"),
-    })
 }
 
 /// Keeps the first line, cut to so many characters.
@@ -71,8 +43,6 @@ mod tests {
         assert_eq!(line(json!({"command": "a\nb"})), "exec a…");
         assert_eq!(line(json!({"n": 1})), "exec {\"n\":1}");
         assert_eq!(line(json!({})), "exec");
-        assert_eq!(line(json!({"items": [{"a": 1}, 2]})), "exec (2 items)");
-        assert_eq!(line(json!({"items": [1]})), "exec (1 item)");
         assert_eq!(line(json!({"task": "look"})), "exec look");
     }
 

@@ -183,7 +183,7 @@ async fn the_plan_is_a_card_and_a_subagent_is_a_tree_of_its_calls() {
     person.press("where is it?\r").await;
     person.shows("Found.").await;
     for row in [
-        "✓ todo 1 item",
+        "✓ todo (1 item)",
         "  │ ● find it",
         "✓ subagent look around",
         "  │ ├ ✓ list_files .",

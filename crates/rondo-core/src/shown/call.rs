@@ -1,25 +1,31 @@
-//! A call as text for the user: in one line, or in full within bounds.
+//! A call as text for the user: its most telling argument, or all of them within bounds.
 
 use super::{BAR, line, visible};
 use serde_json::{Map, Value};
 
 /// Arguments that say most about a call, the best first.
-const TELLING: [&str; 14] = [
+const TELLING: [&str; 18] = [
+    "command",
     "path",
     "file_path",
     "file",
     "filename",
-    "command",
+    "pattern",
+    "query",
+    "url",
+    "name",
+    "task",
+    "code",
     "program",
     "args",
     "working_directory",
     "cwd",
-    "url",
     "host",
     "method",
     "to",
-    "name",
 ];
+/// The first of [`TELLING`], each of which stands for the whole call in one line.
+const ALONE: usize = 11;
 /// The longest text that stands behind its name, in characters.
 const INLINE_CHARS_MAX: usize = 200;
 /// The longest name that is shown whole, in characters.
@@ -53,6 +59,36 @@ struct Bounds {
     text_chars: usize,
     /// The arguments, elements or lines.
     parts: usize,
+}
+
+/// Returns what stands for a call in one line: its most telling argument, the length of a list if there is nothing else,
+/// or all arguments as JSON. The text is as the model wrote it, with line breaks and hidden characters.
+#[must_use]
+pub fn summary(arguments: &Value) -> String {
+    let mut telling = TELLING.iter().take(ALONE);
+    if let Some(text) = telling.find_map(|name| arguments.get(name)?.as_str()) {
+        return text.to_owned();
+    }
+    match arguments {
+        Value::Null => String::new(),
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        // What is in a list is shown where it has an effect.
+        Value::Object(fields) => only_list(fields).unwrap_or_else(|| arguments.to_string()),
+        Value::String(raw) => raw.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the length of a list that is the only argument.
+fn only_list(fields: &Map<String, Value>) -> Option<String> {
+    let mut values = fields.values();
+    let (first, None) = (values.next()?, values.next()) else {
+        return None;
+    };
+    Some(match first.as_array()?.len() {
+        1 => "(1 item)".to_owned(),
+        count => format!("({count} items)"),
+    })
 }
 
 /// Returns the arguments of a call for the user to decide about, indented by two blanks, without a line break
@@ -255,6 +291,28 @@ mod tests {
             call(&arguments),
             "  path: x.txt\n  mode: 7\n  content: (2 lines, 4 characters)\n  │ a\n  │ b"
         );
+    }
+
+    #[test]
+    fn a_call_is_summed_up_by_its_most_telling_argument() {
+        for (arguments, line) in [
+            (json!({"timeout": 3, "path": "a", "command": "ls"}), "ls"),
+            (json!({"line": 3, "file_path": "a"}), "a"),
+            (json!({"code": "1 + 1"}), "1 + 1"),
+            // These help to order arguments, and say too little alone.
+            (
+                json!({"to": "x", "text": "y"}),
+                "{\"to\":\"x\",\"text\":\"y\"}",
+            ),
+            (json!({"n": 1}), "{\"n\":1}"),
+            (json!({"items": [{"a": 1}, 2]}), "(2 items)"),
+            (json!({"items": [1]}), "(1 item)"),
+            (json!("raw"), "raw"),
+            (json!({}), ""),
+            (Value::Null, ""),
+        ] {
+            assert_eq!(summary(&arguments), line, "{arguments}");
+        }
     }
 
     #[test]

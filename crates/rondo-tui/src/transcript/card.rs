@@ -22,10 +22,6 @@ const DIFF_ROWS_SHOWN: usize = 20;
 const OPEN_ROWS_MAX: usize = 2_000;
 /// The tool of the agent's to-do list.
 const TODO: &str = "todo";
-/// Arguments that say most about a call, the best first.
-const TELLING: [&str; 8] = [
-    "command", "path", "pattern", "query", "url", "name", "task", "code",
-];
 
 /// How a card's work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +65,7 @@ impl Card {
     pub(crate) fn call(name: &str, arguments: &Value) -> Self {
         Self {
             name: clean::line(name),
-            told: told(name, arguments),
+            told: clean::line(&shown::summary(arguments)),
             arguments: arguments.clone(),
             ..Self::default()
         }
@@ -143,7 +139,7 @@ impl Card {
 
     /// Changes its arguments.
     pub(crate) fn set_arguments(&mut self, arguments: &Value) {
-        self.told = told(&self.name, arguments);
+        self.told = clean::line(&shown::summary(arguments));
         self.arguments = arguments.clone();
     }
 
@@ -434,27 +430,6 @@ fn tail(text: &str, lines_max: usize, width: usize) -> &str {
     }
 }
 
-fn told(name: &str, arguments: &Value) -> String {
-    let items = arguments.get("items").and_then(Value::as_array);
-    if let (TODO, Some(items)) = (name, items) {
-        return match items.len() {
-            1 => "1 item".to_owned(),
-            count => format!("{count} items"),
-        };
-    }
-    let telling = TELLING
-        .iter()
-        .find_map(|key| arguments.get(key)?.as_str())
-        .map(str::to_owned);
-    let told = telling.unwrap_or_else(|| match arguments {
-        Value::Object(fields) if fields.is_empty() => String::new(),
-        Value::String(raw) => raw.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    });
-    clean::line(&told)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -566,7 +541,7 @@ mod tests {
         card.push("[x] look\n");
         assert_eq!(
             shown(&card, false),
-            ["○ todo 2 items", "  │ ✓ look", "  │ ● mend"]
+            ["○ todo (2 items)", "  │ ✓ look", "  │ ● mend"]
         );
     }
 
