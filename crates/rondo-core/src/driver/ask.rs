@@ -251,6 +251,10 @@ pub(super) async fn ask_of_running(
 }
 
 /// What became of a question about a call.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is held at a time, and not for long"
+)]
 enum CallAnswer {
     /// Someone answered.
     Given(Answer, Option<MailId>),

@@ -89,6 +89,10 @@ pub trait Approver: Send + Sync {
 
 /// What an approver says to a question.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is held at a time, and not for long"
+)]
 pub enum QuestionReply {
     /// The answer, which is recorded; and the row of the mailbox that it waited in, which is removed with that record.
     Answered(Answer, Option<MailId>),

@@ -109,8 +109,11 @@ async fn a_cancelled_call_ends_at_once_and_its_server_is_told() {
 const SCHEMA: &str =
     r#"{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}"#;
 
+/// The kinds and words of questions.
+type AskedOf = Arc<Mutex<Vec<(QuestionKind, String)>>>;
+
 /// Answers with a value, and notes the question.
-fn person(value: Value) -> (Asker, Arc<Mutex<Vec<(QuestionKind, String)>>>) {
+fn person(value: Value) -> (Asker, AskedOf) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&asked);
     let asker = Asker::new(move |_, kind, prompt| {
