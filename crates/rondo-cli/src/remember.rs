@@ -5,6 +5,7 @@ use rondo_core::shown;
 use rondo_runtime::error::Result;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
+use rondo_types::text::shortened;
 use rondo_types::{Grant, GrantScope};
 use similar::TextDiff;
 
@@ -103,10 +104,7 @@ fn name(grant: &Grant) -> String {
         return "exactly this call".to_owned();
     }
     let name = shown::line(&grant.to_string());
-    match name.chars().count() > NAME_CHARS_MAX {
-        true => name.chars().take(NAME_CHARS_MAX).chain(['…']).collect(),
-        false => name,
-    }
+    shortened(&name, NAME_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::HttpError;
 use crate::base_url::BaseUrl;
 use crate::client::{ExchangeError, NetworkError};
 use crate::connector::Unresolved;
+use rondo_types::text::first_bytes;
 use rondo_types::{ErrorClass, ModelError};
 use std::error::Error;
 use std::io;
@@ -43,7 +44,7 @@ pub(crate) fn network_error(
             retryable: false,
             ..network(format!(
                 "tls with {name} failed: {}",
-                cut(cause.to_string())
+                first_bytes(&cause.to_string(), CAUSE_BYTES_MAX).to_owned()
             ))
         };
     }
@@ -178,14 +179,6 @@ fn kind(causes: &[Cause<'_>]) -> Option<io::ErrorKind> {
 
 fn innermost(causes: &[Cause<'_>]) -> String {
     let text = causes.last().map(ToString::to_string);
-    cut(text.unwrap_or_else(|| "no reason given".to_owned()))
-}
-
-fn cut(mut text: String) -> String {
-    let mut end = CAUSE_BYTES_MAX.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
+    let text = text.unwrap_or_else(|| "no reason given".to_owned());
+    first_bytes(&text, CAUSE_BYTES_MAX).to_owned()
 }

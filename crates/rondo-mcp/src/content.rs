@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock as Received, ResourceContents};
+use rondo_types::text::both_ends;
 use rondo_types::{
     ContentBlock, Media, MediaKind, MediaSource, ToolErrorCode, ToolOutcome, ToolOutput,
 };
@@ -190,7 +191,7 @@ fn bound(blocks: &mut Vec<Shown>) -> bool {
         };
         let is_kept = left > 0;
         if text.len() > left {
-            *text = shortened_to(text, left);
+            *text = both_ends(text, left);
             was_cut = true;
         }
         left = left.saturating_sub(text.len());
@@ -200,22 +201,7 @@ fn bound(blocks: &mut Vec<Shown>) -> bool {
 }
 
 pub(crate) fn shortened(text: &str) -> String {
-    shortened_to(text, TEXT_BYTES_MAX)
-}
-
-fn shortened_to(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let half = bytes_max / 2;
-    let head = text
-        .get(..text.floor_char_boundary(half))
-        .unwrap_or_default();
-    let tail = text
-        .get(text.ceil_char_boundary(text.len() - half)..)
-        .unwrap_or_default();
-    let left_out = text.len() - head.len() - tail.len();
-    format!("{head}\n[{left_out} bytes left out]\n{tail}")
+    both_ends(text, TEXT_BYTES_MAX)
 }
 
 #[cfg(test)]

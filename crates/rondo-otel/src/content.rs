@@ -7,6 +7,7 @@
 
 use crate::convention as name;
 use opentelemetry::KeyValue;
+use rondo_types::text::without_middle;
 use rondo_types::{
     CallId, Candidate, FinishReason, Media, Message, ModelRequest, Part, Reply, Role, ToolCall,
     ToolSpec,
@@ -71,10 +72,11 @@ pub(crate) fn answer(said: &str, reason: Option<FinishReason>) -> String {
 
 /// Returns arguments or a result as JSON text.
 pub(crate) fn value(value: &Value) -> String {
-    cut(&match value {
+    let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    })
+    };
+    without_middle(&text, TEXT_CHARS_MAX)
 }
 
 fn candidate(candidate: &Candidate, id: impl Fn(u32) -> CallId) -> Value {
@@ -104,10 +106,12 @@ fn said(message: &Message) -> Value {
 fn part(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text(it) | Part::Refusal(it) => text(&it.text),
-        Part::Reasoning(it) => json!({"type": "reasoning", "content": cut(&it.text)}),
+        Part::Reasoning(it) => {
+            json!({"type": "reasoning", "content": without_middle(&it.text, TEXT_CHARS_MAX)})
+        }
         Part::ToolCall(call) => tool_call(call, &call.id),
         Part::ToolResult(result) => {
-            let response = cut(&result.content.to_text());
+            let response = without_middle(&result.content.to_text(), TEXT_CHARS_MAX);
             json!({"type": "tool_call_response", "id": result.call_id, "response": response})
         }
         Part::Media(media) => media_part(media),
@@ -117,7 +121,7 @@ fn part(part: &Part) -> Option<Value> {
 }
 
 fn tool_call(call: &ToolCall, id: &CallId) -> Value {
-    let raw = cut(&call.arguments);
+    let raw = without_middle(&call.arguments, TEXT_CHARS_MAX);
     let arguments = serde_json::from_str(&raw).unwrap_or(Value::String(raw));
     json!({"type": "tool_call", "id": id, "name": call.name, "arguments": arguments})
 }
@@ -127,7 +131,7 @@ fn media_part(media: &Media) -> Value {
 }
 
 fn text(text: &str) -> Value {
-    json!({"type": "text", "content": cut(text)})
+    json!({"type": "text", "content": without_middle(text, TEXT_CHARS_MAX)})
 }
 
 fn definition(spec: &ToolSpec) -> Value {
@@ -147,19 +151,6 @@ fn fitting(values: impl Iterator<Item = Value>) -> Vec<Value> {
         bytes <= ATTRIBUTE_BYTES_MAX
     });
     fit.collect()
-}
-
-/// Keeps two thirds of the bound from the head and the rest from the tail.
-fn cut(text: &str) -> String {
-    let count = text.chars().count();
-    if count <= TEXT_CHARS_MAX {
-        return text.to_owned();
-    }
-    let head = TEXT_CHARS_MAX * 2 / 3;
-    let tail = TEXT_CHARS_MAX - head - 1;
-    let begin = text.chars().take(head);
-    let end = text.chars().skip(count - tail);
-    begin.chain(std::iter::once('…')).chain(end).collect()
 }
 
 #[cfg(test)]

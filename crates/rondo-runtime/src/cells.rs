@@ -20,6 +20,7 @@ use rondo_exec::SupervisorCommand;
 use rondo_exec::shell::{CommandEnd, Shell, ShellProgram, ShellSettings};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{CellEnd, SessionError};
+use rondo_types::text::{both_ends, first_bytes};
 use rondo_types::{Part, SessionId};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -262,7 +263,7 @@ pub fn cell_finished(
 ) -> RecordBody {
     let seen = |text: &str| secrets.text(text.to_owned());
     // A cell that draws on its terminal may do so in the middle of a key.
-    let written = |text: &str| cut(&seen(&plain(text)));
+    let written = |text: &str| both_ends(&seen(&plain(text)), STREAM_BYTES_MAX);
     let (stdout, stderr) = match ended {
         Ok(end) => (end.stdout.as_str(), end.stderr.as_str()),
         Err(SessionError::Lost(loss)) => (loss.stdout.as_str(), loss.stderr.as_str()),
@@ -301,26 +302,12 @@ fn kept_code(code: &str, secrets: &Secrets) -> (String, Option<CodeChange>) {
     let redacted = secrets.text(code.to_owned());
     match (redacted.len() > CODE_BYTES_MAX, redacted == code) {
         (true, _) => {
-            let end = redacted.floor_char_boundary(CODE_BYTES_MAX);
-            let kept = redacted.get(..end).unwrap_or_default().to_owned();
+            let kept = first_bytes(&redacted, CODE_BYTES_MAX).to_owned();
             (kept, Some(CodeChange::Cut))
         }
         (false, true) => (redacted, None),
         (false, false) => (redacted, Some(CodeChange::Redacted)),
     }
-}
-
-/// Keeps the head and the tail of a long text.
-fn cut(text: &str) -> String {
-    let over = text.len().saturating_sub(STREAM_BYTES_MAX);
-    if over == 0 {
-        return text.to_owned();
-    }
-    let half = STREAM_BYTES_MAX / 2;
-    let head = text.get(..text.floor_char_boundary(half));
-    let tail = text.get(text.ceil_char_boundary(text.len() - half)..);
-    let (head, tail) = (head.unwrap_or_default(), tail.unwrap_or_default());
-    format!("{head}\n[{over} bytes left out]\n{tail}")
 }
 
 #[cfg(test)]

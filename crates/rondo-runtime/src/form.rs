@@ -3,6 +3,7 @@
 use rondo_core::shown;
 use rondo_schema::Validator;
 use rondo_types::AnswerValue;
+use rondo_types::text::first_chars;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -287,8 +288,7 @@ fn as_text(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
-    shown::line(&text)
+    shown::line(first_chars(text, TEXT_CHARS_MAX))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod profile;
 mod question;
 mod reply;
 mod request;
+pub mod text;
 mod time;
 mod tool;
 mod tool_kind;

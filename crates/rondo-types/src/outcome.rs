@@ -1,5 +1,6 @@
 //! How a turn ended.
 
+use crate::text;
 use crate::{
     CallId, FinishReason, Message, ModelError, NanoUsd, ToolContent, Transcript, Usage, Used,
 };
@@ -184,25 +185,10 @@ impl Finding {
         Self {
             call_id,
             tool,
-            arguments: middle_cut(arguments, Self::ARGUMENTS_CHARS_MAX),
-            digest: middle_cut(content.to_text().trim(), Self::DIGEST_CHARS_MAX),
+            arguments: text::without_middle(arguments, Self::ARGUMENTS_CHARS_MAX),
+            digest: text::without_middle(content.to_text().trim(), Self::DIGEST_CHARS_MAX),
         }
     }
-}
-
-/// Keeps two thirds of the bound from the head and the rest from the tail.
-fn middle_cut(text: &str, chars_max: usize) -> String {
-    let count = text.chars().count();
-    if count <= chars_max {
-        return text.to_owned();
-    }
-    let head = chars_max * 2 / 3;
-    let tail = chars_max - head - 1;
-    text.chars()
-        .take(head)
-        .chain(std::iter::once('…'))
-        .chain(text.chars().skip(count - tail))
-        .collect()
 }
 
 /// Messages of the user; one of nothing but text is written as a string, which is all that steering was at first.

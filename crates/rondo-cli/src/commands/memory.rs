@@ -7,6 +7,7 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::render::shortened_to;
 use rondo_core::calendar;
 use rondo_runtime::Layer;
 use rondo_runtime::SetupError;
@@ -19,7 +20,6 @@ use rustix::termios::isatty;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
-use textwrap::core::display_width;
 
 /// Digits of an id that are shown.
 const ID_DIGITS: usize = 8;
@@ -131,24 +131,10 @@ fn table(found: &[Memory], columns: Option<usize>) -> String {
         );
         let line = cell(&memory.text);
         let room = columns.map(|it| it.saturating_sub(head.len() + 1).max(TEXT_COLUMNS_MIN));
-        let line = room.map_or_else(|| line.clone(), |room| cut(&line, room));
+        let line = room.map_or_else(|| line.clone(), |room| shortened_to(&line, room));
         let _ = writeln!(text, "{head} {line}");
     }
     text
-}
-
-fn cut(line: &str, columns: usize) -> String {
-    if display_width(line) <= columns {
-        return line.to_owned();
-    }
-    let mut kept = String::new();
-    for c in line.chars() {
-        if display_width(&kept) + display_width(&c.to_string()) >= columns {
-            break;
-        }
-        kept.push(c);
-    }
-    kept.trim_end().to_owned() + "…"
 }
 
 fn shown(memory: &Memory, path: &str) -> String {

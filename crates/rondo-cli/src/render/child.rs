@@ -1,15 +1,16 @@
 //! What is shown of a turn's to-do list, and of the sessions that its calls started.
 
-use super::tool_line::{cut, tool_line};
+use super::tool_line::tool_line;
 use rondo_core::shown::visible;
 use rondo_runtime::todo::mark;
+use rondo_types::text::first_line;
 use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEvent};
 
 /// Returns a line for each item of a list.
 pub(super) fn todo_lines(items: &[TodoItem], columns: usize) -> Vec<String> {
     let lines = items.iter().map(|it| {
         let line = format!("  {} {}", mark(it.status), visible(&it.text));
-        cut(&line, columns)
+        first_line(&line, columns)
     });
     lines.collect()
 }
@@ -63,7 +64,7 @@ fn over(session: &SessionId, result: &ResultEvent, columns: usize) -> String {
         parts.push(format!("{:.4} USD", usd + delegated.unwrap_or_default()));
     }
     let line = format!("  ↳ {}: {}", visible(session.as_str()), parts.join(", "));
-    cut(&line, columns)
+    first_line(&line, columns)
 }
 
 #[cfg(test)]

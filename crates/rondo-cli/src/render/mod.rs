@@ -2,6 +2,7 @@
 
 mod change;
 mod child;
+mod columns;
 pub(crate) mod differences;
 pub(crate) mod escape;
 mod json;
@@ -16,15 +17,11 @@ mod tool_line;
 mod view;
 mod wrap;
 
+pub(crate) use columns::{columns_max, fitting, shortened_to};
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::{Fitted, fitted, in_full, offer_of_rest};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
-pub(crate) use tool_line::{cut, tool_line};
+pub(crate) use tool_line::tool_line;
 pub(crate) use view::{DeniedCall, FinishedTurn, View};
 pub(crate) use wrap::wrapped;
-
-/// Returns the most columns that a character takes: whatever is not ASCII may be two wide.
-pub(crate) fn columns_max(character: char) -> usize {
-    if character.is_ascii() { 1 } else { 2 }
-}

@@ -6,7 +6,7 @@ use super::child::{self, Shown};
 use super::markdown::Markdown;
 use super::question::painted;
 use super::spinner::Spinner;
-use super::tool_line::{cut, tool_line};
+use super::tool_line::tool_line;
 use super::view::{FinishedTurn, View};
 use super::wrapped;
 use crate::changes::Changes;
@@ -17,6 +17,7 @@ use rondo_core::shown::{line, visible};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
+use rondo_types::text::first_line;
 use rondo_types::{
     AnswerValue, CallId, CompactionKind, EventBody, InitEvent, MediaInfo, TodoItem, ToolErrorCode,
     TurnEvent,
@@ -231,7 +232,10 @@ impl TextView {
                 ToolErrorCode::Denied if call.is_refused => "denied by you".to_owned(),
                 _ => format!("{code}: {why}"),
             };
-            self.aside(&format!("  ✗ {}", cut(&said, columns.saturating_sub(4))));
+            self.aside(&format!(
+                "  ✗ {}",
+                first_line(&said, columns.saturating_sub(4))
+            ));
         }
         self.spinner.label("thinking");
     }

@@ -2,6 +2,7 @@
 
 use rondo_core::shown::{summary, visible};
 use rondo_runtime::sanitize::plain;
+use rondo_types::text::first_line;
 use serde_json::Value;
 
 /// What stands around the arguments, in columns.
@@ -10,18 +11,7 @@ const FRAME_COLUMNS: usize = 4;
 /// Returns a call as one line of at most so many columns.
 pub(crate) fn tool_line(name: &str, arguments: &Value, columns: usize) -> String {
     let line = visible(&plain(&format!("{name} {}", summary(arguments))));
-    cut(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
-}
-
-/// Keeps the first line, cut to so many characters.
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    let first = text.lines().next().unwrap_or("");
-    let more = text.lines().nth(1).is_some();
-    if first.chars().count() <= chars_max && !more {
-        return first.to_owned();
-    }
-    let kept: String = first.chars().take(chars_max.saturating_sub(1)).collect();
-    format!("{kept}…")
+    first_line(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
 }
 
 #[cfg(test)]

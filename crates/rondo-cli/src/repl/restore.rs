@@ -8,6 +8,7 @@ use crate::screen::Screen;
 use rondo_core::ports::RecordBody;
 use rondo_python::{NotRestored, RecordedCell, Restoration, RestoreOptions};
 use rondo_runtime::sessions::{Cells, KeptCell};
+use rondo_types::text::first_line;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
@@ -258,8 +259,8 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
         let number = missed.number;
         let cell = cells.iter().find(|it| it.cell.number == number);
         let code = cell.map_or("", |it| it.cell.code.trim());
-        let line = shortened(code, LINE_CHARS_MAX);
-        let why = shortened(&missed.why.to_string(), WHY_CHARS_MAX);
+        let line = first_line(code, LINE_CHARS_MAX);
+        let why = first_line(&missed.why.to_string(), WHY_CHARS_MAX);
         let _ = writeln!(text, "  {number}  {line}\n     {why}");
     }
     let more = missed.len().saturating_sub(LISTED_MAX);
@@ -270,16 +271,6 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
         text.push_str("`/restore NUMBER` runs one of them all the same.\n");
     }
     text
-}
-
-/// Returns the first line of a text, or as much of it as fits.
-fn shortened(text: &str, chars: usize) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let kept: String = line.chars().take(chars).collect();
-    match kept.len() == text.len() {
-        true => kept,
-        false => kept + "…",
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What stands between the turns of a recorded session: Python cells, and what a script did.
 
 use super::{Item, Turn};
-use crate::render::cut;
 use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
 use rondo_types::TimeMs;
+use rondo_types::text::first_line;
 use serde_json::Value;
 
 /// Takes a record of the user's Python session, or of a script, into what followed a turn.
@@ -67,7 +67,7 @@ fn script_call(call: &ScriptCall, result: &Value) -> String {
         (Some(value), None) => format!(" returned {}", shown_value(value)),
     };
     let line = call.line;
-    let told = cut(&told, RESULT_CHARS_MAX);
+    let told = first_line(&told, RESULT_CHARS_MAX);
     format!("line {line}{branch}: `{}`{told}", call.function)
 }
 

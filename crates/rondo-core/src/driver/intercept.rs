@@ -7,6 +7,7 @@ use crate::ports::{
     NOTE_BYTES_MAX, Note, REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, Record, RecordBody,
     ResultDecision, StepContext, StepDecision,
 };
+use rondo_types::text::first_bytes;
 use rondo_types::{CallId, Outcome, QuestionKind, SessionId, TurnId};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -206,7 +207,7 @@ impl Interceptors {
                     Ok(StepDecision::Continue) => {}
                     Ok(StepDecision::Add { text }) if text.trim().is_empty() => {}
                     Ok(StepDecision::Add { text }) => {
-                        let text = cut(&text, NOTE_BYTES_MAX);
+                        let text = first_bytes(&text, NOTE_BYTES_MAX).to_owned();
                         notes.push(Note { by, text });
                     }
                     Ok(StepDecision::Stop { reason }) => {
@@ -286,13 +287,7 @@ fn name(it: &Arc<dyn Interceptor>) -> String {
 }
 
 fn short(text: &str) -> String {
-    cut(text, REASON_BYTES_MAX)
-}
-
-fn cut(text: &str, bytes: usize) -> String {
-    let mut text = text.to_owned();
-    text.truncate(text.floor_char_boundary(bytes));
-    text
+    first_bytes(text, REASON_BYTES_MAX).to_owned()
 }
 
 fn is_too_long(arguments: &Value) -> bool {

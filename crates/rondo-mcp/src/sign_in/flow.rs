@@ -8,6 +8,7 @@ use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, OAuthClientConfig, WWWAuthenticateParams,
 };
 use rondo_http::Transport;
+use rondo_types::text::first_chars;
 use std::error::Error as _;
 use std::sync::Arc;
 
@@ -223,6 +224,5 @@ fn why(err: &AuthError) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    let text: String = text.chars().take(FAILURE_CHARS_MAX).collect();
-    rondo_core::shown::line(&text)
+    rondo_core::shown::line(first_chars(text, FAILURE_CHARS_MAX))
 }

@@ -42,9 +42,9 @@ fn messages_take_the_conventions_form() {
 #[test]
 fn a_text_is_cut_only_past_its_bound() {
     let at = "x".repeat(TEXT_CHARS_MAX);
-    assert_eq!(cut(&at), at);
+    assert_eq!(without_middle(&at, TEXT_CHARS_MAX), at);
     let past = format!("a{}z", "x".repeat(TEXT_CHARS_MAX - 1));
-    let short = cut(&past);
+    let short = without_middle(&past, TEXT_CHARS_MAX);
     assert_eq!(short.chars().count(), TEXT_CHARS_MAX);
     assert!(short.starts_with('a') && short.ends_with('z') && short.contains('…'));
 }

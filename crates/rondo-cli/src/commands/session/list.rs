@@ -1,5 +1,6 @@
 //! `rondo session list`: a table, or JSON.
 
+use crate::render::{fitting, shortened_to};
 use rondo_core::clock::Clock;
 use rondo_journal::{SessionInfo, SessionState, Store};
 use rondo_runtime::sanitize::cell;
@@ -64,7 +65,7 @@ fn lines(
             pad(&mut line, &tail_of(&row.directory, width), width);
         }
         line.push_str(&row.title);
-        let line = columns.map_or_else(|| line.clone(), |columns| cut(&line, columns));
+        let line = columns.map_or_else(|| line.clone(), |columns| shortened_to(&line, columns));
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
@@ -171,14 +172,6 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-fn cut(text: &str, columns: usize) -> String {
-    if display_width(text) <= columns {
-        return text.to_owned();
-    }
-    let kept = fitting(text.chars(), columns);
-    format!("{}…", kept.trim_end())
-}
-
 /// Returns the end of a directory where the whole is wider than that.
 fn tail_of(directory: &str, columns: usize) -> String {
     if display_width(directory) <= columns {
@@ -186,16 +179,6 @@ fn tail_of(directory: &str, columns: usize) -> String {
     }
     let kept = fitting(directory.chars().rev(), columns);
     format!("…{}", kept.chars().rev().collect::<String>())
-}
-
-/// Returns the first characters that leave a column for what says that others are left out.
-fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
-    let mut used = 0;
-    let fits = |it: &char| {
-        used += display_width(it.encode_utf8(&mut [0; 4]));
-        used < columns
-    };
-    characters.take_while(fits).collect()
 }
 
 #[cfg(test)]
