@@ -8,7 +8,6 @@
 //! - [`machine`]: the turn as a state machine.
 //! - [`profile`]: named sets of limits, as TOML data in layers; the built-in ones are in `profiles/`.
 //! - [`catalog`]: checks arguments and answers against their JSON Schemas.
-//! - [`calendar`]: dates in UTC and in this machine's time zone.
 //! - [`clock`]: the only place that reads a clock.
 //! - [`driver`]: the only loop that awaits.
 //! - [`observe`]: hooks for telemetry.
@@ -26,7 +25,6 @@
 #![warn(missing_docs)]
 
 pub mod accumulator;
-pub mod calendar;
 pub mod catalog;
 pub mod clock;
 pub mod compaction;

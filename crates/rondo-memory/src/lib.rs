@@ -14,6 +14,7 @@
 //! - `tools`: `save_memory` and `search_memory`.
 #![warn(missing_docs)]
 
+pub mod calendar;
 mod editing;
 mod error;
 mod folder;

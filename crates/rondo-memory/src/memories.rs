@@ -1,5 +1,6 @@
 //! The memories of a user, a project and a chat: saved, listed and forgotten.
 
+use crate::calendar;
 use crate::error::MemoryError;
 use crate::folder::{Folder, MAIN_FILE, OpenFolder};
 use crate::index::Index;
@@ -8,7 +9,6 @@ use crate::origin::Origin;
 use crate::scope::Scope;
 use crate::start;
 use data_encoding::HEXLOWER;
-use rondo_core::calendar;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Embedder;
 use rondo_core::redact::Secrets;

@@ -5,7 +5,7 @@
 //! A file can be edited by hand, so an origin is what the file claims. Only a memory without the mark `from outside`
 //! gains anything by a false claim, and whoever writes the file could as well write the memory anew.
 
-use rondo_core::calendar;
+use crate::calendar;
 use rondo_types::TimeMs;
 use serde::{Serialize, Serializer};
 use std::fmt::Write as _;

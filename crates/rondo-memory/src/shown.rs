@@ -1,7 +1,7 @@
 //! Memories as a model reads them: data in elements of their own, each with its origin.
 
+use crate::calendar;
 use crate::notes::{MEMORY_BYTES_MAX, Memory};
-use rondo_core::calendar;
 use std::fmt::Write as _;
 
 /// The end of a memory's element, which is escaped in texts, so that no memory can close its own element.

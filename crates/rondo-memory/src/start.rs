@@ -4,13 +4,13 @@
 //! session runs is in its transcript anyway; it joins the prompt of that session on the next day, when the prompt's date
 //! changes too. So only an edit of the file changes the prompt in between, which is what the user wants of an edit.
 
+use crate::calendar;
 use crate::error::MemoryError;
 use crate::folder::MAIN_FILE;
 use crate::memories::Memories;
 use crate::notes;
 use crate::origin::Origin;
 use crate::scope::Scope;
-use rondo_core::calendar;
 use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
 use std::path::PathBuf;

@@ -114,6 +114,7 @@ pub use error::{SetupError, SetupErrorKind};
 pub use extensions::Extensions;
 pub use message_box::MessageBox;
 pub use notices::{NoNotices, Notices};
+pub use rondo_memory::calendar;
 pub use rondo_policy::GateOptions;
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};

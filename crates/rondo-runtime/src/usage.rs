@@ -2,10 +2,10 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
-use rondo_core::calendar;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, SessionInfo, Store, StoreError};
+use rondo_memory::calendar;
 use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
 use std::collections::BTreeMap;
 

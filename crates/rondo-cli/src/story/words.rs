@@ -1,7 +1,7 @@
 //! Titles, times and ends of a recorded session in words.
 
 use super::{Step, Story, Turn};
-use rondo_core::calendar;
+use rondo_runtime::calendar;
 use rondo_runtime::sanitize::cell;
 use rondo_types::{Question, Usage};
 

@@ -11,7 +11,7 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
 use jiff::tz::TimeZone;
 use mlua::Value as LuaValue;
-use rondo_core::calendar;
+use rondo_runtime::calendar;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
             field("sec", Some(0))?,
             0,
         );
-        let made = made.and_then(|it| it.to_zoned(calendar::zone()));
+        let made = made.and_then(|it| it.to_zoned(calendar::zone_from_env()));
         let made = made.map_err(|_| CallError::failed("there is no such date"))?;
         Ok(made.timestamp().as_second())
     })
@@ -162,7 +162,7 @@ pub(crate) fn date(lua: &mlua::Lua, how: &str, at: f64) -> Result<LuaValue, Call
     let at = at as i64;
     let (zone, how) = match how.strip_prefix('!') {
         Some(how) => (TimeZone::UTC, how),
-        None => (calendar::zone(), how),
+        None => (calendar::zone_from_env(), how),
     };
     let at = Timestamp::from_second(at);
     let at = at.map_err(|_| CallError::failed("there is no such time"))?;

@@ -31,7 +31,7 @@ pub fn parse(text: &str) -> Option<TimeMs> {
 /// Returns a time in this machine's time zone.
 #[must_use]
 pub fn local(at: TimeMs) -> Zoned {
-    utc(at).to_zoned(zone())
+    utc(at).to_zoned(zone_from_env())
 }
 
 /// Returns the time at which the local day of `at` began.
@@ -52,7 +52,7 @@ pub fn day_number(at: TimeMs) -> u32 {
 /// The system's zone is read from its file. [`TimeZone::system`] looks up its name in the zone database first, and lists
 /// that directory for it: half a millisecond, which the start of a command would wait for.
 #[must_use]
-pub fn zone() -> TimeZone {
+pub fn zone_from_env() -> TimeZone {
     if std::env::var_os("TZ").is_some() {
         return TimeZone::system();
     }
