@@ -135,7 +135,9 @@ where
                 let value = (self.0)(question.clone()).await;
                 QuestionReply::answered(question, PROGRAM, value)
             }
-            QuestionKind::Input { .. } | QuestionKind::Budget => nobody(question),
+            QuestionKind::Input { .. } | QuestionKind::Budget | QuestionKind::Trust => {
+                nobody(question)
+            }
         }
     }
 }
@@ -144,6 +146,7 @@ fn nobody(question: &Question) -> QuestionReply {
     let reason = match question.kind {
         QuestionKind::Input { .. } => "nobody here can be asked for a value",
         QuestionKind::Budget => "nobody can allow more",
+        QuestionKind::Trust => "nobody is here to trust the folder",
         QuestionKind::Approval | QuestionKind::Repeat | QuestionKind::Permission => {
             "nobody is here to allow it"
         }

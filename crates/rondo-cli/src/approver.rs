@@ -1,15 +1,17 @@
 //! Asks the user at the terminal whether a call may run.
 
 use crate::changes::{Changes, Look};
-use crate::output::Output;
+use crate::output::{Output, has_person};
 use crate::remember::{self, Remember};
-use crate::render::{DeniedCall, Fitted, fitted, in_full, offer_of_rest};
+use crate::render::{DeniedCall, Fitted, asks_for, fitted, in_full, offer_of_rest};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
+use rondo_runtime::env::Env;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
+use rondo_runtime::paths::Paths;
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
@@ -80,6 +82,24 @@ impl TerminalApprover {
         }
     }
 
+    /// Builds an approver for questions about folders, which come up while the settings are read; `None` if no person sits at
+    /// the terminal, or wants no notes.
+    pub(crate) fn for_folders(env: &Env, output: &Output) -> Option<Arc<dyn Approver>> {
+        if output.quiet || !has_person() {
+            return None;
+        }
+        let paths = Paths::find(env).ok()?;
+        Some(Arc::new(Self {
+            terminal: true,
+            denied: Mutex::default(),
+            screen: Screen::new(),
+            changes: Changes::default(),
+            has_color: output.stderr_color,
+            policy: UserPolicy::of(&paths),
+            user: parking::user(env),
+        }))
+    }
+
     /// Returns the first calls that were denied because there was no terminal to ask on.
     pub(crate) fn denied(&self) -> Vec<DeniedCall> {
         self.denied
@@ -114,7 +134,11 @@ impl TerminalApprover {
 
     /// Asks whether something may be done.
     async fn allow(&self, question: &Question) -> QuestionReply {
+        let is_of_folder = question.kind == QuestionKind::Trust;
         let Some(terminal) = self.terminal.then(open).flatten() else {
+            if is_of_folder {
+                return QuestionReply::Later { expires: None };
+            }
             return self.deny_for_lack_of_a_terminal(question);
         };
         let put = Put {
@@ -131,6 +155,8 @@ impl TerminalApprover {
         match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
             Ok(Said::Yes(grant)) => answer.remember = grant,
             Ok(Said::No) => return self.denied_because(question, AnswerValue::NO),
+            // Nobody has said that the folder is not trusted.
+            Err(_) if is_of_folder => return QuestionReply::Later { expires: None },
             Err(err) => {
                 let reason = format!("the question could not be asked: {err}");
                 return self.denied_because(question, &reason);
@@ -254,11 +280,12 @@ fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Sa
             _ => &[],
         };
         let (letters, meaning) = remember::choice(offers);
-        let rest = offer_of_rest(left_out);
+        let kind = &put.question.kind;
+        let rest = offer_of_rest(kind, left_out);
         let view = if left_out > 0 { "/v" } else { "" };
-        let asks = asks(&put.question);
+        let asks = asks_for(kind);
         let choice =
-            format!("{meaning}{rest}{asks} y/n{letters}{view}, then Enter (Enter alone: no) ");
+            format!("{meaning}{rest}{asks}y/n{letters}{view}, then Enter (Enter alone: no) ");
         let answer = asked(terminal, &format!("{text}{choice}"), abandoned)?;
         match answer.as_str() {
             "y" | "yes" => return Ok(Said::Yes(None)),
@@ -278,14 +305,6 @@ fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Sa
         }
     }
     Ok(Said::No)
-}
-
-/// Returns what is asked in two words.
-pub(crate) fn asks(question: &Question) -> &'static str {
-    match question.kind {
-        QuestionKind::Approval | QuestionKind::Repeat => "Run it?",
-        QuestionKind::Permission | QuestionKind::Budget | QuestionKind::Input { .. } => "Go on?",
-    }
 }
 
 /// Shows what would change in the user's rules, and writes it if they agree.
@@ -386,8 +405,6 @@ fn readable(terminal: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use rondo_core::ports::question_about_call;
-    use rondo_runtime::env::Env;
-    use rondo_runtime::paths::Paths;
     use rondo_types::{AskReason, CallId, QuestionSubject};
 
     fn paths() -> Paths {

@@ -1,5 +1,6 @@
 //! Opens the full-screen interface, which is what `rondo` without arguments does at a terminal.
 
+use crate::approver::TerminalApprover;
 use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::{AskMode, source, working_directory};
 use crate::commands::{clipboard, editor, report::output_of};
@@ -93,12 +94,15 @@ async fn open(
     };
     let notes = Notes::new(SharedOutput::new(*early));
     let runtime = Runtime::new(env.clone(), args.layer(), Arc::clone(&notes) as _);
+    // Until the screen is open.
+    runtime.ask_about_folders(TerminalApprover::for_folders(&env, early));
     let settings = runtime.settings(options.directory.clone())?;
     let output = output_of(&settings.values, &env, color);
     let init = Init::load(&runtime, &settings, &(Arc::clone(&notes) as _))?.map(Arc::new);
     if let Some(init) = &init {
         runtime.extend(init.extensions());
     }
+    let own = runtime.clone();
     let service = SessionService::open(runtime, options.directory.clone(), NoHost)?;
     let session = service
         .open_session(&source(&args, AskMode::Ask), options)
@@ -109,6 +113,7 @@ async fn open(
         init,
         images: Arc::default(),
     };
+    own.ask_about_folders(None);
     notes.collect();
     let began_as = RunMode::of(&settings.values);
     let opening = Opening {

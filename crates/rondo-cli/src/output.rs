@@ -2,17 +2,13 @@
 
 use crate::cli::ColorChoice;
 use crate::error::CliError;
-use crate::render::{differences, escaped, wrapped};
+use crate::render::{escaped, wrapped};
 use rondo_core::clock::Clock;
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
-use rondo_runtime::mcp::ProjectServers;
-use rondo_runtime::project::UntrustedProject;
-use rondo_runtime::review::Difference;
 use rondo_runtime::sanitize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{isatty, tcgetwinsize};
-use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,9 +17,6 @@ use std::time::Duration;
 
 /// Bytes of a typed answer.
 const ANSWER_BYTES_MAX: u64 = 4096;
-/// Settings of a folder that a question shows, and columns of each.
-const LINES_MAX: usize = 12;
-const COLUMNS_MAX: usize = 120;
 
 /// Columns when the terminal does not say.
 const COLUMNS_DEFAULT: usize = 80;
@@ -312,67 +305,6 @@ impl SharedOutput {
 }
 
 impl Notices for SharedOutput {
-    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
-        let output = self.get();
-        if output.quiet || !has_person() {
-            return None;
-        }
-        let mut lines = String::new();
-        for (name, value) in project.ignored.iter().take(LINES_MAX) {
-            let line = format!("  {name} = {value}").replace('\n', " ");
-            lines.extend(line.chars().take(COLUMNS_MAX).chain(['\n']));
-        }
-        let more = project.ignored.len().saturating_sub(LINES_MAX);
-        if more > 0 {
-            let _ = writeln!(lines, "  and {more} more");
-        }
-        Some(output.is_confirmed(&format!(
-            "`{}` sets what counts only in a folder that you trust:\n{lines}\
-             A model reads what is said, and profiles and tools decide what runs unasked.\n\
-             Trust {} from now on?",
-            project.file.display(),
-            project.folder.display(),
-        )))
-    }
-
-    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
-        let output = self.get();
-        if output.quiet || !has_person() {
-            return None;
-        }
-        let described = differences::described(differences);
-        Some(output.is_confirmed(&format!(
-            "A sandboxed command left changes in protected files:\n{described}{}",
-            differences::QUESTION
-        )))
-    }
-
-    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
-        let output = self.get();
-        if output.quiet || !has_person() {
-            return None;
-        }
-        let mut lines = String::new();
-        for server in servers.servers.iter().take(LINES_MAX) {
-            let line = format!("  {}: {}", server.name, server.described);
-            lines.extend(line.chars().take(COLUMNS_MAX).chain(['\n']));
-        }
-        let more = servers.servers.len().saturating_sub(LINES_MAX);
-        if more > 0 {
-            let _ = writeln!(lines, "  and {more} more");
-        }
-        let file = servers
-            .servers
-            .first()
-            .map(|it| it.file.display().to_string());
-        Some(output.is_confirmed(&format!(
-            "`{}` brings servers that were not started here before:\n{lines}\
-             What they offer is read by the model, and programs run confined to this folder.\n\
-             Start them from now on?",
-            file.unwrap_or_default(),
-        )))
-    }
-
     fn can_ask(&self) -> bool {
         has_person()
     }

@@ -83,7 +83,9 @@ impl Asked {
             QuestionKind::Approval | QuestionKind::Repeat => {
                 format!("May this run?\n\n{prompt}\n\n{how}")
             }
-            QuestionKind::Permission | QuestionKind::Budget => format!("{prompt}\n\n{how}"),
+            QuestionKind::Permission | QuestionKind::Budget | QuestionKind::Trust => {
+                format!("{prompt}\n\n{how}")
+            }
             QuestionKind::Input { schema } => {
                 let fields = Form::of(schema).map(|it| it.fields().join("\n"));
                 let fields = fields.unwrap_or_else(|| schema.to_string());

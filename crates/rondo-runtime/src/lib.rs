@@ -99,6 +99,7 @@ pub mod todo;
 pub mod tools;
 pub mod transport;
 mod trust;
+mod trust_question;
 pub mod turn;
 pub mod unchecked;
 pub mod usage;

@@ -1,8 +1,4 @@
-//! Notes and questions for the user, apart from the answer.
-
-use crate::mcp::ProjectServers;
-use crate::project::UntrustedProject;
-use crate::review::Difference;
+//! Notes for the user, apart from the answer.
 
 /// Shows notes to the user, in the host's own way.
 ///
@@ -11,26 +7,6 @@ use crate::review::Difference;
 pub trait Notices: Send + Sync {
     /// Shows a note.
     fn note(&self, text: &str);
-
-    /// Asks the user whether to trust a folder, so that all its settings apply. `None` if there is no user to
-    /// ask; a note then lists the settings that are ignored.
-    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
-        let _ = project;
-        None
-    }
-
-    /// Asks the user whether to accept what a sandboxed command left changed in protected files of a folder. `None` if
-    /// there is no user to ask.
-    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
-        let _ = differences;
-        None
-    }
-
-    /// Asks the user whether servers that a trusted project brings may be started. `None` if there is no user to ask.
-    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
-        let _ = servers;
-        None
-    }
 
     /// Returns whether there is a user who can be asked while a turn runs.
     fn can_ask(&self) -> bool {

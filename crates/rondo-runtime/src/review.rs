@@ -3,9 +3,9 @@
 //! Until the person accepts the differences, nothing runs unasked there and nothing is loaded from it.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::settings::Settings;
+use crate::trust_question::{self, TrustAnswers};
 use async_trait::async_trait;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
@@ -15,6 +15,9 @@ use rondo_types::{AskReason, EventBody, Grant};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+mod described;
+
+pub use described::{QUESTION, described};
 pub use rondo_sandbox::{Difference, DifferenceKind};
 
 /// The directory of the ledger in the state directory.
@@ -89,13 +92,14 @@ impl Review {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn is_done(&self, notices: &dyn Notices) -> Result<bool> {
+    pub(crate) fn is_done(&self, answers: &TrustAnswers) -> Result<bool> {
         let differences = self.differences();
         if differences.is_empty() {
             return Ok(true);
         }
         // What has changed since it was shown is not accepted.
-        let is_accepted = notices.may_accept(&differences) == Some(true);
+        let question = trust_question::of_differences(&differences);
+        let is_accepted = answers.answer(&question) == Some(true);
         if !is_accepted || self.differences() != differences {
             return Ok(false);
         }

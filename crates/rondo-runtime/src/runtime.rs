@@ -12,7 +12,8 @@ use crate::settings::{Settings, Source, Values};
 use crate::shared_values::SharedValues;
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
-use rondo_core::EventSender;
+use crate::trust_question::TrustAnswers;
+use rondo_core::{Approver, EventSender};
 use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,8 @@ struct Shared {
     env: Env,
     flags: Layer,
     notices: Arc<dyn Notices>,
+    /// What was answered about folders.
+    trust_answers: TrustAnswers,
     /// Whether it was said what the sandbox does not hold here.
     has_noted_shortfall: AtomicBool,
     request_limits: RequestLimits,
@@ -59,6 +62,7 @@ impl Runtime {
             env,
             flags,
             notices,
+            trust_answers: TrustAnswers::default(),
             has_noted_shortfall: AtomicBool::new(false),
             request_limits: RequestLimits::default(),
             python: LivePython::default(),
@@ -83,7 +87,15 @@ impl Runtime {
     /// When a file or a variable is malformed, or there is no home directory.
     pub fn settings(&self, directory: PathBuf) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
-        Settings::load(env, directory, flags, self.notices())
+        let answers = &self.0.trust_answers;
+        Settings::load_with(answers, env, directory, flags, self.notices())
+    }
+
+    /// Has an approver asked while settings are read whether a folder is trusted, its servers may be started and what a
+    /// command left changed there is accepted; nobody if it is `None`, which is how a runtime begins. What is not answered
+    /// is not used.
+    pub fn ask_about_folders(&self, approver: Option<Arc<dyn Approver>>) {
+        self.0.trust_answers.ask(approver);
     }
 
     /// Has settings hold once with those that were shared last what is equal in both. A thousand sessions of a host have

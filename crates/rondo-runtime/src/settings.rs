@@ -11,6 +11,7 @@ use crate::review::Review;
 use crate::sandboxed;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
+use crate::trust_question::TrustAnswers;
 use rondo_policy::rules::Rules;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -87,6 +88,20 @@ impl Settings {
         Self::load_around(env, directory, flags, notices, &mut Err)
     }
 
+    /// Like [`load`](Self::load), with questions about the folder answered from these answers.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub(crate) fn load_with(
+        answers: &TrustAnswers,
+        env: Env,
+        directory: PathBuf,
+        flags: Layer,
+        notices: &dyn Notices,
+    ) -> Result<Self> {
+        Self::read(answers, (env, directory, flags), notices, &mut Err)
+    }
+
     /// Like [`load`](Self::load), but `broken` gets the error of each malformed layer: if it returns `Ok`, the
     /// layer is skipped.
     ///
@@ -99,13 +114,26 @@ impl Settings {
         notices: &dyn Notices,
         broken: &mut dyn FnMut(SetupError) -> Result<()>,
     ) -> Result<Self> {
+        let answers = TrustAnswers::default();
+        Self::read(&answers, (env, directory, flags), notices, broken)
+    }
+
+    fn read(
+        answers: &TrustAnswers,
+        (env, directory, flags): (Env, PathBuf, Layer),
+        notices: &dyn Notices,
+        broken: &mut dyn FnMut(SetupError) -> Result<()>,
+    ) -> Result<Self> {
         let paths = Paths::find(&env)?;
         let user_file = paths.user_config();
         let user = sound(Layer::from_file(&user_file), broken)?;
         // What must be reviewed may be another's work, even where it only restricts.
-        let is_reviewed = Review::of_directory(&paths, &directory).is_done(notices)?;
+        let is_reviewed = Review::of_directory(&paths, &directory).is_done(answers)?;
         let project = match is_reviewed {
-            true => sound(read_project(&directory, &user, &paths, notices), broken)?,
+            true => {
+                let project = read_project(&directory, &user, &paths, (answers, notices));
+                sound(project, broken)?
+            }
             false => None,
         };
         let rules = policy::load(&directory, is_reviewed, &user, &paths, &env, notices);
@@ -136,7 +164,7 @@ impl Settings {
                 user: &user,
                 env: &env,
                 paths: &paths,
-                notices,
+                answers,
             }),
             broken,
         )?;

@@ -6,7 +6,9 @@ use crate::notices::Notices;
 use crate::paths::{Paths, project_config, project_root};
 use crate::project::UntrustedProject;
 use crate::table::Layer;
+use crate::trust_question::{self, TrustAnswers};
 use crate::user_file::UserFile;
+use rondo_types::Question;
 use std::path::{Path, PathBuf};
 
 /// The file with the folders that the user was asked about and did not trust, one on each line.
@@ -22,8 +24,8 @@ pub(crate) enum Project {
     Untrusted(PathBuf, Layer),
 }
 
-/// Reads the configuration of the project that `directory` is in. If it makes a difference and the host can
-/// ask, the user is asked once whether to trust the folder.
+/// Reads the configuration of the project that `directory` is in. If it makes a difference, the user is asked
+/// once whether to trust the folder.
 ///
 /// # Errors
 /// When a file cannot be read or written, or does not say what it should.
@@ -31,7 +33,7 @@ pub(crate) fn read_project(
     directory: &Path,
     user: &Layer,
     paths: &Paths,
-    notices: &dyn Notices,
+    (answers, notices): (&TrustAnswers, &dyn Notices),
 ) -> Result<Option<Project>> {
     let Some(file) = project_config(directory) else {
         return Ok(None);
@@ -46,15 +48,17 @@ pub(crate) fn read_project(
         return Ok(Some(Project::Untrusted(project.file, project.layer)));
     }
     if !was_declined(paths, &project.folder) {
-        match notices.may_trust(&project) {
-            Some(true) => {
+        let question = trust_question::of_settings(&project);
+        match answers.answer(&question) {
+            // What has changed since it was asked about is not trusted.
+            Some(true) if is_as_asked(directory, &question)? => {
                 let mut user_file = UserFile::read(paths)?;
                 user_file.trust(&project.folder)?;
                 user_file.save()?;
                 return trusted(project.file).map(Some);
             }
             Some(false) => decline(paths, &project.folder),
-            None => {}
+            Some(true) | None => {}
         }
     }
     let is_or_are = if project.ignored.len() == 1 {
@@ -69,6 +73,12 @@ pub(crate) fn read_project(
         project.folder.display(),
     ));
     Ok(Some(Project::Untrusted(project.file, project.layer)))
+}
+
+/// Returns whether the project of a directory is still what a question is about.
+fn is_as_asked(directory: &Path, question: &Question) -> Result<bool> {
+    let now = UntrustedProject::read(directory)?;
+    Ok(now.is_some_and(|it| trust_question::of_settings(&it).hash == question.hash))
 }
 
 fn trusted(file: PathBuf) -> Result<Project> {

@@ -181,6 +181,9 @@ pub enum QuestionKind {
     },
     /// Whether more may be spent.
     Budget,
+    /// Whether something of a folder may be used: its settings, the servers of its project, or what a sandboxed command
+    /// left changed in it.
+    Trust,
 }
 
 /// An answer to a [`Question`].

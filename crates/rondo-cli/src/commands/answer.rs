@@ -180,6 +180,7 @@ fn takes_no_value(kind: &QuestionKind) -> Option<&'static str> {
     match kind {
         QuestionKind::Repeat => Some("a call that was cut off runs again as it was, or not at all"),
         QuestionKind::Permission => Some("the running call may do that, or may not"),
+        QuestionKind::Trust => Some("what the folder brings may be used, or may not"),
         QuestionKind::Budget => Some("the turn goes on beyond the budget, or ends"),
         _ => None,
     }

@@ -3,7 +3,6 @@
 mod change;
 mod child;
 mod columns;
-pub(crate) mod differences;
 pub(crate) mod escape;
 mod json;
 mod markdown;
@@ -19,7 +18,7 @@ mod wrap;
 
 pub(crate) use columns::{columns_max, fitting, shortened_to};
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
-pub(crate) use question::{Fitted, fitted, in_full, offer_of_rest};
+pub(crate) use question::{Fitted, asks_for, fitted, in_full, offer_of_rest};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::tool_line;

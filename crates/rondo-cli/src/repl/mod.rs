@@ -36,6 +36,7 @@ mod talk;
 mod turn;
 mod unix;
 
+use crate::approver::TerminalApprover;
 use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::working_directory;
 use crate::commands::report::{gone, output_of, write_failed};
@@ -152,6 +153,7 @@ pub(crate) fn run(
     };
     let notices = SharedOutput::new(*early);
     let parts = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
+    parts.ask_about_folders(TerminalApprover::for_folders(parts.env(), early));
     let chosen = Chosen::find(&parts, &args, &options)?;
     let settings = chosen.settings();
     let output = output_of(&settings.values, &settings.env, color);

@@ -3,10 +3,9 @@
 use super::approver::{PromptQuestion, denied};
 use super::draft::Draft;
 use super::keys::{Key, edit};
-use crate::approver::asks;
 use crate::output::Output;
 use crate::remember::{self, Remember};
-use crate::render::{Fitted, fitted, in_full, offer_of_rest};
+use crate::render::{Fitted, asks_for, fitted, in_full, offer_of_rest};
 use rondo_runtime::form::FormStep;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
@@ -75,12 +74,13 @@ impl Asked {
         }
         let change = self.draft.as_ref().map_or("", |_| "/e");
         let (letters, meaning) = remember::choice(&self.offers);
-        let rest = offer_of_rest(self.left_out);
+        let kind = &self.put.question.kind;
+        let rest = offer_of_rest(kind, self.left_out);
+        let asks = asks_for(kind);
         let view = if rest.is_empty() { "" } else { "/v" };
-        let asks = asks(&self.put.question);
         let edits = if change.is_empty() { "" } else { "; e: edit" };
         output.stderr(&format!(
-            "{meaning}{rest}{asks} y/n{letters}{change}{view}, then Enter (Enter alone: no{edits}): "
+            "{meaning}{rest}{asks}y/n{letters}{change}{view}, then Enter (Enter alone: no{edits}): "
         ));
     }
 

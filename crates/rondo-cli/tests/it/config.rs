@@ -142,7 +142,9 @@ async fn a_person_is_asked_once_whether_they_trust_a_folder() {
 
     let mut person = Person::start(&env, &["ask", "x"]);
     person.sees("  model = \"openai/theirs\"").await;
-    person.sees("Trust [ROOT]/project from now on? [y/N").await;
+    person
+        .sees("Trust [ROOT]/project from now on? y/n, then Enter")
+        .await;
     person.press(&format!("n{ENTER}")).await;
     person.sees("is not trusted").await;
     person.sees("first").await;
@@ -151,13 +153,13 @@ async fn a_person_is_asked_once_whether_they_trust_a_folder() {
     let mut person = Person::start(&env, &["ask", "x"]);
     person.sees("second").await;
     assert_eq!(person.code().await, Some(0));
-    assert!(!person.all().contains("[y/N"), "{}", person.all());
+    assert!(!person.all().contains("Enter alone"), "{}", person.all());
     assert_eq!((asked(0), asked(1)), (json!("mine"), json!("mine")));
 
     // Another copy of it is another folder.
     fs::remove_dir_all(env.home().join(".local/state")).unwrap();
     let mut person = Person::start(&env, &["ask", "x"]);
-    person.sees("from now on? [y/N").await;
+    person.sees("from now on? y/n, then Enter").await;
     person.press(&format!("y{ENTER}")).await;
     person.sees("third").await;
     assert_eq!(person.code().await, Some(0));

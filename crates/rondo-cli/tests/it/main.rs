@@ -79,6 +79,7 @@ mod subagents;
 mod telemetry;
 mod terminal;
 mod terminal_context;
+mod trust;
 mod versions;
 mod web;
 mod wire;

@@ -4,9 +4,8 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files::{self, Readers, replace_file};
 use crate::paths::Paths;
 use crate::tools::private_dir;
-use data_encoding::HEXLOWER;
+use crate::trust_question;
 use rondo_mcp::config::WrittenServer;
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -76,14 +75,9 @@ impl Consents {
 
 /// The folder and the name count too: what is allowed in one project is asked about in another.
 fn hash(folder: &Path, name: &str, server: &WrittenServer) -> String {
-    let mut hasher = Sha256::new();
-    for part in [
+    trust_question::hash_of([
         folder.as_os_str().as_encoded_bytes(),
         name.as_bytes(),
         server.consent_hash().as_bytes(),
-    ] {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part);
-    }
-    HEXLOWER.encode(&hasher.finalize())
+    ])
 }

@@ -16,7 +16,7 @@ mod table;
 pub use consents::Consents;
 pub(crate) use mentions::with_resources;
 pub(crate) use setup::Looking;
-pub use setup::{McpSetup, ProjectServers, WaitingServer, ask_about};
+pub use setup::{McpSetup, WaitingServer, ask_about};
 pub use table::McpTable;
 
 use crate::error::{Result, SetupError, SetupErrorKind};

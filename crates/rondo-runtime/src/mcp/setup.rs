@@ -5,12 +5,12 @@ use super::table::McpTable;
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
-use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::project::folder_of;
 use crate::settings::Source;
 use crate::table::Layer;
 use crate::trust::is_folder_trusted;
+use crate::trust_question::{self, TrustAnswers};
 use rondo_mcp::TokenStore;
 use rondo_mcp::config::{
     Connection, FILE_BYTES_MAX, Origin, PROJECT_FILES, Placeholders, Server, SetAside,
@@ -46,15 +46,6 @@ pub struct WaitingServer {
     pub is_declined: bool,
 }
 
-/// Servers of a project that the user is asked about.
-#[derive(Debug, Clone)]
-pub struct ProjectServers {
-    /// The folder of the project.
-    pub folder: PathBuf,
-    /// The servers that were not asked about before, or are not what they were then.
-    pub servers: Vec<WaitingServer>,
-}
-
 /// A server that some file has.
 struct Found {
     name: String,
@@ -72,12 +63,12 @@ pub(crate) struct Looking<'a> {
     pub(crate) user: &'a Layer,
     pub(crate) env: &'a Env,
     pub(crate) paths: &'a Paths,
-    pub(crate) notices: &'a dyn Notices,
+    pub(crate) answers: &'a TrustAnswers,
 }
 
 impl McpSetup {
-    /// Reads the servers of a directory. If its project brings some that the user was not asked about, and the host can
-    /// ask, the user is asked once.
+    /// Reads the servers of a directory. If its project brings some that the user was not asked about, the user is
+    /// asked once.
     ///
     /// # Errors
     /// When what the user says cannot be kept.
@@ -181,11 +172,10 @@ impl McpSetup {
         let is_new = |it: &&Found| consents.said(folder, &it.name, &it.written).is_none();
         let new: Vec<&Found> = found.iter().filter(is_new).collect();
         if is_trusted && !new.is_empty() {
-            let question = ProjectServers {
-                folder: folder.clone(),
-                servers: new.iter().map(|it| it.waiting(false)).collect(),
-            };
-            if let Some(may) = looking.notices.may_start(&question) {
+            let servers: Vec<_> = new.iter().map(|it| it.waiting(false)).collect();
+            let hashes: Vec<_> = new.iter().map(|it| it.written.consent_hash()).collect();
+            let question = trust_question::of_servers(folder, &servers, &hashes);
+            if let Some(may) = looking.answers.answer(&question) {
                 for it in new {
                     consents.say(folder, &it.name, &it.written, may);
                 }

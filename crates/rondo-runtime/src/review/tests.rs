@@ -8,10 +8,12 @@ use crate::script::InitFiles;
 use crate::skills::Skills;
 use crate::system_prompt;
 use crate::table::Layer;
+use crate::trust_question::TrustAnswers;
 use rondo_core::events;
 use rondo_core::redact::Secrets;
+use rondo_core::{Approver, QuestionReply};
 use rondo_sandbox::PROTECTED;
-use rondo_types::{AskReason, CallId, SessionId, TimeMs, ToolSpec, TurnId};
+use rondo_types::{AskReason, CallId, Question, QuestionKind, SessionId, TimeMs, ToolSpec, TurnId};
 use serde_json::json;
 use std::fs;
 
@@ -146,29 +148,47 @@ async fn every_call_is_asked_about_until_the_differences_are_accepted() {
     assert_eq!(gate.check(&request()).await, Verdict::Allow);
 }
 
-/// Answers whether the differences are accepted.
-struct Answers(Option<bool>);
+/// Answers all questions alike.
+struct Says(Saying);
 
-impl Notices for Answers {
-    fn note(&self, _: &str) {}
+#[derive(Clone, Copy)]
+enum Saying {
+    Yes,
+    No,
+    Later,
+}
 
-    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
-        assert_eq!(differences.len(), 1);
-        self.0
+#[async_trait]
+impl Approver for Says {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        assert_eq!(question.kind, QuestionKind::Trust);
+        assert!(question.prompt.contains(".envrc: added"), "{question:?}");
+        match self.0 {
+            Saying::Yes => QuestionReply::approved(question, "ada"),
+            Saying::No => QuestionReply::denied(question, "ada", "no"),
+            Saying::Later => QuestionReply::Later { expires: None },
+        }
     }
+}
+
+fn answers(said: Saying) -> TrustAnswers {
+    let answers = TrustAnswers::default();
+    answers.ask(Some(Arc::new(Says(said))));
+    answers
 }
 
 #[test]
 fn a_person_who_can_be_asked_accepts_when_the_settings_are_read() {
     let folders = Folders::new();
     let review = Review::of(&folders.settings());
-    assert!(review.is_done(&NoNotices).unwrap());
+    assert!(review.is_done(&TrustAnswers::default()).unwrap());
     folders.leave_a_difference();
-    for answer in [None, Some(false)] {
-        assert!(!review.is_done(&Answers(answer)).unwrap());
+    assert!(!review.is_done(&TrustAnswers::default()).unwrap());
+    for said in [Saying::Later, Saying::No] {
+        assert!(!review.is_done(&answers(said)).unwrap());
         assert!(review.is_needed());
     }
-    assert!(review.is_done(&Answers(Some(true))).unwrap());
+    assert!(review.is_done(&answers(Saying::Yes)).unwrap());
     assert!(!review.is_needed());
 }
 

@@ -1,9 +1,6 @@
 //! What the runtime says while the screen is open.
 
 use rondo_runtime::Notices;
-use rondo_runtime::mcp::ProjectServers;
-use rondo_runtime::project::UntrustedProject;
-use rondo_runtime::review::Difference;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -83,18 +80,6 @@ impl Notices for Notes {
         state.notes.push_back(text.to_owned());
         drop(state);
         self.changed.notify_one();
-    }
-
-    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
-        self.before()?.may_trust(project)
-    }
-
-    fn may_accept(&self, differences: &[Difference]) -> Option<bool> {
-        self.before()?.may_accept(differences)
-    }
-
-    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
-        self.before()?.may_start(servers)
     }
 
     fn can_ask(&self) -> bool {

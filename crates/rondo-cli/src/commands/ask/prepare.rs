@@ -2,6 +2,7 @@
 
 use super::input::read_input;
 use super::parked::waits;
+use crate::approver::TerminalApprover;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::report::{current_dir, output_of};
 use crate::error::{CliError, Result};
@@ -71,6 +72,7 @@ pub(super) fn prepare(
     };
     let notices = SharedOutput::new(early);
     let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
+    runtime.ask_about_folders(TerminalApprover::for_folders(runtime.env(), &early));
     let mut found = runtime.find(&source(args, mode), &options)?;
     if args.is_fork {
         // What was allowed in the session that this is a fork of is asked about again.

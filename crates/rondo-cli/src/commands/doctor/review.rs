@@ -6,9 +6,8 @@ use crate::cli::DoctorArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::{Output, has_person};
-use crate::render::differences;
 use rondo_runtime::env::Env;
-use rondo_runtime::review::{Difference, DifferenceKind, Review};
+use rondo_runtime::review::{Difference, DifferenceKind, QUESTION, Review, described};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Layer, SetupError};
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
                 "nothing has to be reviewed in {}\n",
                 settings.directory.display()
             ),
-            false => differences::described(&differences),
+            false => described(&differences),
         };
         output.words(&text).map_err(write_failed)?;
     }
@@ -38,7 +37,7 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
         return Ok(Exit::Answer);
     }
     let asks = !args.accept && !args.json && has_person();
-    let is_accepted = args.accept || asks && output.is_confirmed(differences::QUESTION);
+    let is_accepted = args.accept || asks && output.is_confirmed(QUESTION);
     if !is_accepted {
         return Ok(Exit::Error);
     }

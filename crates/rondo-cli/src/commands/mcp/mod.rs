@@ -3,6 +3,7 @@
 mod login;
 
 use super::report::{current_dir, write_failed};
+use crate::approver::TerminalApprover;
 use crate::cli::{McpArgs, McpCommand, McpServerArgs};
 use crate::error::{CliError, Result};
 use crate::executor;
@@ -205,6 +206,7 @@ fn listed_json(settings: &Settings) -> Value {
 fn test(names: &[String], is_json: bool, accept: bool, env: Env, output: &Output) -> Result<Exit> {
     let notices = SharedOutput::new(*output);
     let runtime = Runtime::new(env, Layer::default(), Arc::clone(&notices) as _);
+    runtime.ask_about_folders(TerminalApprover::for_folders(runtime.env(), output));
     let mut settings = runtime.settings(current_dir()?)?;
     let known = settings.mcp.names();
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {

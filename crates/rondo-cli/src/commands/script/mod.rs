@@ -90,6 +90,7 @@ fn start(args: RunArgs, env: Env, color: Option<ColorChoice>, early: Output) -> 
     let resume = args.resume.clone();
     let notices = SharedOutput::new(early);
     let runtime = Runtime::new(env, args.into_layer(), Arc::clone(&notices) as _);
+    runtime.ask_about_folders(TerminalApprover::for_folders(runtime.env(), &early));
     let mut settings = runtime.settings(directory)?;
     process_end::bound(settings.values.deadline.map(|it| it.0))?;
     let output = output_of(&settings.values, &settings.env, color);

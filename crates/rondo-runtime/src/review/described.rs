@@ -1,19 +1,20 @@
 //! What a sandboxed command left changed in protected files, as a person reads it.
 
+use super::{Difference, DifferenceKind};
 use rondo_core::shown::visible;
-use rondo_runtime::review::{Difference, DifferenceKind};
 use similar::TextDiff;
 use std::fmt::Write as _;
 
-/// What the person is asked.
-pub(crate) const QUESTION: &str = "Accept these differences, so that Rondo works here as before?";
+/// The question whether the differences are accepted.
+pub const QUESTION: &str = "Accept these differences, so that Rondo works here as before?";
 /// The bound on lines that are shown of one file.
 const LINES_MAX: usize = 400;
 /// The lines around a change.
 const CONTEXT_LINES: usize = 3;
 
-/// Describes all differences.
-pub(crate) fn described(differences: &[Difference]) -> String {
+/// Describes all differences, with the lines that differ.
+#[must_use]
+pub fn described(differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences {
         let path = visible(&difference.path.display().to_string());

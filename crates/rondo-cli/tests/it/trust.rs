@@ -1,0 +1,151 @@
+//! What a person is asked about a folder: its settings, its servers, and what a sandboxed command left changed in it.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{ENTER, Person};
+use crate::repl;
+use crate::screen;
+use rondo_sandbox::{Ledger, PROTECTED};
+use rondo_testkit::Server;
+use serde_json::json;
+
+/// What the three questions end with, in the order in which they are asked.
+const CHANGES: &str = "Accept these differences, so that Rondo works here as before?";
+const SETTINGS: &str = "Trust [ROOT]/project from now on?";
+const SERVERS: &str = "Start them from now on?";
+/// What stands behind a question at the terminal.
+const CHOICE: &str = "then Enter (Enter alone: no) ";
+
+/// Returns a folder that nobody trusts, with settings, a server and what a command left.
+fn folder(server: &Server) -> TestEnv {
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    env.user_config("model = 'openai/mine'\n");
+    env.write(".rondo/config.toml", "model = 'openai/theirs'\n");
+    let program = json!({"command": "python3", "args": ["server.py"]});
+    let servers = json!({"mcpServers": {"py": program}});
+    env.write(".mcp.json", servers.to_string());
+    leave_a_change(&env);
+    env
+}
+
+/// Plays a sandboxed command that leaves a file which it must not change.
+fn leave_a_change(env: &TestEnv) {
+    let ledger = Ledger::at(env.home().join(".local/state/rondo/ledger"));
+    let root = env.project().canonicalize().unwrap();
+    let entry = ledger.begin("key", (1, 0), &[root], &PROTECTED).unwrap();
+    env.write(".envrc", "planted");
+    assert!(!entry.end(&[]).unwrap());
+}
+
+/// Answers questions at the terminal, in their order.
+async fn answer(person: &mut Person, answers: &[(&str, &str)]) {
+    for (question, key) in answers {
+        person.sees_below(question, CHOICE).await;
+        person.press(&format!("{key}{ENTER}")).await;
+    }
+}
+
+fn model(server: &Server) -> String {
+    let asked = server.requests().pop().unwrap().json();
+    asked["model"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn ask_puts_all_that_a_folder_brings_to_the_person_in_order() {
+    let server = serve(vec![says("first"), says("second"), says("third")]).await;
+    let env = folder(&server);
+    let mut person = Person::start(&env, &["ask", "x"]);
+    person.sees(".envrc: added").await;
+    answer(&mut person, &[(CHANGES, "y")]).await;
+    person.sees("  model = \"openai/theirs\"").await;
+    answer(&mut person, &[(SETTINGS, "y")]).await;
+    person.sees("first").await;
+    assert_eq!(person.code().await, Some(0));
+    assert_eq!(model(&server), "theirs");
+    // A project has servers once it is trusted.
+    let mut person = Person::start(&env, &["ask", "x"]);
+    person.sees("  py: python3 server.py").await;
+    answer(&mut person, &[(SERVERS, "n")]).await;
+    person.sees("second").await;
+    assert_eq!(person.code().await, Some(0));
+    // Each was answered for good.
+    let mut person = Person::start(&env, &["ask", "x"]);
+    person.sees("third").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.all().contains(CHOICE), "{}", person.all());
+}
+
+#[tokio::test]
+async fn nothing_of_a_folder_counts_whose_changes_a_person_does_not_accept() {
+    let server = serve(vec![says("first"), says("second")]).await;
+    let env = folder(&server);
+    let mut person = Person::start(&env, &["ask", "x"]);
+    answer(&mut person, &[(CHANGES, "")]).await;
+    person.sees("first").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.all().contains(SETTINGS), "{}", person.all());
+    assert!(
+        person.all().contains("must be reviewed"),
+        "{}",
+        person.all()
+    );
+    assert_eq!(model(&server), "mine");
+    // It is asked again, since it was not accepted.
+    let mut person = Person::start(&env, &["ask", "x"]);
+    answer(&mut person, &[(CHANGES, "y"), (SETTINGS, "n")]).await;
+    person.sees("is not trusted").await;
+    person.sees("second").await;
+    assert_eq!(person.code().await, Some(0));
+    assert_eq!(model(&server), "mine");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_folder_without_a_terminal_or_if_the_run_is_quiet() {
+    let server = serve(vec![says("first"), says("second")]).await;
+    let env = folder(&server);
+    let shown = env.run(&["ask", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(!shown.stderr.contains(CHOICE), "{shown:?}");
+    let mut person = Person::start(&env, &["ask", "--quiet", "x"]);
+    person.sees("second").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.all().contains(CHOICE), "{}", person.all());
+    assert_eq!(model(&server), "mine");
+}
+
+#[tokio::test]
+async fn the_line_prompt_puts_all_that_a_folder_brings_to_the_person_before_it_begins() {
+    let server = serve(vec![says("first")]).await;
+    let env = folder(&server);
+    let mut person = Person::start(&env, &["repl"]);
+    answer(&mut person, &[(CHANGES, "y"), (SETTINGS, "y")]).await;
+    person.prompt("agent").await;
+    repl::leave(person).await;
+    let mut person = Person::start(&env, &["repl"]);
+    answer(&mut person, &[(SERVERS, "n")]).await;
+    person.prompt("agent").await;
+    person.enter("x").await;
+    person.sees("first").await;
+    person.prompt("agent").await;
+    assert_eq!(model(&server), "theirs");
+    repl::leave(person).await;
+}
+
+#[tokio::test]
+async fn the_screen_opens_once_all_that_the_folder_brings_is_answered() {
+    let server = serve(vec![says("first")]).await;
+    let env = folder(&server);
+    let mut person = Person::start(&env, &[]);
+    answer(
+        &mut person,
+        &[(CHANGES, "y"), (SETTINGS, "y"), (SERVERS, "n")],
+    )
+    .await;
+    person.is_alternate().await;
+    person.shows("? help").await;
+    person.press("x\r").await;
+    person.shows("first").await;
+    assert_eq!(model(&server), "theirs");
+    screen::leave(person).await;
+}

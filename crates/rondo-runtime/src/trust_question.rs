@@ -1,0 +1,213 @@
+//! What a person is asked about a folder before something of it is used: its settings, the servers of its project, and what
+//! a sandboxed command left changed in its protected files.
+
+use crate::mcp::WaitingServer;
+use crate::project::UntrustedProject;
+use crate::review::{self, Difference, DifferenceKind};
+use crate::sanitize;
+use data_encoding::HEXLOWER;
+use rondo_core::{Approver, QuestionReply};
+use rondo_types::{AnswerValue, Question, QuestionId, QuestionKind, QuestionSubject};
+use sha2::{Digest as _, Sha256};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tokio::runtime::Builder;
+
+/// The bound on settings and servers that a question names.
+const LINES_MAX: usize = 12;
+/// The bound on columns of each.
+const COLUMNS_MAX: usize = 120;
+/// The bound on the differences in a question, in bytes.
+const DIFFERENCES_BYTES_MAX: usize = 16 << 10;
+
+/// Returns the question whether to trust a folder, so that all its settings apply. Its hash is of the folder, the file and
+/// all settings that are ignored without trust.
+pub(crate) fn of_settings(project: &UntrustedProject) -> Question {
+    let settings = project.ignored.iter();
+    let settings: Vec<String> = settings
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    let mut agreed = vec![path_bytes(&project.folder), path_bytes(&project.file)];
+    agreed.extend(settings.iter().map(String::as_bytes));
+    let prompt = format!(
+        "`{}` sets what counts only in a folder that you trust:\n{}\
+         A model reads what is said, and profiles and tools decide what runs unasked.\n\
+         Trust {} from now on?",
+        project.file.display(),
+        listed(&settings),
+        project.folder.display(),
+    );
+    question("trust-settings", &agreed, &prompt)
+}
+
+/// Returns the question whether to accept what a sandboxed command left changed in protected files. Its hash is of the
+/// files, with their content before and now.
+pub(crate) fn of_differences(differences: &[Difference]) -> Question {
+    let mut agreed = Vec::new();
+    for it in differences {
+        agreed.extend([path_bytes(&it.root), path_bytes(&it.path), kind(it.kind)]);
+        for content in [&it.before, &it.now] {
+            let is_there: &[u8] = if content.is_some() { b"+" } else { b"-" };
+            agreed.extend([is_there, content.as_deref().unwrap_or_default()]);
+        }
+    }
+    let prompt = format!(
+        "A sandboxed command left changes in protected files:\n{}{}",
+        bounded(review::described(differences)),
+        review::QUESTION,
+    );
+    question("trust-changes", &agreed, &prompt)
+}
+
+/// Returns the question whether servers of a trusted project may be started. Its hash is of the folder, and of each server
+/// with all that configures it: `consents` are their hashes.
+pub(crate) fn of_servers(
+    folder: &Path,
+    servers: &[WaitingServer],
+    consents: &[String],
+) -> Question {
+    let names = servers.iter().map(|it| it.name.as_bytes());
+    let mut agreed = vec![path_bytes(folder)];
+    agreed.extend(names.chain(consents.iter().map(String::as_bytes)));
+    let lines = servers.iter();
+    let lines: Vec<String> = lines
+        .map(|it| format!("{}: {}", it.name, it.described))
+        .collect();
+    let file = servers.first().map(|it| it.file.display().to_string());
+    let prompt = format!(
+        "`{}` brings servers that were not started here before:\n{}\
+         What they offer is read by the model, and programs run confined to this folder.\n\
+         Start them from now on?",
+        file.unwrap_or_default(),
+        listed(&lines),
+    );
+    question("trust-servers", &agreed, &prompt)
+}
+
+fn question(id: &str, agreed: &[&[u8]], prompt: &str) -> Question {
+    Question {
+        id: QuestionId(id.to_owned()),
+        call: None,
+        child: None,
+        kind: QuestionKind::Trust,
+        prompt: sanitize::plain(prompt),
+        hash: hash_of([id.as_bytes()].into_iter().chain(agreed.iter().copied())),
+        expires: None,
+        offers: Vec::new(),
+        reasons: Vec::new(),
+        subject: QuestionSubject::default(),
+    }
+}
+
+/// Returns SHA-256 of some parts, in hex. No two lists of parts are hashed alike.
+pub(crate) fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    HEXLOWER.encode(&hasher.finalize())
+}
+
+fn kind(kind: DifferenceKind) -> &'static [u8] {
+    match kind {
+        DifferenceKind::Added => b"added",
+        DifferenceKind::Changed => b"changed",
+        DifferenceKind::Removed => b"removed",
+        DifferenceKind::Unchecked => b"unchecked",
+    }
+}
+
+fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// Returns the first of these on a line each.
+fn listed(all: &[String]) -> String {
+    let mut lines = String::new();
+    for it in all.iter().take(LINES_MAX) {
+        let line = format!("  {it}").replace('\n', " ");
+        lines.extend(line.chars().take(COLUMNS_MAX).chain(['\n']));
+    }
+    if let Some(more) = all.len().checked_sub(LINES_MAX).filter(|it| *it > 0) {
+        lines.push_str(&format!("  and {more} more\n"));
+    }
+    lines
+}
+
+/// Returns as many lines of a text as fit into a question.
+fn bounded(text: String) -> String {
+    if text.len() <= DIFFERENCES_BYTES_MAX {
+        return text;
+    }
+    let mut shown = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if shown.len() + line.len() >= DIFFERENCES_BYTES_MAX {
+            let more = lines.count() + 1;
+            shown.push_str(&format!(
+                "[{more} more lines, which `rondo doctor --review` shows]\n"
+            ));
+            break;
+        }
+        shown.push_str(line);
+        shown.push('\n');
+    }
+    shown
+}
+
+/// The answers to questions about folders, and the approver that is asked in place. Clones share both.
+#[derive(Clone, Default)]
+pub(crate) struct TrustAnswers(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    approver: Option<Arc<dyn Approver>>,
+    /// The hashes of the questions that were answered with no in this process.
+    denied: Vec<String>,
+}
+
+impl TrustAnswers {
+    /// Has questions put to an approver while settings are read, or to nobody.
+    pub(crate) fn ask(&self, approver: Option<Arc<dyn Approver>>) {
+        self.state().approver = approver;
+    }
+
+    /// Returns the answer to a question: the one that was given, or that of the approver; `None` if nobody answers.
+    pub(crate) fn answer(&self, question: &Question) -> Option<bool> {
+        let state = self.state();
+        if state.denied.contains(&question.hash) {
+            return Some(false);
+        }
+        let approver = state.approver.clone();
+        drop(state);
+        let is_yes = asked_in_place(approver?, question)?;
+        if !is_yes {
+            self.state().denied.push(question.hash.clone());
+        }
+        Some(is_yes)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks on a thread of its own, since settings are read in asynchronous code as well as outside of it.
+fn asked_in_place(approver: Arc<dyn Approver>, question: &Question) -> Option<bool> {
+    let ask = move || {
+        let tasks = Builder::new_current_thread().enable_all().build().ok()?;
+        Some(tasks.block_on(approver.ask(question)))
+    };
+    let reply = thread::scope(|scope| scope.spawn(ask).join());
+    match reply.ok().flatten()? {
+        QuestionReply::Answered(answer, _) if answer.hash == question.hash => {
+            Some(answer.value == AnswerValue::Approve)
+        }
+        QuestionReply::Answered(..) | QuestionReply::Later { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
