@@ -12,6 +12,7 @@
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `resume`: how a turn that was cut off goes on, from its records.
+//! - `task_end`: how work beside the loop ends.
 //! - `tool_work`: one tool call with its timeout and its end.
 //! - `spans`: what a log shows of a turn.
 //! - `record_batch`: what is written to the journal, and when.
@@ -32,6 +33,7 @@ mod park;
 mod record_batch;
 mod resume;
 mod spans;
+mod task_end;
 mod tool_work;
 
 #[cfg(test)]
@@ -49,8 +51,8 @@ use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMach
 use crate::observe::Moment;
 use crate::outside_text::{self, OutsideText};
 use crate::ports::{
-    Approval, Approver, Budgets, Commit, Gate, GateRequest, Interception, Interceptor, Journal,
-    MailId, Model, NotAnswered, ToolSource, Verdict,
+    Approval, Approver, Budgets, Commit, Gate, GateRequest, Interceptor, Journal, Model,
+    ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
 use alarm::Alarm;
@@ -59,15 +61,14 @@ use judge::Judge;
 use model_work::ModelWork;
 use record_batch::RecordBatch;
 use rondo_types::{
-    Answer, AnswerValue, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile,
-    Question, ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome,
-    ToolSpec, Transcript, TurnId,
+    CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question, ResultEvent,
+    Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use task_end::{RunningAsks, TaskEnd, next_ask};
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -690,58 +691,6 @@ impl Driver {
         intercept::tell_end(&self.setup.interceptors, &outcome).await;
         TurnEnd::Done(Box::new(outcome))
     }
-}
-
-/// The way of the questions of running calls to the loop.
-type RunningAsks = (
-    mpsc::Sender<Box<ask::RunningAsk>>,
-    mpsc::Receiver<Box<ask::RunningAsk>>,
-);
-
-/// Waits for the next question of a running call.
-async fn next_ask(asks: &mut Option<RunningAsks>) -> Box<ask::RunningAsk> {
-    if let Some((_, asks)) = asks
-        && let Some(ask) = asks.recv().await
-    {
-        return ask;
-    }
-    std::future::pending().await
-}
-
-/// How a piece of work beside the loop ended.
-enum TaskEnd {
-    /// With an input for the machine.
-    Input(Input),
-    /// The same, by an answer that someone gave elsewhere.
-    Given {
-        input: Input,
-        answer: Answer,
-        mail: Option<MailId>,
-    },
-    /// A call ended whose result reads otherwise.
-    Rewritten { what: Interception, input: Input },
-    /// What the interceptors say of the request that is held back.
-    StepJudged(Option<Interception>),
-    /// What the budgets say of the request that is held back.
-    Funded(budgets::Funded),
-    /// A call waits for a session that it started.
-    Waiting(tool_work::Waiting),
-    /// The budgets know what a request used.
-    Settled,
-    /// A question about a call is void, since what it is about changed: it is put again.
-    AskAgain(Box<ask::CallAsk>),
-    /// A budget is spent, for that reason: a person is to be asked.
-    AskBudget(Box<budgets::Funding>, Question, String),
-    /// A running call asks.
-    AskRunning(Box<ask::RunningAsk>),
-    /// What a running call asked was answered.
-    AnsweredRunning {
-        answer: Answer,
-        mail: Option<MailId>,
-        reply: oneshot::Sender<Result<AnswerValue, NotAnswered>>,
-    },
-    /// A question will be answered later.
-    Later(Question),
 }
 
 /// What a call reads that was not allowed because the turn was stopped.
