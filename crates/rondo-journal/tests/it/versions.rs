@@ -208,7 +208,7 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
             "v3-script" => assert_eq!(parent("scripted-fork"), id("scripted")),
             "v3-equipped" => assert_eq!(parent("equipped-fork"), id("equipped")),
             "v3-amended" => assert_eq!(parent("reserved-fork"), id("reserved")),
-            "v3" => assert_eq!(parent("parked-fork"), id("parked")),
+            "v3" | "v4" => assert_eq!(parent("parked-fork"), id("parked")),
             _ => assert_eq!(parent("forked"), id("plain")),
         }
     }
@@ -377,7 +377,9 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
             assert!(has("intercepted", is_stopped));
             continue;
         }
-        if version == "v3" {
+        if version == "v3" || version == "v4" {
+            let is_asked = |it: &RecordBody| matches!(it, RecordBody::Asked { .. });
+            assert_eq!(has("open-parked", is_asked), version == "v4");
             assert!(has("parked", |it| matches!(it, RecordBody::Parked { .. })));
             assert!(has("parked", |it| matches!(
                 it,

@@ -1,3 +1,5 @@
+//! Questions about folders: what they agree to, what they show, and whose answer counts.
+
 use super::*;
 use crate::table::Layer;
 use async_trait::async_trait;

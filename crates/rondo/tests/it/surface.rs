@@ -21,7 +21,7 @@ macro_rules! surface {
 }
 
 surface! {
-    types: Agent, AgentBuilder, Allowance, Answer, AnswerValue,
+    types: Agent, AgentBuilder, Allowance, Answer, AnswerValue, AskReason,
         Asker, Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
         ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, PendingQuestion, PendingQuestions, Profile, ProgressSink, Question, QuestionKind, QuestionReply, Quirks, Run,
