@@ -109,8 +109,8 @@ impl TerminalApprover {
     }
 
     fn deny_for_lack_of_a_terminal(&self, question: &Question) -> QuestionReply {
-        if question.kind == QuestionKind::Budget {
-            // What was found is not to be lost for lack of money.
+        // Nobody has said that the money or the folder's trust is refused.
+        if matches!(question.kind, QuestionKind::Budget | QuestionKind::Trust) {
             return QuestionReply::Later { expires: None };
         }
         let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,11 +134,7 @@ impl TerminalApprover {
 
     /// Asks whether something may be done.
     async fn allow(&self, question: &Question) -> QuestionReply {
-        let is_of_folder = question.kind == QuestionKind::Trust;
         let Some(terminal) = self.terminal.then(open).flatten() else {
-            if is_of_folder {
-                return QuestionReply::Later { expires: None };
-            }
             return self.deny_for_lack_of_a_terminal(question);
         };
         let put = Put {
@@ -148,19 +144,15 @@ impl TerminalApprover {
             policy: self.policy.clone(),
         };
         self.screen.aside().await;
-        let abandoned = Arc::new(AtomicBool::new(false));
-        let _abandon = Abandon(Arc::clone(&abandoned));
-        let asked = spawn_blocking(move || converse(&terminal, &put, &abandoned)).await;
         let mut answer = question.answered(&self.user, AnswerValue::Approve);
-        match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
+        match blocking(move |abandoned| converse(&terminal, &put, abandoned)).await {
             Ok(Said::Yes(grant)) => answer.remember = grant,
             Ok(Said::No) => return self.denied_because(question, AnswerValue::NO),
             // Nobody has said that the folder is not trusted.
-            Err(_) if is_of_folder => return QuestionReply::Later { expires: None },
-            Err(err) => {
-                let reason = format!("the question could not be asked: {err}");
-                return self.denied_because(question, &reason);
+            Err(_) if question.kind == QuestionKind::Trust => {
+                return QuestionReply::Later { expires: None };
             }
+            Err(err) => return self.denied_because(question, &not_asked(&err)),
         }
         QuestionReply::Answered(answer, None)
     }
@@ -174,15 +166,9 @@ impl TerminalApprover {
             return self.denied_because(question, "there is no terminal to ask on");
         };
         let words = question.prompt.clone();
-        let abandoned = Arc::new(AtomicBool::new(false));
-        let _abandon = Abandon(Arc::clone(&abandoned));
-        let asked = spawn_blocking(move || values(&terminal, &words, form, &abandoned)).await;
-        match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
+        match blocking(move |abandoned| values(&terminal, &words, form, abandoned)).await {
             Ok(value) => QuestionReply::answered(question, &self.user, value),
-            Err(err) => {
-                let reason = format!("the question could not be asked: {err}");
-                self.denied_because(question, &reason)
-            }
+            Err(err) => self.denied_because(question, &not_asked(&err)),
         }
     }
 }
@@ -202,10 +188,18 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn no_value(reason: &str) -> AnswerValue {
-    AnswerValue::Deny {
-        reason: reason.to_owned(),
-    }
+fn not_asked(err: &io::Error) -> String {
+    format!("the question could not be asked: {err}")
+}
+
+/// Asks on a thread that may block. The question is abandoned when this is dropped.
+async fn blocking<T: Send + 'static>(
+    ask: impl FnOnce(&AtomicBool) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let _abandon = Abandon(Arc::clone(&abandoned));
+    let asked = spawn_blocking(move || ask(&abandoned)).await;
+    asked.unwrap_or_else(|err| Err(io::Error::other(err)))
 }
 
 /// Asks for each field of a value, on a thread that may block.
@@ -222,7 +216,7 @@ fn values(
             FormStep::Next(None) => {}
             FormStep::Next(Some(why)) => writeln!(terminal, "{why}")?,
             FormStep::Done(value) => return Ok(AnswerValue::value(value)),
-            FormStep::Declined(reason) => return Ok(no_value(reason)),
+            FormStep::Declined(reason) => return Ok(AnswerValue::deny(reason)),
         }
     }
 }

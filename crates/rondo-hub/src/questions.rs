@@ -87,7 +87,7 @@ impl Asked {
                 format!("{prompt}\n\n{how}")
             }
             QuestionKind::Input { schema } => {
-                let fields = Form::of(schema).map(|it| it.fields().join("\n"));
+                let fields = Form::of(schema).map(|it| it.fields());
                 let fields = fields.unwrap_or_else(|| schema.to_string());
                 format!(
                     "{prompt}\n\n{fields}\n\nAnswer with /answer and a line for each, or with /deny{number} REASON."

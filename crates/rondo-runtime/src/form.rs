@@ -82,8 +82,9 @@ impl Form {
 
     /// Returns a line for each field, in order: its name, what it takes, and what it is for.
     #[must_use]
-    pub fn fields(&self) -> Vec<String> {
-        self.fields.iter().map(Field::line).collect()
+    pub fn fields(&self) -> String {
+        let lines: Vec<String> = self.fields.iter().map(Field::line).collect();
+        lines.join("\n")
     }
 
     /// Returns what is asked next, without the end of its last line: the answer is typed there. Its words are those of

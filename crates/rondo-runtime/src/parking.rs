@@ -37,10 +37,10 @@ const EXPIRY: &str = "expiry";
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;
     match values.approval.unwrap_or(ApprovalMode::Ask) {
-        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(Attended {
-            host,
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(InPlaceFirst {
+            in_place: host,
             park_after: park_after(settings),
-            parking: parking(settings),
+            then: parking(settings),
         }),
         ApprovalMode::Deny => Arc::new(Refusing),
         ApprovalMode::Park => parking(settings),
@@ -60,24 +60,25 @@ pub fn parking(settings: &Settings) -> Arc<dyn Approver> {
     Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
 }
 
-/// Asks the host, and has the turn wait for the answer without a process once the host has had its time.
-struct Attended {
-    host: Arc<dyn Approver>,
-    park_after: Duration,
-    parking: Arc<dyn Approver>,
+/// Asks in place, for so long at most, and then does as another approver does. What a running call asks is waited for as
+/// long as that runs.
+pub(crate) struct InPlaceFirst {
+    pub(crate) in_place: Arc<dyn Approver>,
+    pub(crate) park_after: Duration,
+    pub(crate) then: Arc<dyn Approver>,
 }
 
 #[async_trait]
-impl Approver for Attended {
+impl Approver for InPlaceFirst {
     async fn ask(&self, question: &Question) -> QuestionReply {
-        if question.is_of_running_call() {
-            return self.host.ask(question).await;
-        }
-        match timeout(self.park_after, self.host.ask(question)).await {
-            Ok(
-                reply @ (QuestionReply::Answered(..) | QuestionReply::Later { expires: Some(_) }),
-            ) => reply,
-            Ok(QuestionReply::Later { expires: None }) | Err(_) => self.parking.ask(question).await,
+        let in_place = self.in_place.ask(question);
+        let reply = match question.is_of_running_call() {
+            true => Some(in_place.await),
+            false => timeout(self.park_after, in_place).await.ok(),
+        };
+        match reply {
+            None | Some(QuestionReply::Later { expires: None }) => self.then.ask(question).await,
+            Some(reply) => reply,
         }
     }
 }

@@ -86,18 +86,10 @@ pub(crate) fn of_servers(
 }
 
 fn question(id: &str, agreed: &[&[u8]], prompt: &str) -> Question {
-    Question {
-        id: QuestionId(id.to_owned()),
-        call: None,
-        child: None,
-        kind: QuestionKind::Trust,
-        prompt: sanitize::plain(prompt),
-        hash: hash_of([id.as_bytes()].into_iter().chain(agreed.iter().copied())),
-        expires: None,
-        offers: Vec::new(),
-        reasons: Vec::new(),
-        subject: QuestionSubject::default(),
-    }
+    let of_folder = (QuestionId(id.to_owned()), QuestionKind::Trust);
+    let hash = hash_of([id.as_bytes()].into_iter().chain(agreed.iter().copied()));
+    let prompt = sanitize::plain(prompt);
+    Question::new(of_folder, None, prompt, hash, QuestionSubject::default())
 }
 
 /// Returns SHA-256 of some parts, in hex. No two lists of parts are hashed alike.

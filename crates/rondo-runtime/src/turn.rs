@@ -17,7 +17,7 @@ use crate::runtime::Runtime;
 use crate::sandboxed::{SandboxApprover, SandboxGate, SandboxOffer};
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
-use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool};
+use crate::subagent::{self, Built, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
 use crate::terminal::{ShowTerminal, TerminalContext};
 use crate::todo::TodoTool;
@@ -28,7 +28,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Commit, MailId};
+use rondo_core::ports::{Commit, MailId, OneAtATime};
 use rondo_core::redact::Secrets;
 use rondo_core::{
     Approver, EventSender, Gate, Interceptor, Journal, OutsideText, ResumeError, Tool, TurnControl,

@@ -1,6 +1,6 @@
 //! The questions that a turn puts to a person, and their answers.
 
-use crate::{AskReason, CallId, Grant, SessionId, TimeMs, ToolKind, TurnId};
+use crate::{AskReason, CallId, Grant, SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -33,8 +33,6 @@ pub struct QuestionSubject {
     pub record: u64,
     /// The tool of the call; empty if the question is about no call.
     pub tool: String,
-    /// The kind of that tool.
-    pub tool_kind: ToolKind,
     /// The arguments of the call; null if it is about none.
     pub arguments: Value,
 }
@@ -47,7 +45,6 @@ impl Default for QuestionSubject {
             step: 0,
             record: 0,
             tool: String::new(),
-            tool_kind: ToolKind::default(),
             arguments: Value::Null,
         }
     }
@@ -136,6 +133,30 @@ impl PartialEq for Question {
 }
 
 impl Question {
+    /// Returns a question that never expires and offers nothing. A question about a call, or of a running one, names the
+    /// call.
+    #[must_use]
+    pub fn new(
+        (id, kind): (QuestionId, QuestionKind),
+        call: Option<CallId>,
+        prompt: String,
+        hash: String,
+        subject: QuestionSubject,
+    ) -> Self {
+        Self {
+            id,
+            call,
+            child: None,
+            kind,
+            prompt,
+            hash,
+            expires: None,
+            offers: Vec::new(),
+            reasons: Vec::new(),
+            subject,
+        }
+    }
+
     /// Returns whether it asks if a call may run, or run again.
     #[must_use]
     pub fn is_about_call(&self) -> bool {
@@ -232,8 +253,14 @@ impl AnswerValue {
     /// Returns a no without a reason of the user's own.
     #[must_use]
     pub fn no() -> Self {
+        Self::deny(Self::NO)
+    }
+
+    /// Returns a no, and why.
+    #[must_use]
+    pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny {
-            reason: Self::NO.to_owned(),
+            reason: reason.into(),
         }
     }
 

@@ -86,10 +86,3 @@ impl Approver for PromptApprover {
         }
     }
 }
-
-/// Builds a no.
-pub(super) fn denied(reason: &str) -> AnswerValue {
-    AnswerValue::Deny {
-        reason: reason.to_owned(),
-    }
-}

@@ -1,6 +1,6 @@
 //! A question about a call on the terminal, and the keys that answer it.
 
-use super::approver::{PromptQuestion, denied};
+use super::approver::PromptQuestion;
 use super::draft::Draft;
 use super::keys::{Key, edit};
 use crate::output::Output;
@@ -132,7 +132,7 @@ impl Asked {
             }
             "v" | "view" if self.left_out > 0 => return Some(self.show_rest(output)),
             "n" | "no" | "" => AnswerValue::no(),
-            _ if self.attempts + 1 >= ATTEMPTS_MAX => denied("the user gave no answer"),
+            _ if self.attempts + 1 >= ATTEMPTS_MAX => AnswerValue::deny("the user gave no answer"),
             _ => {
                 self.attempts += 1;
                 self.show_choice(output);
@@ -177,7 +177,7 @@ impl Asked {
                 None
             }
             FormStep::Declined(reason) => {
-                self.send(denied(reason), None);
+                self.send(AnswerValue::deny(reason), None);
                 None
             }
         }

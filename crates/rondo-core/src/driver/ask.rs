@@ -10,10 +10,10 @@ use crate::ports::{
 };
 use rondo_types::{
     Answer, AnswerValue, AskReason, CallId, EventBody, MailId, Question, QuestionKind,
-    QuestionSubject, TimeMs, ToolSpec,
+    QuestionSubject, TimeMs,
 };
 use std::sync::Arc;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -31,33 +31,13 @@ const NOT_LATER: &str = "nobody can answer later, since nothing is recorded of t
 /// What a running call reads if nobody answers in place.
 const NOT_WHILE_RUNNING: &str = "nobody can answer while the call runs";
 
-/// The approver of a turn, which is asked one question at a time.
-#[derive(Clone)]
-pub(super) struct Asked {
-    approver: Arc<dyn Approver>,
-    /// Held while a person is asked.
-    asking: Arc<Mutex<()>>,
-}
-
-impl Asked {
-    pub(super) fn new(approver: Arc<dyn Approver>) -> Self {
-        Self {
-            approver,
-            asking: Arc::default(),
-        }
-    }
-
-    /// Asks, and returns the answer or why there is none.
-    pub(super) async fn ask(&self, question: Question) -> Result<QuestionReply, String> {
-        let Self { approver, asking } = self.clone();
-        let asked = guarded(async move {
-            let _turn_to_ask = asking.lock().await;
-            approver.ask(&question).await
-        });
-        asked
-            .await
-            .map_err(|panic| format!("asking failed: {panic}"))
-    }
+/// Asks, and returns the answer or why there is none.
+pub(super) async fn answer(
+    approver: &Arc<dyn Approver>,
+    question: &Question,
+) -> Result<QuestionReply, String> {
+    let answered = guarded(approver.ask(question)).await;
+    answered.map_err(|panic| format!("asking failed: {panic}"))
 }
 
 /// A question about a call, and what becomes of its answer.
@@ -73,12 +53,11 @@ pub(super) struct CallAsk {
     round: u32,
     /// The row of the mailbox with the answer that did not count.
     void: Option<MailId>,
-    spec: Option<Arc<ToolSpec>>,
     /// The call as the gate sees it; none if its tool is gone.
     judged: Option<GateRequest>,
     judge: Judge,
     interceptors: Interceptors,
-    asked: Asked,
+    approver: Arc<dyn Approver>,
     cancel: CancellationToken,
     until: Option<Instant>,
     can_park: bool,
@@ -100,10 +79,10 @@ impl Driver {
         (until, can_edit): (Option<TimeMs>, bool),
     ) {
         let spec = self.setup.tools.spec(&call.name);
-        let judged = spec.clone().map(|spec| self.gate_request(spec, &call));
+        let judged = spec.map(|spec| self.gate_request(spec, &call));
         let ask = CallAsk {
             call_id: call.call_id.clone(),
-            subject: self.subject(call, spec.as_deref()),
+            subject: self.subject(call),
             kind: match can_edit {
                 true => QuestionKind::Approval,
                 false => QuestionKind::Repeat,
@@ -113,11 +92,10 @@ impl Driver {
             terms: Terms::default(),
             round: 0,
             void: None,
-            spec,
             judged,
             judge: self.judge(),
             interceptors: self.interceptors(),
-            asked: self.asked.clone(),
+            approver: Arc::clone(&self.setup.approver),
             cancel: self.tasks_cancel.clone(),
             until: until.map(|until| self.clock.instant(until)),
             can_park: self.batch.keeps_records(),
@@ -125,23 +103,28 @@ impl Driver {
         self.put(ask).await;
     }
 
-    /// Returns what a question about a call, or of a running one, is about.
-    fn subject(&self, call: PlannedCall, spec: Option<&ToolSpec>) -> QuestionSubject {
+    /// Returns what a question about a call is about.
+    fn subject(&self, call: PlannedCall) -> QuestionSubject {
         QuestionSubject {
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             step: self.machine.steps(),
             record: 0,
             tool: call.name,
-            tool_kind: spec.map(|spec| spec.kind).unwrap_or_default(),
             arguments: call.arguments,
         }
     }
 
     /// Records a question about a call as it is now, and puts it.
     pub(super) async fn put(&mut self, mut ask: CallAsk) {
-        ask.learn_terms().await;
         self.batch.acknowledge(ask.void.take());
+        if ask.round > ASKED_AGAIN_MAX {
+            return self.ready.push_back(Input::Approval {
+                call_id: ask.call_id,
+                approval: not_approved(KEEPS_CHANGING),
+            });
+        }
+        ask.learn_terms().await;
         let question = ask.question();
         let Some(question) = self.record_question(question).await else {
             return;
@@ -181,30 +164,28 @@ impl Driver {
         let Some(question) = self.record_question(question).await else {
             return;
         };
-        let asked = self.asked.clone();
+        let approver = Arc::clone(&self.setup.approver);
         let put = async move {
             let answered = tokio::select! {
                 biased;
                 // The call must end.
                 () = reply.closed() => return TaskEnd::Settled,
-                answered = asked.ask(question) => answered,
+                answered = answer(&approver, &question) => answered,
             };
-            let (answer, mail) = match answered {
-                Ok(QuestionReply::Answered(answer, mail)) => (answer, mail),
-                Ok(QuestionReply::Later { .. }) => {
-                    reply.send(Err(denied(NOT_WHILE_RUNNING.to_owned()))).ok();
-                    return TaskEnd::Settled;
+            let reason = match answered {
+                Ok(QuestionReply::Answered(answer, mail)) => {
+                    return TaskEnd::AnsweredRunning {
+                        answer,
+                        mail,
+                        reply,
+                    };
                 }
-                Err(reason) => {
-                    reply.send(Err(denied(reason))).ok();
-                    return TaskEnd::Settled;
-                }
+                Ok(QuestionReply::Later { .. }) => NOT_WHILE_RUNNING.to_owned(),
+                Err(reason) => reason,
             };
-            TaskEnd::AnsweredRunning {
-                answer,
-                mail,
-                reply,
-            }
+            // The call may have ended.
+            reply.send(Err(denied(reason))).ok();
+            TaskEnd::Settled
         };
         self.tasks.spawn(put.in_current_span());
     }
@@ -297,12 +278,9 @@ impl CallAsk {
             }
         };
         if approval == Approval::Approved && !self.still_holds().await {
-            if self.round < ASKED_AGAIN_MAX {
-                self.round += 1;
-                self.void = given.and_then(|(_, mail)| mail);
-                return TaskEnd::AskAgain(Box::new(self));
-            }
-            return self.settled(not_approved(KEEPS_CHANGING), None).await;
+            self.round += 1;
+            self.void = given.and_then(|(_, mail)| mail);
+            return TaskEnd::AskAgain(Box::new(self));
         }
         self.settled(approval, given).await
     }
@@ -319,10 +297,9 @@ impl CallAsk {
             (answer, mail)
         });
         let call_id = self.call_id.clone();
-        let subject = (&self.subject, &self.call_id);
         let approval = self
             .judge
-            .check_edit(self.interceptors, subject, self.spec, approval)
+            .check_edit(self.interceptors, self.judged, approval)
             .await;
         let input = Input::Approval { call_id, approval };
         match given {
@@ -361,7 +338,7 @@ impl CallAsk {
         tokio::select! {
             () = self.cancel.cancelled() => CallAnswer::Denied(CANCELLED.to_owned()),
             () = sleep_until_some(self.until) => CallAnswer::Denied("nobody answered in time".to_owned()),
-            answer = self.asked.ask(question) => match answer {
+            answer = answer(&self.approver, &question) => match answer {
                 Ok(QuestionReply::Answered(answer, mail)) => CallAnswer::Given(answer, mail),
                 Ok(QuestionReply::Later { expires }) => CallAnswer::Later(expires),
                 Err(reason) => CallAnswer::Denied(reason),

@@ -1,11 +1,11 @@
 //! What the budgets grant for each request, and what is settled after it.
 
-use super::ask::Asked;
+use super::ask::answer;
 use super::{Driver, TaskEnd, guarded, sleep_until_some};
 use crate::machine::{Input, ModelCall};
 use crate::ports::{
-    Amount, BUDGET_TIMEOUT, Budgets, MailId, QuestionReply, Record, RecordBody, Reservation,
-    ReservationRequest, Reserved, question_about_budget,
+    Amount, Approver, BUDGET_TIMEOUT, Budgets, MailId, QuestionReply, Record, RecordBody,
+    Reservation, ReservationRequest, Reserved, question_about_budget,
 };
 use rondo_types::{Answer, AnswerValue, Question, QuestionSubject, SessionId};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(super) struct Funded {
 /// Asks the budgets for a request, and a person where they are spent.
 pub(super) struct Funding {
     budgets: Arc<[Arc<dyn Budgets>]>,
-    asked: Asked,
+    approver: Arc<dyn Approver>,
     cancel: CancellationToken,
     request: ReservationRequest,
     /// When a person is no longer waited for.
@@ -96,7 +96,7 @@ impl Funding {
             biased;
             () = self.cancel.cancelled() => None,
             () = sleep_until_some(self.until) => None,
-            reply = self.asked.ask(question.clone()) => reply.ok(),
+            reply = answer(&self.approver, &question) => reply.ok(),
         };
         let (answer, mail) = match answered {
             Some(QuestionReply::Answered(answer, mail)) => (answer, mail),
@@ -161,7 +161,7 @@ impl Driver {
         }
         let funding = Funding {
             budgets: self.setup.budgets.as_slice().into(),
-            asked: self.asked.clone(),
+            approver: Arc::clone(&self.setup.approver),
             cancel: self.tasks_cancel.clone(),
             request: ReservationRequest {
                 session: self.setup.session.clone(),

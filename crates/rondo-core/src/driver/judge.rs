@@ -3,7 +3,7 @@
 use super::guarded;
 use super::intercept::Interceptors;
 use crate::ports::{Approval, Gate, GateRequest, Terms, Verdict};
-use rondo_types::{CallId, Grant, QuestionSubject, ToolSpec};
+use rondo_types::Grant;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -18,7 +18,6 @@ pub(super) struct Judge {
     gate: Arc<dyn Gate>,
     cancel: CancellationToken,
     limit: Duration,
-    has_outside_text: bool,
 }
 
 impl Judge {
@@ -27,14 +26,12 @@ impl Judge {
         gate: Arc<dyn Gate>,
         cancel: CancellationToken,
         left: Option<Duration>,
-        has_outside_text: bool,
     ) -> Self {
         let limit = left.map_or(GATE_TIMEOUT, |left| left.min(GATE_TIMEOUT));
         Self {
             gate,
             cancel,
             limit,
-            has_outside_text,
         }
     }
 
@@ -72,21 +69,15 @@ impl Judge {
     pub(super) async fn check_edit(
         self,
         interceptors: Interceptors,
-        (subject, call_id): (&QuestionSubject, &CallId),
-        spec: Option<Arc<ToolSpec>>,
+        judged: Option<GateRequest>,
         answer: Approval,
     ) -> Approval {
-        let (Approval::Edited { arguments, .. }, Some(spec)) = (&answer, spec) else {
+        let (Approval::Edited { arguments, .. }, Some(judged)) = (&answer, judged) else {
             return answer;
         };
         let edited = GateRequest {
-            session: subject.session.clone(),
-            turn: subject.turn.clone(),
-            step: subject.step,
-            call_id: call_id.clone(),
-            spec,
             arguments: arguments.clone(),
-            has_outside_text: self.has_outside_text,
+            ..judged
         };
         if let Some(reason) = interceptors.denies(edited.clone()).await {
             return Approval::Denied { reason };

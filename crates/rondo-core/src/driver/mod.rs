@@ -52,7 +52,7 @@ use crate::observe::Moment;
 use crate::outside_text::{self, OutsideText};
 use crate::ports::{
     Approval, Approver, Budgets, Commit, Gate, GateRequest, Interceptor, Journal, Model,
-    ToolSource, Verdict,
+    OneAtATime, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
 use alarm::Alarm;
@@ -179,8 +179,6 @@ struct Driver {
     /// Judgements, questions and tool calls under way.
     tasks: JoinSet<TaskEnd>,
     tasks_cancel: CancellationToken,
-    /// Whom the turn asks.
-    asked: ask::Asked,
     /// What running calls ask, once one could.
     asks: Option<RunningAsks>,
     /// Questions that will be answered later.
@@ -213,7 +211,7 @@ impl Driver {
         control: TurnControl,
     ) -> Box<Self> {
         let equipment = equip::Equipment::begin(&mut setup);
-        let asked = ask::Asked::new(Arc::clone(&setup.approver));
+        setup.approver = Arc::new(OneAtATime::new(setup.approver));
         let (catalog, broken) = catalog(&setup);
         // Inputs are large, and most turns never have two of them ready.
         let mut ready = VecDeque::with_capacity(1);
@@ -234,7 +232,6 @@ impl Driver {
             wait: None,
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
-            asked,
             asks: None,
             questions: Vec::new(),
             begun: HashSet::new(),
@@ -515,7 +512,6 @@ impl Driver {
             Arc::clone(&self.setup.gate),
             self.tasks_cancel.clone(),
             left,
-            self.setup.outside_text.is_present(),
         )
     }
 

@@ -106,7 +106,6 @@ impl ToolWork {
             step: self.step,
             record: 0,
             tool: self.call.name.clone(),
-            tool_kind: self.kind,
             arguments: self.call.arguments.clone(),
         };
         let call = (subject, self.call.call_id.clone());

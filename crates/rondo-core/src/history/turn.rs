@@ -6,8 +6,7 @@ use crate::machine::{PAUSES_MAX, assign_ids, render};
 use crate::ports::{Approval, Interception, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
     CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Question, Reply,
-    ResultRendering, ToolCall, ToolErrorCode, ToolKind, ToolOutcome, ToolResult, Transcript,
-    TurnId,
+    ResultRendering, ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -71,9 +70,6 @@ pub(super) struct TurnFold {
     /// Whether it is parked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_parked: bool,
-    /// The kinds of the tools on offer.
-    #[serde(default)]
-    tool_kinds: HashMap<String, ToolKind>,
 }
 
 /// A question without an answer, and where it is recorded.
@@ -118,7 +114,6 @@ impl TurnFold {
             reads: HashMap::new(),
             questions: Vec::new(),
             is_parked: false,
-            tool_kinds: HashMap::new(),
         }
     }
 
@@ -143,8 +138,6 @@ impl TurnFold {
         // What a child asks is about a call of the child.
         if let Some(call) = call.filter(|_| question.child.is_none()) {
             subject.tool.clone_from(&call.name);
-            let kind = self.tool_kinds.get(&call.name);
-            subject.tool_kind = kind.copied().unwrap_or_default();
             let rewritten = self.rewrites.get(&call.id).map(|it| it.1.as_str());
             let arguments = rewritten.unwrap_or(&call.arguments);
             subject.arguments = serde_json::from_str(arguments).unwrap_or_default();
@@ -196,10 +189,6 @@ impl TurnFold {
     fn note_asked(&mut self, record: &Record, seq: Seq) {
         let place = (seq.0, record.step);
         match &record.body {
-            RecordBody::TurnEnvironment { tools, .. } | RecordBody::ToolsChanged { tools } => {
-                let kinds = tools.iter().map(|it| (it.name.clone(), it.kind));
-                self.tool_kinds = kinds.collect();
-            }
             RecordBody::Asked { question } => self.asks(question, place),
             RecordBody::Parked { questions } => self.parked(questions, place),
             RecordBody::Answered { answer } => {

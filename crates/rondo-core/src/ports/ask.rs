@@ -29,18 +29,7 @@ pub(crate) fn question_of_running_call(
     let prompt = format!("`{tool}` is running and asks:\n{}", words.join("\n"));
     let id = QuestionId(format!("{call_id}/{number}"));
     let hash = agreed_hash(&(&subject.session, &subject.turn, &id, &kind, &prompt));
-    Question {
-        id,
-        call: Some(call_id.clone()),
-        child: None,
-        kind,
-        prompt,
-        hash,
-        expires: None,
-        offers: Vec::new(),
-        reasons: Vec::new(),
-        subject,
-    }
+    Question::new((id, kind), Some(call_id.clone()), prompt, hash, subject)
 }
 
 /// Why a question of a running call has no answer.

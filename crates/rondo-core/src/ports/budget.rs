@@ -93,18 +93,10 @@ pub struct Reservation {
 /// is none of it.
 #[must_use]
 pub fn question_about_budget(subject: QuestionSubject, id: &str, reason: &str) -> Question {
-    Question {
-        id: QuestionId(id.to_owned()),
-        call: None,
-        child: None,
-        kind: QuestionKind::Budget,
-        prompt: format!("{reason}: may the turn go on beyond that?"),
-        hash: agreed_hash(&(&subject.session, &subject.turn, id)),
-        expires: None,
-        offers: Vec::new(),
-        reasons: Vec::new(),
-        subject,
-    }
+    let of_budget = (QuestionId(id.to_owned()), QuestionKind::Budget);
+    let prompt = format!("{reason}: may the turn go on beyond that?");
+    let hash = agreed_hash(&(&subject.session, &subject.turn, id));
+    Question::new(of_budget, None, prompt, hash, subject)
 }
 
 /// A budget in the memory of one process, for as many sessions as share it. It never grants more than its limits, but

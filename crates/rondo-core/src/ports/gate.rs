@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// Decides on each call before it runs.
 #[async_trait]
@@ -120,8 +121,33 @@ impl QuestionReply {
     /// Returns someone's no, given in place, and why.
     #[must_use]
     pub fn denied(question: &Question, actor: &str, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self::answered(question, actor, AnswerValue::Deny { reason })
+        Self::answered(question, actor, AnswerValue::deny(reason))
+    }
+}
+
+/// Hands questions to an approver one at a time, whichever of its clones is asked.
+#[derive(Clone)]
+pub struct OneAtATime {
+    approver: Arc<dyn Approver>,
+    asking: Arc<Mutex<()>>,
+}
+
+impl OneAtATime {
+    /// Wraps the approver.
+    #[must_use]
+    pub fn new(approver: Arc<dyn Approver>) -> Self {
+        Self {
+            approver,
+            asking: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Approver for OneAtATime {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let _turn_to_ask = self.asking.lock().await;
+        self.approver.ask(question).await
     }
 }
 
@@ -146,17 +172,10 @@ pub fn question_about_call(
     let can_edit = kind == QuestionKind::Approval;
     let call = (session, turn, call_id, tool, arguments, &prompt, can_edit);
     let hash = agreed_hash(&(call, &terms.hash, &terms.offers));
+    let of_call = (QuestionId::of_call(call_id), kind);
     Question {
-        id: QuestionId::of_call(call_id),
-        call: Some(call_id.clone()),
-        child: None,
-        kind,
-        prompt,
-        hash,
-        expires: None,
         offers: terms.offers.clone(),
-        reasons: Vec::new(),
-        subject,
+        ..Question::new(of_call, Some(call_id.clone()), prompt, hash, subject)
     }
 }
 

@@ -28,7 +28,8 @@ pub use budget::{
 pub use cell::{CellEnding, CodeChange};
 pub use embedder::{Embedder, EmbeddingUse};
 pub use gate::{
-    Approval, Approver, Gate, GateRequest, QuestionReply, Terms, Verdict, question_about_call,
+    Approval, Approver, Gate, GateRequest, OneAtATime, QuestionReply, Terms, Verdict,
+    question_about_call,
 };
 pub use interceptor::{
     CallDecision, FinishedCall, INTERCEPT_TIMEOUT, Interception, Interceptor, NOTE_BYTES_MAX, Note,

@@ -10,7 +10,7 @@ use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::{self, GivenAnswer};
+use crate::parking::{self, GivenAnswer, InPlaceFirst};
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python;
 use crate::secrets;
@@ -744,10 +744,10 @@ impl Actor {
 fn attended(entry: &Arc<Entry>, settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     match settings.values.approval.unwrap_or(ApprovalMode::Ask) {
         ApprovalMode::Deny | ApprovalMode::Park => host,
-        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(AttendedApprover {
-            entry: Arc::clone(entry),
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(InPlaceFirst {
+            in_place: Arc::new(AttendedApprover(Arc::clone(entry))),
             park_after: parking::park_after(settings),
-            host,
+            then: host,
         }),
     }
 }

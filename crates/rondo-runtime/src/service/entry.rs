@@ -18,9 +18,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
 
 /// A message that was handed to the turn that runs, which may not have said it yet.
 pub(super) struct Steers {
@@ -75,25 +73,16 @@ impl fmt::Debug for Attendance {
     }
 }
 
-/// Waits for an answer as long as someone attends who can give it, and for so long at most; then does as the host does.
-pub(super) struct AttendedApprover {
-    pub(super) entry: Arc<Entry>,
-    pub(super) park_after: Duration,
-    pub(super) host: Arc<dyn Approver>,
-}
+/// Waits as long as someone attends who can answer.
+pub(super) struct AttendedApprover(pub(super) Arc<Entry>);
 
 #[async_trait]
 impl Approver for AttendedApprover {
-    async fn ask(&self, question: &Question) -> QuestionReply {
-        let mut attending = self.entry.attending.subscribe();
-        let all_left = attending.wait_for(|count| *count == 0);
-        if question.is_of_running_call() {
-            // It ends with the call's time at the latest.
-            let _ = all_left.await;
-        } else {
-            let _ = timeout(self.park_after, all_left).await;
-        }
-        self.host.ask(question).await
+    async fn ask(&self, _: &Question) -> QuestionReply {
+        let mut attending = self.0.attending.subscribe();
+        // The sender is the entry's, which lives as long as this.
+        let _ = attending.wait_for(|count| *count == 0).await;
+        QuestionReply::Later { expires: None }
     }
 }
 

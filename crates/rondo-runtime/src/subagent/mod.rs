@@ -18,7 +18,6 @@ mod relay;
 mod task;
 mod tool;
 
-pub(crate) use asking::OneAtATime;
 pub(crate) use parent::{Built, ParentTurn, Places, max_depth};
 pub(crate) use tool::{NAME, SubagentTool};
 

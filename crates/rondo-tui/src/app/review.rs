@@ -380,7 +380,7 @@ impl Review {
 /// Returns the words of a question, with the fields of a value that it asks for.
 fn asked(question: &Question) -> String {
     let fields = match &question.kind {
-        QuestionKind::Input { schema } => Form::of(schema).map(|it| it.fields().join("\n")),
+        QuestionKind::Input { schema } => Form::of(schema).map(|it| it.fields()),
         _ => None,
     };
     let fields = fields.map_or_else(String::new, |it| format!("\n{it}"));
