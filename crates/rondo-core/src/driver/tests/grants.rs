@@ -1,6 +1,7 @@
 //! What an approval agrees to, what of it is remembered, and what the gate knows of text from outside.
 
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
+use super::outputs::{committed, watched};
 use crate::OutsideText;
 use crate::history::History;
 use crate::ports::{
@@ -9,8 +10,8 @@ use crate::ports::{
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, Grant, GrantScope, Message, Question, QuestionKind, QuestionSubject,
-    ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    Answer, AnswerValue, Grant, GrantScope, MailId, Message, Question, QuestionKind,
+    QuestionSubject, ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -153,6 +154,37 @@ async fn a_yes_does_not_count_once_its_circumstances_have_changed() {
             .iter()
             .filter(|it| matches!(it.body, RecordBody::ToolStarted { .. }));
         assert_eq!(begun.count(), ran, "{changes}");
+    }
+}
+
+/// Says yes from a row of the mailbox, a new one each time.
+#[derive(Default)]
+struct FromMail(AtomicU32);
+
+#[async_trait]
+impl Approver for FromMail {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        let row = u64::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1;
+        let answer = question.answered("ada", AnswerValue::Approve);
+        QuestionReply::Answered(answer, Some(MailId(row)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_of_answers_that_did_not_count_are_removed_too() {
+    for (changes, answers) in [(0, 1), (2, 2), (u32::MAX, 4)] {
+        let script = vec![calls(&[("put", "{}")]), answer("done")];
+        let mut bench = Bench::new("default", script).tool("put", false, &[]);
+        bench.gate = Arc::new(Circumstances {
+            changes,
+            ..Circumstances::default()
+        });
+        bench.approver = Arc::new(FromMail::default());
+        let journal = watched(&mut bench);
+        bench.run().await;
+        let rows = committed(&journal).into_iter().flat_map(|it| it.1);
+        let rows: Vec<MailId> = rows.collect();
+        assert_eq!(rows, (1..=answers).map(MailId).collect::<Vec<_>>());
     }
 }
 

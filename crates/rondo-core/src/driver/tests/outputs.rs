@@ -15,7 +15,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 /// Keeps what each append was to commit with its records.
-struct Watching {
+pub(super) struct Watching {
     inner: Arc<MemoryJournal>,
     appends: Mutex<Vec<(Vec<&'static str>, Commit)>>,
 }
@@ -83,7 +83,7 @@ fn recorded(records: &[Record]) -> &ToolOutput {
     output.expect("the call's end is recorded")
 }
 
-fn watched(bench: &mut Bench) -> Arc<Watching> {
+pub(super) fn watched(bench: &mut Bench) -> Arc<Watching> {
     let journal = Arc::new(Watching {
         inner: Arc::clone(&bench.records),
         appends: Mutex::default(),
@@ -93,7 +93,7 @@ fn watched(bench: &mut Bench) -> Arc<Watching> {
 }
 
 /// Returns the kinds of the records that each row was committed with.
-fn committed(journal: &Watching) -> Vec<(Vec<&'static str>, Vec<MailId>)> {
+pub(super) fn committed(journal: &Watching) -> Vec<(Vec<&'static str>, Vec<MailId>)> {
     let appends = journal.appends.lock().unwrap();
     let with_rows = appends.iter().filter(|(_, commit)| !commit.ack.is_empty());
     with_rows
