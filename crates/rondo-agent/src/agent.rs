@@ -133,15 +133,15 @@ impl Agent {
     /// Returns the specifications of the tools, in the order in which the model gets them.
     #[must_use]
     pub fn tools(&self) -> Arc<Vec<ToolSpec>> {
-        self.parts.turn.tools.specs()
+        self.parts.tools.specs()
     }
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
-            .field("model", &self.parts.turn.model.info())
-            .field("profile", &self.parts.turn.profile.name)
+            .field("model", &self.parts.model.info())
+            .field("profile", &self.parts.profile.name)
             .finish_non_exhaustive()
     }
 }

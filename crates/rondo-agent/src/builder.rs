@@ -5,7 +5,6 @@ use crate::approval::{Asks, Nobody};
 use crate::built_in::BuiltIn;
 use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
-use crate::turn::TurnParts;
 use rondo_core::ports::ToolSource;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox, ToolboxError};
@@ -279,7 +278,7 @@ impl AgentBuilder {
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
         check_tools(&tools)?;
         self.response_schema.as_ref().map_or(Ok(()), check_answer)?;
-        let turn = TurnParts {
+        let parts = Parts {
             model: self.model,
             fallbacks: self.fallbacks,
             tools,
@@ -290,9 +289,6 @@ impl AgentBuilder {
             budgets: self.budgets,
             profile: Arc::new(profile),
             system: self.system,
-        };
-        let parts = Parts {
-            turn,
             response_schema: self.response_schema,
             directory,
         };

@@ -20,7 +20,6 @@ mod run;
 mod schema;
 mod session;
 mod tool;
-mod turn;
 mod typed;
 
 #[cfg(test)]
@@ -35,5 +34,4 @@ pub use error::TurnError;
 pub use run::Run;
 pub use session::Session;
 pub use tool::{FnTool, NoArgs, ToolContext, tool};
-pub use turn::{NewTurn, TurnParts};
 pub use typed::{Typed, TypedError};

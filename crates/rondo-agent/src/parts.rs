@@ -2,12 +2,13 @@
 
 use crate::ids;
 use crate::run::{Run, RunStart};
-use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
-use rondo_core::ports::{Commit, NoJournal};
-use rondo_core::{Journal, OutsideText, TurnSetup};
-use rondo_types::{Message, SessionId, Transcript};
+use rondo_core::ports::{Commit, NoJournal, ToolSource};
+use rondo_core::{
+    Approver, Budgets, Gate, Interceptor, Journal, Model, OutsideText, Toolbox, TurnSetup,
+};
+use rondo_types::{Message, Profile, SessionId, Transcript};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,16 @@ const ANSWER_FINALISE: &str = "Stop here: {limit}. No more tools are available. 
 
 /// The parts that all turns of an agent share.
 pub(crate) struct Parts {
-    pub(crate) turn: TurnParts,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) fallbacks: Vec<Arc<dyn Model>>,
+    pub(crate) tools: Toolbox,
+    pub(crate) tool_sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
+    pub(crate) budgets: Vec<Arc<dyn Budgets>>,
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) system: Vec<String>,
     pub(crate) response_schema: Option<Value>,
     /// The working directory of the built-in tools, shown in lists of stored sessions.
     #[cfg_attr(
@@ -70,24 +80,34 @@ impl Parts {
             Some(expected) => (Some(expected.schema), Some(expected.check)),
             None => (self.response_schema.clone(), None),
         };
-        let mut parts = self.turn.clone();
+        let (mut profile, mut system) = (Arc::clone(&self.profile), self.system.clone());
         if let Some(schema) = &answer {
-            parts.system.push(format!("{ANSWER_PROMPT}\n{schema}"));
-            let texts = &mut Arc::make_mut(&mut parts.profile).texts;
+            system.push(format!("{ANSWER_PROMPT}\n{schema}"));
+            let texts = &mut Arc::make_mut(&mut profile).texts;
             texts.corrective = ANSWER_CORRECTIVE.to_owned();
             texts.finalise = ANSWER_FINALISE.to_owned();
         }
-        parts.turn(NewTurn {
+        TurnSetup {
             turn: ids::turn(&task.session, task.turn_number),
             session: task.session,
             turn_number: task.turn_number,
+            model: Arc::clone(&self.model),
+            fallbacks: self.fallbacks.clone(),
+            tools: self.tools.clone(),
+            tool_sources: self.tool_sources.clone(),
+            gate: Arc::clone(&self.gate),
+            approver: Arc::clone(&self.approver),
+            interceptors: self.interceptors.clone(),
+            budgets: self.budgets.clone(),
             journal: task.journal,
+            profile,
+            system,
             response_schema: answer,
             answer_check,
             opening: Commit::default(),
             seed: ids::random(),
             outside_text: task.outside_text,
-        })
+        }
     }
 }
 

@@ -55,7 +55,7 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
         arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
         has_outside_text: false,
     };
-    agent.parts.turn.gate.check(&request).await
+    agent.parts.gate.check(&request).await
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! One turn on behalf of a design.
 
 use async_trait::async_trait;
-use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
-use rondo_core::ports::{Asker, MemoryJournal, OutputSink, ProgressSink};
+use rondo_core::ports::{Asker, Commit, MemoryJournal, OutputSink, ProgressSink};
 use rondo_core::{
-    Approver, EventReceiver, Gate, GateRequest, Model, QuestionReply, ToolInvocation, Toolbox,
-    Verdict, control, events, run_turn,
+    Approver, EventReceiver, Gate, GateRequest, Model, OutsideText, QuestionReply, ToolInvocation,
+    Toolbox, TurnSetup, Verdict, control, events, run_turn,
 };
 use rondo_types::{
     Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
@@ -57,18 +56,16 @@ impl Run {
     where
         S: Future<Output = ()> + Send,
     {
-        let new = NewTurn {
+        let setup = TurnSetup {
             session: fresh_session(&self.profile.name),
             turn: TurnId::new("1"),
             turn_number: free_turn_number(&self.history),
             journal: Arc::new(MemoryJournal::default()),
             response_schema: None,
             answer_check: None,
-            opening: rondo_core::ports::Commit::default(),
+            opening: Commit::default(),
             seed: random(),
-            outside_text: rondo_core::OutsideText::default(),
-        };
-        let parts = TurnParts {
+            outside_text: OutsideText::default(),
             model: self.model,
             fallbacks: Vec::new(),
             tools: self.tools,
@@ -80,7 +77,6 @@ impl Run {
             profile: self.profile.into(),
             system: self.system,
         };
-        let setup = parts.turn(new);
         let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());
         let (history, input) = (self.history, self.input);
         let turn = async move {

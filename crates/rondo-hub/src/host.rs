@@ -20,10 +20,10 @@ use rondo_core::ports::{
 };
 use rondo_core::{Approver, QuestionReply};
 use rondo_memory::{SAVE_MEMORY, TOOL_NAMES};
+use rondo_runtime::TurnBuilder;
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::parking;
-use rondo_runtime::service::{AskedTurn, HostTurn, SessionHost, ToolFilter};
+use rondo_runtime::service::{AskedTurn, SessionHost, ToolFilter};
 use rondo_types::{Commit, Question, SessionId, StopReason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -73,9 +73,9 @@ impl HubHost {
 
 #[async_trait]
 impl SessionHost for HubHost {
-    async fn turn(&self, turn: &AskedTurn<'_>) -> Result<HostTurn> {
+    async fn turn(&self, turn: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
         let core = self.core()?;
-        core.host_turn(turn).await
+        core.contribute(turn, builder).await
     }
 
     fn failed(&self, session: &SessionId, key: Option<&str>, error: &SetupError) {
@@ -92,7 +92,11 @@ impl SessionHost for HubHost {
 }
 
 impl Core {
-    async fn host_turn(self: &Arc<Self>, turn: &AskedTurn<'_>) -> Result<HostTurn> {
+    async fn contribute(
+        self: &Arc<Self>,
+        turn: &AskedTurn<'_>,
+        builder: &mut TurnBuilder,
+    ) -> Result<()> {
         let session = turn.session;
         self.trial.admits(session).await;
         let chat = self.chats.of_session(session).await.map_err(unreadable)?;
@@ -111,7 +115,7 @@ impl Core {
         };
         let guest = || self.guest(&chat, asked.as_ref());
         let Some(actor) = actor.or_else(guest) else {
-            return self.of_nobody(session, turn.begins, &chat).await;
+            return self.of_nobody(turn, &chat, builder).await;
         };
         let known = match turn.begins {
             // That its message was taken up is past.
@@ -120,13 +124,15 @@ impl Core {
         };
         self.retries.began(session);
         let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
-        let approver = approver(&actor, &chat, owner_chat.is_some(), turn);
+        if let Some(refusal) = refusal(&actor, &chat, owner_chat.is_some()) {
+            builder.approver = Arc::new(Refusing(refusal.to_owned()));
+        }
         let model = turn.settings.values.model.as_deref();
         let calibration = Calibration::of(&*self.store, session, model, turn.history).await;
         let calibration = calibration.map_err(unreadable)?;
         let counted = (turn.began, calibration.estimate());
         let system = self.system(&actor, &chat, turn.settings, counted).await;
-        let tools = tools::of(Scope {
+        builder.tools = tools::of(Scope {
             core: Arc::downgrade(self),
             session: session.clone(),
             chat: chat.clone(),
@@ -138,23 +144,18 @@ impl Core {
             known,
             calibration: Some(calibration),
         };
-        let source = self.source(session, &chat, source).await?;
-        Ok(HostTurn {
-            tools,
-            extensions: self.own_extensions(&actor).await?,
-            system: Some(system),
-            keep_messages: Some(self.keep_messages),
-            answers: tools::answers(&chat),
-            memory: self.memory_of(&actor, &chat),
-            tool_filter: tools_of(&actor, &chat),
-            observer: Some(
-                self.shown
-                    .watch(session, &chat.key, actor.role != Role::Guest),
-            ),
-            commits: Some(source),
-            is_stopped: known.is_enough(),
-            ..HostTurn::new(approver)
-        })
+        builder.commits = Some(self.source(session, &chat, source).await?);
+        builder.extensions = self.own_extensions(&actor).await?;
+        builder.system = Some(system);
+        let compaction = &mut Arc::make_mut(&mut builder.spec.profile).compaction;
+        compaction.keep_messages = Some(self.keep_messages);
+        builder.answers = tools::answers(&chat);
+        builder.memory = self.memory_of(&actor, &chat);
+        builder.tool_filter = tools_of(&actor, &chat);
+        let is_shown = actor.role != Role::Guest;
+        builder.observer = Some(self.shown.watch(session, &chat.key, is_shown));
+        builder.is_stopped = known.is_enough();
+        Ok(())
     }
 
     async fn source(
@@ -228,19 +229,18 @@ impl Core {
     /// What becomes of a message whose sender is no user any more, and of their turn.
     async fn of_nobody(
         self: &Arc<Self>,
-        session: &SessionId,
-        begins: Option<(&str, &str)>,
+        turn: &AskedTurn<'_>,
         chat: &Chat,
-    ) -> Result<HostTurn> {
+        builder: &mut TurnBuilder,
+    ) -> Result<()> {
+        let session = turn.session;
         let refused = "you are not among the users any more";
-        let Some((key, _)) = begins else {
-            let approver = Arc::new(Refusing(refused.to_owned()));
-            return Ok(HostTurn {
-                tool_filter: ToolFilter::Only(Vec::new()),
-                commits: Some(self.source(session, chat, TurnSource::default()).await?),
-                is_stopped: true,
-                ..HostTurn::new(approver)
-            });
+        let Some((key, _)) = turn.begins else {
+            builder.approver = Arc::new(Refusing(refused.to_owned()));
+            builder.tool_filter = ToolFilter::Only(Vec::new());
+            builder.commits = Some(self.source(session, chat, TurnSource::default()).await?);
+            builder.is_stopped = true;
+            return Ok(());
         };
         let commit = HostCommit {
             withdrawn: vec![(session.clone(), key.to_owned())],
@@ -289,22 +289,15 @@ fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
     }
 }
 
-/// Returns who answers what a turn asks: nobody where no owner would see it.
-fn approver(
-    actor: &Actor,
-    chat: &Chat,
-    reaches_owner: bool,
-    turn: &AskedTurn<'_>,
-) -> Arc<dyn Approver> {
+/// Returns why nobody may answer what a turn asks; none if somebody may, such as an owner who sees it.
+fn refusal(actor: &Actor, chat: &Chat, reaches_owner: bool) -> Option<&'static str> {
     let may_be_seen = reaches_owner || (actor.role == Role::Owner && chat.kind == ChatKind::Group);
     match actor.role {
-        Role::Guest => Arc::new(Refusing("guests may not have it run".to_owned())),
-        Role::Member | Role::Owner if !may_be_seen => Arc::new(Refusing(
-            "no owner can be asked: one has to write to the hub in a private chat first".to_owned(),
-        )),
-        Role::Member | Role::Owner => {
-            parking::approver(turn.settings, parking::parking(turn.settings))
+        Role::Guest => Some("guests may not have it run"),
+        Role::Member | Role::Owner if !may_be_seen => {
+            Some("no owner can be asked: one has to write to the hub in a private chat first")
         }
+        Role::Member | Role::Owner => None,
     }
 }
 

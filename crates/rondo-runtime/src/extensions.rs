@@ -5,7 +5,7 @@ use rondo_core::{Budgets, Interceptor};
 use std::sync::Arc;
 
 /// What a host adds to turns: to all turns of a [`Runtime`](crate::Runtime), or to one by its
-/// [`TurnHost`](crate::TurnHost). Each is asked in its order; those of the runtime come first.
+/// [`TurnBuilder`](crate::TurnBuilder). Each is asked in its order; those of the runtime come first.
 #[derive(Clone, Default)]
 pub struct Extensions {
     /// Offer tools that may change between two steps, such as those of servers. The gate judges their calls and

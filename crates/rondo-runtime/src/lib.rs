@@ -120,4 +120,4 @@ pub use rondo_policy::GateOptions;
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};
 pub use table::{Layer, SETTINGS, Setting};
-pub use turn::{Turn, TurnHost, TurnStart};
+pub use turn::{Turn, TurnBuilder, TurnStart};

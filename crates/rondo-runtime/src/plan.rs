@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The models, profile and tools of a turn.
+#[derive(Clone)]
 pub struct TurnPlan {
     /// The effective profile.
     pub profile: Arc<Profile>,

@@ -10,15 +10,14 @@ use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
-use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
+use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::ports::{MailBody, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::title;
 use rondo_core::shown;
-use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript, TurnEvent};
+use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -550,30 +549,21 @@ impl Session {
     ///
     /// # Errors
     /// When its tools or its models cannot be built, or the journal cannot be used.
-    pub fn turn(
-        &mut self,
-        plan: &TurnPlan,
-        connected: ConnectedModel,
-        start: TurnStart,
-        host: TurnHost<'_>,
-    ) -> Result<Turn> {
-        let secrets = host.secrets.clone().with(connected.key.clone());
-        let start = start.without(&secrets);
-        if let TurnStart::Message(message) | TurnStart::Queued(_, message) = &start {
+    pub fn turn(&mut self, mut builder: TurnBuilder) -> Result<Turn> {
+        builder.redact(&self.runtime, &self.settings);
+        if let Some(message) = builder.message() {
             self.begin_turn(title(&message.text()))?;
         }
         let Some(conversation) = &self.conversation else {
             let message = "no turn was cut off";
             return Err(SetupError::new(SetupErrorKind::NoSession, message));
         };
-        let context = TurnContext {
+        let turn = builder.build(TurnSession {
             runtime: &self.runtime,
             settings: &self.settings,
             conversation,
             store: self.store.as_ref().filter(|_| !self.is_ephemeral()),
-            is_kept: !self.is_ephemeral(),
-        };
-        let turn = context.turn(plan, connected, start, host)?;
+        })?;
         self.offer = turn.offer().cloned();
         if let Some(store) = &self.store
             && std::mem::take(&mut self.is_to_prune)
@@ -668,43 +658,6 @@ impl Session {
             |it: &Question| conversation.answers.iter().any(|given| given.answers(it));
         let open = questions.filter(|it| !is_answered(it) && !has_expired(it));
         open.cloned().collect()
-    }
-
-    /// Asks, and hands over the turn's events as they come.
-    ///
-    /// A host that stops, steers or shows turns in its own way plans, connects and runs them itself.
-    ///
-    /// # Errors
-    /// When the turn cannot begin. One that began ends, or is parked by its approver, whatever happens.
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the turn at once; what is recorded of it is carried on when the
-    /// session is opened next.
-    pub async fn ask(
-        &mut self,
-        message: Message,
-        host: TurnHost<'_>,
-        mut on_event: impl FnMut(TurnEvent),
-    ) -> Result<TurnEnd> {
-        let plan = self.plan()?;
-        let connected = self.connect(&plan).await?;
-        let start = TurnStart::Message(message.into());
-        let turn = self.turn(&plan, connected, start, host)?;
-        let (sender, mut listener) = events::channel(turn.session().clone(), turn.id());
-        let sender = self.runtime.observe(sender).await;
-        let (_handle, control) = control();
-        let listen = async {
-            while let Some(event) = listener.next().await {
-                on_event(event);
-            }
-        };
-        let (end, ()) = tokio::join!(turn.run(sender, control), listen);
-        let end = end?;
-        match &end {
-            TurnEnd::Done(outcome) => self.finished(outcome),
-            TurnEnd::Parked(_) => self.parked()?,
-        }
-        Ok(end)
     }
 
     /// Begins the record with a first question, whose words become the title even where a cell began it.

@@ -1,4 +1,4 @@
-//! Puts a turn of a session together, and runs it.
+//! Builds a turn of a session, and runs it.
 
 use crate::agents::Agents;
 use crate::budgets;
@@ -9,7 +9,7 @@ use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
 use crate::look_first::LookFirst;
-use crate::memory;
+use crate::memory::{self, SEARCH_MEMORY, WRITE_MEMORY};
 use crate::parking::{MailApprover, SessionApprover};
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
@@ -26,19 +26,20 @@ use crate::unchecked::{UncheckedApprover, UncheckedGate};
 use crate::values::ApprovalMode;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
+use rondo_core::observe::Observer;
 use rondo_core::ports::{Commit, MailId, OneAtATime};
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, Interceptor, Journal, OutsideText, ResumeError, Tool, TurnControl,
+    Approver, EventSender, Gate, Interceptor, Model, OutsideText, ResumeError, Tool, TurnControl,
     TurnEnd, TurnSetup, control, events, resume_turn, run_turn,
 };
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
-use rondo_policy::{GateOptions, LookingCalls, Workdir};
+pub use rondo_policy::Answers;
+use rondo_policy::Workdir;
 use rondo_sandbox::SandboxMode;
-use rondo_types::{Message, Profile, SessionId, Transcript, TurnEvent, TurnId};
+use rondo_types::{Message, SessionId, Transcript, TurnEvent, TurnId};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -55,107 +56,90 @@ pub enum TurnStart {
 }
 
 impl TurnStart {
-    /// Redacts these secrets from the message. The model's key is known only once the model is connected,
-    /// which is later than the host builds the message.
-    #[must_use]
-    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+    /// Returns the message that begins the turn; none if it goes on.
+    pub(crate) fn message(&self) -> Option<&Arc<Message>> {
         match self {
-            Self::Message(message) => Self::Message(redacted(message, secrets)),
-            Self::Queued(mail, message) => Self::Queued(mail, redacted(message, secrets)),
-            Self::CutOff(cut_off) => Self::CutOff(cut_off),
+            Self::Message(message) | Self::Queued(_, message) => Some(message),
+            Self::CutOff(_) => None,
         }
     }
 }
 
-/// Returns the same message where there is no secret in it: all who hold it while the turn runs share it.
-fn redacted(message: Arc<Message>, secrets: &Secrets) -> Arc<Message> {
-    let without = secrets.message((*message).clone());
-    match without == *message {
-        true => message,
-        false => Arc::new(without),
+/// Which of the tools that the settings name a turn may use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ToolFilter {
+    /// All of them.
+    #[default]
+    All,
+    /// All but these.
+    Without(Vec<String>),
+    /// These alone, and none of any server.
+    Only(Vec<String>),
+}
+
+impl ToolFilter {
+    /// Returns whether a tool may be used.
+    #[must_use]
+    pub fn allows(&self, tool: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Without(names) => !names.iter().any(|it| it == tool),
+            Self::Only(names) => names.iter().any(|it| it == tool),
+        }
+    }
+
+    /// Returns whether the tools of servers may be used.
+    #[must_use]
+    pub fn allows_servers(&self) -> bool {
+        !matches!(self, Self::Only(_))
     }
 }
 
-/// Builds the gate of a turn from its options.
-pub type MakeGate<'a> = &'a (dyn Fn(GateOptions) -> Arc<dyn Gate> + Sync);
-
-/// What the host provides for a turn.
-pub struct TurnHost<'a> {
+/// A turn that is not built yet: what it runs with, how it starts, and what its host contributes. [`Session::turn`] builds
+/// it; there is no other way to a [`Turn`].
+pub struct TurnBuilder {
+    /// The models, profile and tools.
+    pub spec: TurnPlan,
+    pub(crate) start: TurnStart,
+    pub(crate) connected: ConnectedModel,
     /// Decides on calls that the gate does not decide, usually by asking the user.
     pub approver: Arc<dyn Approver>,
-    /// Builds the gate: [`standard_gate`](crate::tools::standard_gate), unless the host has one that
-    /// remembers the user's answers.
-    pub gate: MakeGate<'a>,
-    /// The system prompt in place of the one of the settings; none where that counts.
+    /// Judges the calls, in place of the gate of the settings.
+    pub gate: Option<Arc<dyn Gate>>,
+    /// Tells which calls of the host's tools only say something to the readers of the turn's answer.
+    pub answers: Answers,
+    /// Tools of the host that are offered whether or not the profile names them.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools of the host that are offered if the profile names them, such as the functions of a live Python session.
+    pub live: Vec<Arc<dyn Tool>>,
+    /// Which of the settings' tools the turn may use. The host's own are not affected.
+    pub tool_filter: ToolFilter,
+    /// Added to the turn, after what the runtime adds to all.
+    pub extensions: Extensions,
+    /// The system prompt, in place of the one of the settings.
     pub system: Option<Vec<String>>,
-    /// Where this person's memories are; none where they are the user's and the project's.
+    /// The directory of this person's memories, in place of the user's of this machine and the project's. The tool that
+    /// saves them is `write_memory` then.
     pub memory: Option<PathBuf>,
-    /// Whether tools of servers are offered.
-    pub has_servers: bool,
     /// Says what becomes durable together with the turn's records.
     pub commits: Option<Arc<dyn CommitSource>>,
+    /// Sees what happens in the turn.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Whether the turn is stopped as soon as it goes on, so that its end is recorded.
+    pub is_stopped: bool,
     /// The JSON Schema that the answer must fit.
     pub schema: Option<Value>,
-    /// Tools that the host brings, such as the functions of a live Python session.
-    pub live: Vec<Arc<dyn Tool>>,
-    /// What it adds to the turn, after what its runtime adds to all.
-    pub extensions: Extensions,
-    /// Values that are redacted from everything that is sent, shown or recorded.
+    /// Values that are redacted from everything that is sent, shown or recorded; the key of the model and the tokens of
+    /// servers are added when the turn is built.
     pub secrets: Secrets,
     /// The directory and environment of the user's shell, if the host has one.
-    pub workdir: Option<&'a Workdir>,
+    pub workdir: Option<Workdir>,
     /// The commands and the screen of the user's terminal, if the host shows one.
     pub terminal: TerminalContext,
-    /// How many turns stand above this one: 0 unless a call of another turn started its session.
-    pub depth: u32,
-    /// What the conversation above this one knows of text from outside; none unless a call of another turn started its
-    /// session. Such text counts in both, wherever it was read.
+    /// Notes text from outside that the turn reads, in place of what the session notes; text counts in both.
     pub outside_text: Option<OutsideText>,
-    /// The sandbox that the questions of the turn above this one offer; none unless a call of another turn started its
-    /// session.
-    pub offer: Option<SandboxOffer>,
-    /// Where the gate of the turn above this one notes the calls that only look; none unless a call of another turn started
-    /// its session.
-    pub looking: Option<LookingCalls>,
-}
-
-impl TurnHost<'_> {
-    /// Builds a host with an approver, these secrets, and nothing else of its own.
-    #[must_use]
-    pub fn new(approver: Arc<dyn Approver>, secrets: Secrets) -> Self {
-        Self {
-            approver,
-            gate: &tools::standard_gate,
-            system: None,
-            memory: None,
-            has_servers: true,
-            commits: None,
-            schema: None,
-            live: Vec::new(),
-            extensions: Extensions::default(),
-            secrets,
-            workdir: None,
-            terminal: TerminalContext::default(),
-            depth: 0,
-            outside_text: None,
-            offer: None,
-            looking: None,
-        }
-    }
-}
-
-/// The session and settings that a turn belongs to.
-pub(crate) struct TurnContext<'a> {
-    /// The host's runtime.
-    pub(crate) runtime: &'a Runtime,
-    /// The effective settings.
-    pub(crate) settings: &'a Settings,
-    /// The conversation before the turn, and its journal.
-    pub(crate) conversation: &'a Conversation,
-    /// The journal of all sessions; none where this one is not kept.
-    pub(crate) store: Option<&'a Store>,
-    /// Whether its records outlive the turn, so that it can be parked.
-    pub(crate) is_kept: bool,
+    /// The turn that started this one; only a subagent's has one.
+    pub(crate) parent: Option<Arc<ParentTurn>>,
 }
 
 /// A turn that is ready to run.
@@ -164,59 +148,117 @@ pub struct Turn {
     start: TurnStart,
     history: Transcript,
     toolset: Toolset,
+    secrets: Secrets,
+    observer: Option<Arc<dyn Observer>>,
+    /// Whether it is to be cancelled as soon as it runs.
+    pub(crate) is_stopped: bool,
     /// What a person must review of its directories.
     review: Review,
     /// How far its commands are confined; none where they are not.
     sandbox: Option<SandboxMode>,
 }
 
-/// Returns who offers the sandbox to the turn: its parent, if it is a subagent's.
-fn offering<'a>(host: &'a TurnHost<'_>) -> Offering<'a> {
-    match &host.looking {
-        None => Offering::BySettings,
-        Some(looking) => Offering::OfParent(host.offer.as_ref(), looking),
-    }
+/// The session that a turn is built for.
+#[derive(Clone, Copy)]
+pub(crate) struct TurnSession<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) settings: &'a Settings,
+    /// The conversation before the turn, and its journal.
+    pub(crate) conversation: &'a Conversation,
+    /// The journal of all sessions; none where this one is not kept.
+    pub(crate) store: Option<&'a Store>,
 }
 
-impl TurnContext<'_> {
+impl TurnBuilder {
+    /// Starts with a connected model, an approver and these secrets, and nothing else of a host's.
+    #[must_use]
+    pub fn new(
+        spec: TurnPlan,
+        start: TurnStart,
+        connected: ConnectedModel,
+        approver: Arc<dyn Approver>,
+        secrets: Secrets,
+    ) -> Self {
+        Self {
+            spec,
+            start,
+            connected,
+            approver,
+            gate: None,
+            answers: Answers::default(),
+            tools: Vec::new(),
+            live: Vec::new(),
+            tool_filter: ToolFilter::All,
+            extensions: Extensions::default(),
+            system: None,
+            memory: None,
+            commits: None,
+            observer: None,
+            is_stopped: false,
+            schema: None,
+            secrets,
+            workdir: None,
+            terminal: TerminalContext::default(),
+            outside_text: None,
+            parent: None,
+        }
+    }
+
+    /// Redacts all secrets of the turn from its message. The model's key is known only since the model is connected, which
+    /// is later than the host builds the message.
+    pub(crate) fn redact(&mut self, runtime: &Runtime, settings: &Settings) {
+        let secrets = std::mem::take(&mut self.secrets).with(self.connected.key.clone());
+        let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
+        self.secrets = runtime.values().secrets.share(secrets);
+        if let TurnStart::Message(message) | TurnStart::Queued(_, message) = &mut self.start {
+            let without = self.secrets.message((**message).clone());
+            // All who hold it while the turn runs share it, unless there is a secret in it.
+            if without != **message {
+                *message = Arc::new(without);
+            }
+        }
+    }
+
+    /// Returns the message that begins the turn; none if it goes on.
+    pub(crate) fn message(&self) -> Option<&Arc<Message>> {
+        self.start.message()
+    }
+
+    fn depth(&self) -> u32 {
+        self.parent.as_ref().map_or(0, |it| it.depth + 1)
+    }
+
+    /// Returns what is built of the turn above this one.
+    fn above(&self) -> Option<&Built> {
+        self.parent.as_ref()?.built.get()
+    }
+
     /// Builds the turn: its tools, gate, prompt and models.
     ///
     /// # Errors
     /// When its tools or its models cannot be built.
-    pub(crate) fn turn(
-        &self,
-        plan: &TurnPlan,
-        connected: ConnectedModel,
-        start: TurnStart,
-        host: TurnHost<'_>,
-    ) -> Result<Turn> {
-        let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
-        let mut host = self.extended(host);
-        let secrets = host.secrets.with(connected.key.clone());
-        let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
-        let secrets = self.runtime.values().secrets.share(secrets);
-        let outside_text = host.outside_text.clone().unwrap_or_default();
-        let parent = self.parent_turn(plan, &connected, &host, &secrets);
-        let live = self.live(plan, &host, parent.as_ref(), &secrets, &outside_text)?;
-        let toolset = self.toolset(plan, &live, host.workdir, &secrets, offering(&host))?;
+    pub(crate) fn build(mut self, session: TurnSession<'_>) -> Result<Turn> {
+        self.prepare(session);
+        let TurnSession {
+            settings,
+            conversation,
+            ..
+        } = session;
+        let outside_text = self.outside_text.clone().unwrap_or_default();
+        let parent = self.parent_turn(session);
+        let live = self.live(session, parent.as_ref(), &outside_text)?;
+        let toolset = self.toolset(session, &live)?;
         tracing::info!(
             session = conversation.session.as_str(),
-            model = plan.target.full_name(),
-            base_url = plan.target.shown_url(),
-            profile = profile.name,
+            model = self.spec.target.full_name(),
+            base_url = self.spec.target.shown_url(),
+            profile = self.spec.profile.name,
             tools = toolset.tools.specs().len(),
             "asking"
         );
-        let approver = self.approver(&start, Arc::clone(&host.approver), &toolset);
-        let mut extensions = match host.has_servers {
-            true => self.with_servers(std::mem::take(&mut host.extensions))?,
-            false => std::mem::take(&mut host.extensions),
-        };
-        let models: Vec<_> = plan.targets().collect();
-        let own_budgets = budgets::of(settings, self.store, &models)?;
-        extensions.budgets.extend(own_budgets);
+        let mut extensions = self.all_extensions(session)?;
         let review = Review::of(settings);
-        let gate = self.gate(&toolset, profile, &host)?;
+        let gate = self.gate(session, &toolset)?;
         let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
@@ -229,163 +271,166 @@ impl TurnContext<'_> {
             });
         }
         let interceptors = &mut extensions.interceptors;
-        interceptors.extend(self.look_first(profile, &toolset, &gate, &secrets));
-        interceptors.extend(self.show_terminal(profile, &mut host, &secrets));
-        let parts = TurnParts {
-            model: connected.model,
-            fallbacks: fallbacks::models(
-                &plan.fallbacks,
-                profile,
-                settings,
-                self.runtime.request_limits(),
-            )?,
+        interceptors.extend(self.look_first(settings, &toolset, &gate));
+        interceptors.extend(self.show_terminal(settings));
+        let now = Clock::system().now();
+        let setup = TurnSetup {
+            session: conversation.session.clone(),
+            turn: new_turn(now),
+            turn_number: conversation.turns.saturating_add(1),
+            fallbacks: self.fallbacks(session)?,
             gate,
-            system: self.system(plan, host.system, &secrets)?,
-            tools: toolset.tools.clone().redacted(&secrets),
-            approver,
+            system: self.system(session)?,
+            tools: toolset.tools.clone().redacted(&self.secrets),
+            approver: self.approver(session, &toolset),
+            model: self.connected.model,
             tool_sources: extensions.tool_sources,
             interceptors: extensions.interceptors,
             budgets: extensions.budgets,
-            profile: self.runtime.values().profiles.share(Arc::clone(profile)),
-        };
-        let has_offer = toolset.offer.is_some();
-        let new = self.new_turn(&start, host.commits, host.schema, outside_text);
-        Ok(Turn {
-            setup: parts.turn(new),
-            start,
-            history: conversation.history.clone(),
-            toolset,
-            review,
-            sandbox: match confined::mode(settings)? {
-                // It can be chosen while the turn runs.
-                None if has_offer => Some(SandboxMode::WorkspaceWrite),
-                mode => mode,
+            profile: (session.runtime.values().profiles).share(self.spec.profile),
+            journal: match self.commits {
+                Some(source) => Arc::new(SendingJournal::new(conversation.journal.clone(), source)),
+                None => conversation.journal.clone(),
             },
-        })
-    }
-
-    /// Returns the parts that belong to this turn alone.
-    fn new_turn(
-        &self,
-        start: &TurnStart,
-        commits: Option<Arc<dyn CommitSource>>,
-        schema: Option<Value>,
-        outside_text: OutsideText,
-    ) -> NewTurn {
-        let now = Clock::system().now();
-        let journal: Arc<dyn Journal> = Arc::clone(&self.conversation.journal) as _;
-        NewTurn {
-            session: self.conversation.session.clone(),
-            turn: new_turn(now),
-            turn_number: self.conversation.turns.saturating_add(1),
-            journal: match commits {
-                Some(source) => Arc::new(SendingJournal::new(journal, source)),
-                None => journal,
-            },
-            response_schema: schema,
+            response_schema: self.schema,
             answer_check: None,
-            opening: match start {
+            opening: match &self.start {
                 TurnStart::Queued(mail, _) => Commit::of(*mail),
                 TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
             },
             seed: now.0,
             outside_text,
-        }
-    }
-
-    /// Returns the host with what the runtime adds to all turns.
-    fn extended<'a>(&self, host: TurnHost<'a>) -> TurnHost<'a> {
-        let extensions = host.extensions;
-        let outside_text = self.outside_text(host.outside_text.as_ref());
-        TurnHost {
-            outside_text: Some(outside_text),
-            // Questions of the turn and of those that it starts are put one at a time.
-            approver: Arc::new(OneAtATime::new(self.with_mailbox(host.approver))),
-            extensions: match host.depth {
-                0 => self.runtime.extensions().with(extensions),
-                // It has them from its parent.
-                _ => extensions,
+        };
+        Ok(Turn {
+            setup,
+            start: self.start,
+            history: conversation.history.clone(),
+            sandbox: match confined::mode(settings)? {
+                // It can be chosen while the turn runs.
+                None if toolset.offer.is_some() => Some(SandboxMode::WorkspaceWrite),
+                mode => mode,
             },
-            ..host
+            toolset,
+            secrets: self.secrets,
+            observer: self.observer,
+            is_stopped: self.is_stopped,
+            review,
+        })
+    }
+
+    /// Adds what the runtime adds to all turns, and decides which tools are offered.
+    fn prepare(&mut self, session: TurnSession<'_>) {
+        let names = &mut self.spec.tool_names;
+        names.retain(|it| self.tool_filter.allows(it));
+        let own = self.tools.iter().map(|tool| tool.spec().name);
+        let of_memory = [WRITE_MEMORY, SEARCH_MEMORY].map(str::to_owned);
+        let of_memory = of_memory.into_iter().filter(|_| self.memory.is_some());
+        for name in own.chain(of_memory) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        self.outside_text = Some(self.noting_outside_text(session.conversation));
+        // Questions of the turn and of those that it starts are put one at a time.
+        let approver = Arc::clone(&self.approver);
+        self.approver = Arc::new(OneAtATime::new(match session.store {
+            // Answers are kept in the session's mailbox, and those of other processes are taken.
+            Some(store) => Arc::new(MailApprover {
+                host: approver,
+                store: store.clone(),
+                session: session.conversation.session.clone(),
+            }),
+            None => approver,
+        }));
+        // A turn below another one has them from that.
+        if self.parent.is_none() {
+            let own = std::mem::take(&mut self.extensions);
+            self.extensions = session.runtime.extensions().with(own);
         }
     }
 
-    /// Returns an approver that keeps answers in the session's mailbox and takes those of other processes, if the session
-    /// is kept.
-    fn with_mailbox(&self, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
-        match self.store {
-            Some(store) => Arc::new(MailApprover {
-                host,
-                store: store.clone(),
-                session: self.conversation.session.clone(),
-            }),
-            None => host,
+    /// Returns the extensions, with the tools of servers and the budgets of the settings.
+    fn all_extensions(&self, session: TurnSession<'_>) -> Result<Extensions> {
+        let mut extensions = self.extensions.clone();
+        if self.tool_filter.allows_servers()
+            && !tools::forbids_all(session.settings)
+            && let Some(servers) = session.runtime.servers(session.settings)?
+        {
+            let source = servers.source(&session.conversation.session);
+            extensions.tool_sources.push(source);
         }
+        let models: Vec<_> = self.spec.targets().collect();
+        let own_budgets = budgets::of(session.settings, session.store, &models)?;
+        extensions.budgets.extend(own_budgets);
+        Ok(extensions)
+    }
+
+    fn fallbacks(&self, session: TurnSession<'_>) -> Result<Vec<Arc<dyn Model>>> {
+        fallbacks::models(
+            &self.spec.fallbacks,
+            &self.spec.profile,
+            session.settings,
+            session.runtime.request_limits(),
+        )
     }
 
     /// Returns the gate, which asks before the first command in a folder that cannot be checked as a whole.
-    fn gate(
-        &self,
-        toolset: &Toolset,
-        profile: &Profile,
-        host: &TurnHost<'_>,
-    ) -> Result<Arc<dyn Gate>> {
-        let inner = self.offering_gate(toolset, profile, host)?;
-        // `--yolo` asks about nothing at all, and a turn below another one has the gate of that.
-        if self.settings.values.yolo == Some(true) || host.depth > 0 {
+    fn gate(&self, session: TurnSession<'_>, toolset: &Toolset) -> Result<Arc<dyn Gate>> {
+        if self.parent.is_some() {
+            let above = self.above().map(|it| Arc::clone(&it.gate));
+            return above.ok_or_else(|| {
+                SetupError::new(SetupErrorKind::Other, "the parent's gate is not built")
+            });
+        }
+        let inner = self.offering_gate(session, toolset)?;
+        // `--yolo` asks about nothing at all.
+        if session.settings.values.yolo == Some(true) {
             return Ok(inner);
         }
         Ok(Arc::new(UncheckedGate {
             inner,
-            folders: toolset.command_folders(self.runtime.values()),
+            folders: toolset.command_folders(session.runtime.values()),
             looking: toolset.looking(),
         }))
     }
 
     /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
-    fn offering_gate(
-        &self,
-        toolset: &Toolset,
-        profile: &Profile,
-        host: &TurnHost<'_>,
-    ) -> Result<Arc<dyn Gate>> {
+    fn offering_gate(&self, session: TurnSession<'_>, toolset: &Toolset) -> Result<Arc<dyn Gate>> {
         let built = |settings: &Settings| -> Result<Arc<dyn Gate>> {
-            let mut gate = tools::gate_options(toolset, profile, settings)?;
-            self.runtime.values().share(&mut gate);
-            gate.grants = self.conversation.grants.clone();
-            Ok((host.gate)(gate))
+            if let Some(gate) = &self.gate {
+                return Ok(Arc::clone(gate));
+            }
+            let mut gate = tools::gate_options(toolset, &self.spec.profile, settings)?;
+            session.runtime.values().share(&mut gate);
+            gate.grants = session.conversation.grants.clone();
+            gate.answers = self.answers.clone();
+            Ok(tools::standard_gate(gate))
         };
-        let asks = built(self.settings)?;
-        // A turn below another one has the gate of that.
-        let Some(offer) = toolset.offer.clone().filter(|_| host.depth == 0) else {
+        let asks = built(session.settings)?;
+        let Some(offer) = toolset.offer.clone() else {
             return Ok(asks);
         };
-        let mut sandboxed = self.settings.clone();
+        let mut sandboxed = session.settings.clone();
         sandboxed.values.approval = Some(ApprovalMode::Auto);
         Ok(Arc::new(SandboxGate {
             asks,
             sandboxed: built(&sandboxed)?,
             offer,
-            notices: self.runtime.shared_notices(),
+            notices: session.runtime.shared_notices(),
         }))
     }
 
-    fn approver(
-        &self,
-        start: &TurnStart,
-        host: Arc<dyn Approver>,
-        toolset: &Toolset,
-    ) -> Arc<dyn Approver> {
-        let cut_off = match start {
+    fn approver(&self, session: TurnSession<'_>, toolset: &Toolset) -> Arc<dyn Approver> {
+        let cut_off = match &self.start {
             TurnStart::CutOff(cut_off) => Some(cut_off),
             TurnStart::Message(_) | TurnStart::Queued(..) => None,
         };
-        let answers = cut_off.map(|_| self.conversation.answers.clone());
+        let answers = cut_off.map(|_| session.conversation.answers.clone());
         let approver = Arc::new(SessionApprover {
-            host,
+            host: Arc::clone(&self.approver),
             questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
             answers: answers.unwrap_or_default(),
-            is_kept: self.is_kept,
+            is_kept: session.store.is_some(),
         });
         let approver: Arc<dyn Approver> = match toolset.offer.clone() {
             Some(offer) => Arc::new(SandboxApprover {
@@ -396,7 +441,7 @@ impl TurnContext<'_> {
         };
         Arc::new(UncheckedApprover {
             inner: approver,
-            folders: toolset.command_folders(self.runtime.values()),
+            folders: toolset.command_folders(session.runtime.values()),
         })
     }
 
@@ -404,52 +449,35 @@ impl TurnContext<'_> {
     /// tool is forbidden.
     fn look_first(
         &self,
-        profile: &Profile,
+        settings: &Settings,
         toolset: &Toolset,
         gate: &Arc<dyn Gate>,
-        secrets: &Secrets,
     ) -> Option<Arc<dyn Interceptor>> {
-        let is_wanted = profile.look_first && !tools::forbids_all(self.settings);
-        is_wanted.then(|| Arc::new(LookFirst::new(&toolset.workspace, gate, secrets)) as _)
+        let is_wanted = self.spec.profile.look_first && !tools::forbids_all(settings);
+        is_wanted.then(|| Arc::new(LookFirst::new(&toolset.workspace, gate, &self.secrets)) as _)
     }
 
     /// Returns the interceptor that shows the model the context of the user's terminal, if the profile asks for it.
-    fn show_terminal(
-        &self,
-        profile: &Profile,
-        host: &mut TurnHost<'_>,
-        secrets: &Secrets,
-    ) -> Option<Arc<dyn Interceptor>> {
-        let directory = match host.workdir {
+    fn show_terminal(&mut self, settings: &Settings) -> Option<Arc<dyn Interceptor>> {
+        let directory = match &self.workdir {
             Some(workdir) => workdir.directory(),
-            None => self.settings.directory.clone(),
+            None => settings.directory.clone(),
         };
-        let seen = std::mem::take(&mut host.terminal);
-        profile.terminal_context.then(|| {
+        let seen = std::mem::take(&mut self.terminal);
+        self.spec.profile.terminal_context.then(|| {
             Arc::new(ShowTerminal {
                 seen,
                 directory,
-                env: self.settings.env.clone(),
-                secrets: secrets.clone(),
+                env: settings.env.clone(),
+                secrets: self.secrets.clone(),
             }) as _
         })
     }
 
-    /// Adds the tools of servers, unless every tool is forbidden.
-    fn with_servers(&self, mut extensions: Extensions) -> Result<Extensions> {
-        if !tools::forbids_all(self.settings)
-            && let Some(servers) = self.runtime.servers(self.settings)?
-        {
-            let source = servers.source(&self.conversation.session);
-            extensions.tool_sources.push(source);
-        }
-        Ok(extensions)
-    }
-
-    /// Returns what the conversation knows of text from outside, and the one above it where there is one.
-    fn outside_text(&self, above: Option<&OutsideText>) -> OutsideText {
-        let own = &self.conversation.outside_text;
-        let shared = above.unwrap_or(own).clone();
+    /// Returns where text from outside is noted: in the conversation, and in the one above it where there is one.
+    fn noting_outside_text(&self, conversation: &Conversation) -> OutsideText {
+        let own = &conversation.outside_text;
+        let shared = self.outside_text.as_ref().unwrap_or(own).clone();
         if own.is_present() {
             shared.note();
         }
@@ -457,63 +485,60 @@ impl TurnContext<'_> {
     }
 
     /// Returns the system prompt, with what the session is shown of its memories.
-    fn system(
-        &self,
-        plan: &TurnPlan,
-        of_host: Option<Vec<String>>,
-        secrets: &Secrets,
-    ) -> Result<Vec<String>> {
-        if let Some(blocks) = of_host {
-            return Ok(blocks.into_iter().map(|it| secrets.text(it)).collect());
+    fn system(&self, session: TurnSession<'_>) -> Result<Vec<String>> {
+        if let Some(blocks) = &self.system {
+            let blocks = blocks.iter().cloned();
+            return Ok(blocks.map(|it| self.secrets.text(it)).collect());
         }
-        let (profile, settings) = (&plan.profile, self.settings);
+        let (profile, settings) = (&self.spec.profile, session.settings);
         let mut files = Vec::new();
         if profile.context && memory::is_on(settings) {
-            let memories = self.memories(plan, secrets)?;
-            let (found, problems) = memory::at_start(&memories, self.conversation.began);
+            let memories = self.memories(session)?;
+            let (found, problems) = memory::at_start(&memories, session.conversation.began);
             files = found;
             for problem in problems {
-                self.runtime.notices().note(&problem);
+                session.runtime.notices().note(&problem);
             }
         }
-        Ok(system_prompt::build(profile, settings, secrets, files))
+        Ok(system_prompt::build(
+            profile,
+            settings,
+            &self.secrets,
+            files,
+        ))
     }
 
-    fn memories(&self, plan: &TurnPlan, secrets: &Secrets) -> Result<Memories> {
-        let session = Some(&self.conversation.session);
-        memory::memories_of_turn(self.settings, secrets, session, Some(&plan.target))
+    fn memories(&self, session: TurnSession<'_>) -> Result<Memories> {
+        let asked = Some(&self.spec.target);
+        let id = Some(&session.conversation.session);
+        memory::memories_of_turn(session.settings, &self.secrets, id, asked)
     }
 
     /// Returns what children of the turn have of it; none where it has no tool to start them.
-    fn parent_turn(
-        &self,
-        plan: &TurnPlan,
-        connected: &ConnectedModel,
-        host: &TurnHost<'_>,
-        secrets: &Secrets,
-    ) -> Option<Arc<ParentTurn>> {
-        let is_wanted = plan.tool_names.iter().any(|it| it == subagent::NAME);
-        let may_start = host.depth < subagent::max_depth(self.settings);
+    fn parent_turn(&self, session: TurnSession<'_>) -> Option<Arc<ParentTurn>> {
+        let spec = &self.spec;
+        let is_wanted = spec.tool_names.iter().any(|it| it == subagent::NAME);
+        let may_start = self.depth() < subagent::max_depth(session.settings);
         (is_wanted && may_start).then(|| {
             Arc::new(ParentTurn {
-                runtime: self.runtime.clone(),
-                settings: self.settings.clone(),
-                store: self.store.cloned(),
-                session: self.conversation.session.clone(),
-                profile: Arc::clone(&plan.profile),
-                target: plan.target.clone(),
-                fallbacks: plan.fallbacks.clone(),
-                connected_from: plan.connected_from(self.settings),
-                connected: connected.clone(),
-                approver: Arc::clone(&host.approver),
-                secrets: secrets.clone(),
-                live: host.live.clone(),
-                workdir: host.workdir.cloned(),
-                extensions: host.extensions.clone(),
-                answers: self.conversation.answers.clone(),
-                agents: Agents::find(self.settings),
-                depth: host.depth,
-                outside_text: host.outside_text.clone(),
+                runtime: session.runtime.clone(),
+                settings: session.settings.clone(),
+                store: session.store.cloned(),
+                session: session.conversation.session.clone(),
+                profile: Arc::clone(&spec.profile),
+                target: spec.target.clone(),
+                fallbacks: spec.fallbacks.clone(),
+                connected_from: spec.connected_from(session.settings),
+                connected: self.connected.clone(),
+                approver: Arc::clone(&self.approver),
+                secrets: self.secrets.clone(),
+                live: [&*self.tools, &*self.live].concat(),
+                workdir: self.workdir.clone(),
+                extensions: self.extensions.clone(),
+                answers: session.conversation.answers.clone(),
+                agents: Agents::find(session.settings),
+                depth: self.depth(),
+                outside_text: self.outside_text.clone(),
                 built: OnceLock::new(),
                 places: Places::default(),
             })
@@ -523,63 +548,57 @@ impl TurnContext<'_> {
     /// Returns the tools that belong to this turn alone: the host's, and those that know its session.
     fn live(
         &self,
-        plan: &TurnPlan,
-        host: &TurnHost<'_>,
+        session: TurnSession<'_>,
         parent: Option<&Arc<ParentTurn>>,
-        secrets: &Secrets,
         outside_text: &OutsideText,
     ) -> Result<Vec<Arc<dyn Tool>>> {
-        let mut live = host.live.clone();
-        live.push(Arc::new(TodoTool(self.conversation.todo.clone())));
+        let mut live = [&*self.tools, &*self.live].concat();
+        live.push(Arc::new(TodoTool(session.conversation.todo.clone())));
         if let Some(parent) = parent {
             let parent = Some(Arc::clone(parent));
             live.push(Arc::new(SubagentTool { parent }));
         }
         let outside = outside_text.clone();
         let outside = Outside::new(move || outside.is_present());
-        live.extend(match &host.memory {
+        live.extend(match &self.memory {
             Some(directory) => {
-                let session = &self.conversation.session;
-                let (settings, asked) = (self.settings, &plan.target);
-                let memories = memory::of_workspace(directory, settings, secrets, session, asked)?;
+                let (id, settings) = (&session.conversation.session, session.settings);
+                let (secrets, asked) = (&self.secrets, &self.spec.target);
+                let memories = memory::of_workspace(directory, settings, secrets, id, asked)?;
                 memory::tools_of_workspace(&memories, outside)
             }
-            None => memory::tools(&self.memories(plan, secrets)?, outside).to_vec(),
+            None => memory::tools(&self.memories(session)?, outside).to_vec(),
         });
         Ok(live)
     }
 
-    fn toolset(
-        &self,
-        plan: &TurnPlan,
-        live: &[Arc<dyn Tool>],
-        workdir: Option<&Workdir>,
-        secrets: &Secrets,
-        offering: Offering<'_>,
-    ) -> Result<Toolset> {
-        let keys = plan.key_variables();
+    fn toolset(&self, session: TurnSession<'_>, live: &[Arc<dyn Tool>]) -> Result<Toolset> {
+        let keys = self.spec.key_variables();
         let toolset = tools::toolset(ToolsetOptions {
-            names: &plan.tool_names,
+            names: &self.spec.tool_names,
             keys: &keys,
-            profile: &plan.profile,
-            settings: self.settings,
-            session: &self.conversation.session,
+            profile: &self.spec.profile,
+            settings: session.settings,
+            session: &session.conversation.session,
             live,
-            secrets,
-            workdir,
-            python: self.runtime.python(),
-            values: self.runtime.values(),
-            offering: Some(offering),
+            secrets: &self.secrets,
+            workdir: self.workdir.as_ref(),
+            python: session.runtime.python(),
+            values: session.runtime.values(),
+            offering: Some(match self.above() {
+                None => Offering::BySettings,
+                Some(above) => Offering::OfParent(above.offer.as_ref(), &above.looking),
+            }),
         })?;
         if !toolset.missing.is_empty() {
-            self.runtime.notices().note(&format!(
+            session.runtime.notices().note(&format!(
                 "profile `{}` names tools that this version does not have: {}",
-                plan.profile.name,
+                self.spec.profile.name,
                 toolset.missing.join(", ")
             ));
         }
         if let Some(shortfall) = &toolset.shortfall {
-            self.runtime.note_shortfall(shortfall);
+            session.runtime.note_shortfall(shortfall);
         }
         Ok(toolset)
     }
@@ -604,6 +623,17 @@ impl Turn {
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.setup.session
+    }
+
+    /// Returns what is redacted from everything of the turn.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Returns how the turn starts, with its message as it is recorded.
+    pub(crate) fn start(&self) -> &TurnStart {
+        &self.start
     }
 
     /// Returns its tools, with the log of the files that they change.
@@ -664,6 +694,10 @@ impl Turn {
         control: TurnControl,
     ) -> BoxFuture<'static, Result<TurnEnd>> {
         // Not an `async fn`, which would hold the turn beside what runs it, and the room for both ways.
+        let events = match self.observer {
+            Some(observer) => EventSender::observed_by(events, observer),
+            None => events,
+        };
         let events = ReviewWarnings::attach(events, self.review, self.sandbox);
         let (setup, history) = (self.setup, self.history);
         match self.start {

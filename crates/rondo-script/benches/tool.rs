@@ -18,7 +18,7 @@ use rondo_core::ports::{
 };
 use rondo_core::{Approver, Gate, Tool};
 use rondo_runtime::script::ScriptSession;
-use rondo_runtime::{Env, Extensions, GateOptions, Layer, NoNotices, Runtime};
+use rondo_runtime::{Env, Extensions, Layer, NoNotices, Runtime};
 use rondo_script::{Script, ScriptHost, StdinRead, UserQuestion};
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Response, Server, openai};
 use rondo_types::{Effects, Question, ToolHints, ToolOutcome, ToolSpec, TurnEvent};
@@ -214,8 +214,8 @@ impl ScriptHost for Host {
         Arc::new(Self)
     }
 
-    fn gate(&self, _: GateOptions) -> Arc<dyn Gate> {
-        Arc::new(Self)
+    fn gate(&self) -> Option<Arc<dyn Gate>> {
+        Some(Arc::new(Self))
     }
 
     fn event(&self, _: &str, _: &TurnEvent) {}

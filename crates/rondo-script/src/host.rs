@@ -62,8 +62,10 @@ pub trait ScriptHost: Send + Sync {
     /// Returns who answers when the gate asks about a call of a model.
     fn approver(&self) -> Arc<dyn Approver>;
 
-    /// Builds the gate of a turn.
-    fn gate(&self, options: rondo_runtime::GateOptions) -> Arc<dyn Gate>;
+    /// Returns the gate of an agent's turns, in place of the one of the settings.
+    fn gate(&self) -> Option<Arc<dyn Gate>> {
+        None
+    }
 
     /// Takes what happens in a turn of an agent. Must not block.
     fn event(&self, agent: &str, event: &TurnEvent);

@@ -6,9 +6,9 @@ use crate::run::{Script, replay};
 use async_trait::async_trait;
 use rondo_core::ports::{GateRequest, QuestionReply, RecordBody, ScriptRun, Verdict};
 use rondo_core::{Approver, Gate};
+use rondo_runtime::Runtime;
 use rondo_runtime::script::ScriptSession;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::{GateOptions, Runtime};
 use rondo_types::{Question, TurnEvent};
 use std::io;
 use std::path::PathBuf;
@@ -123,8 +123,8 @@ impl ScriptHost for Nobody {
         Arc::new(Self)
     }
 
-    fn gate(&self, _: GateOptions) -> Arc<dyn Gate> {
-        Arc::new(Self)
+    fn gate(&self) -> Option<Arc<dyn Gate>> {
+        Some(Arc::new(Self))
     }
 
     fn event(&self, _: &str, _: &TurnEvent) {}

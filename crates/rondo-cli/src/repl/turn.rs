@@ -16,7 +16,7 @@ use rondo_core::{Journal as _, control, events};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
-use rondo_runtime::{TurnHost, TurnStart};
+use rondo_runtime::{TurnBuilder, TurnStart};
 use rondo_types::{Message, Outcome};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -126,17 +126,16 @@ impl AgentChat {
         let changes = Changes::default();
         let user = parking::user(&self.session.settings.env);
         let (approver, mut questions) = approver::channel(screen.clone(), changes.clone(), user);
-        let secrets = self.secrets.clone().with(connected.key.clone());
-        let host = TurnHost {
-            live: self.live_tools(&plan.profile),
-            workdir: Some(&self.workdir),
-            terminal: self.terminal_seen.clone(),
-            ..TurnHost::new(Arc::new(approver), secrets.clone())
-        };
-        let turn = self.session.turn(plan, connected, start, host)?;
+        let secrets = self.secrets.clone();
+        let approver = Arc::new(approver);
+        let mut builder = TurnBuilder::new(plan.clone(), start, connected, approver, secrets);
+        builder.live = self.live_tools(&plan.profile);
+        builder.workdir = Some(self.workdir.clone());
+        builder.terminal = self.terminal_seen.clone();
+        let turn = self.session.turn(builder)?;
         let is_kept = !self.session.is_ephemeral();
         keyboard.submit_to(is_kept.then(|| self.session.message_box()).transpose()?);
-        changes.watch(turn.toolset(), &secrets, self.output.stderr_terminal);
+        changes.watch(turn.toolset(), turn.secrets(), self.output.stderr_terminal);
         let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
         let events_tx = self.session.runtime().observe(events_tx).await;
         let view = TextView::new(self.output, screen, changes);

@@ -4,11 +4,10 @@ use super::agent::ScriptAgent;
 use super::recorded::{self, TurnState};
 use super::session::ScriptSession;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::extensions::Extensions;
 use crate::session::Session;
 use crate::sessions;
-use crate::turn::{MakeGate, TurnHost, TurnStart};
-use rondo_core::{Approver, Tool, TurnEnd};
+use crate::turn::{TurnBuilder, TurnStart};
+use rondo_core::{Approver, TurnEnd};
 use rondo_journal::StoreError;
 use rondo_types::{CallId, Message, Outcome, Question, SessionId, Transcript, TurnEvent};
 use std::sync::Arc;
@@ -22,22 +21,6 @@ pub struct AgentConversation {
     before: Transcript,
     /// The session, from the first turn that this process works on.
     session: Option<Session>,
-}
-
-/// What a turn of a conversation needs of the script and of its host.
-pub struct ConversationHost<'a> {
-    /// Answers when the gate asks for approval.
-    pub approver: Arc<dyn Approver>,
-    /// Builds the gate.
-    pub gate: MakeGate<'a>,
-    /// The script's own tools.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// What joins the turn besides, such as tools of servers.
-    pub extensions: Extensions,
-    /// Stops the turn; it ends with what it has.
-    pub cancel: CancellationToken,
-    /// The time that the script has left.
-    pub time: Option<Duration>,
 }
 
 /// How a turn of a conversation ended in this process.
@@ -112,37 +95,55 @@ impl AgentConversation {
     ///
     /// # Cancel safety
     /// Dropping the future ends the turn at once; what is recorded of it is carried on when it is asked again.
-    pub async fn ask(
+    pub async fn builder(
         &mut self,
         script: &ScriptSession,
         agent: &ScriptAgent,
         mut message: Message,
-        host: ConversationHost<'_>,
-        on_event: impl FnMut(TurnEvent),
-    ) -> Result<Asked> {
+        time: Option<Duration>,
+        approver: Arc<dyn Approver>,
+    ) -> Result<TurnBuilder> {
         let settings = agent.settings(script.settings());
-        let mut session = self.opened(script, settings).await?;
+        let session = self.opened(script, settings).await?;
         let (plan, start) = match session.cut_off()? {
             Some(cut_off) => cut_off,
             None => {
-                let plan = agent.plan(script, &session.settings, host.time)?;
+                let plan = agent.plan(script, &session.settings, time)?;
                 message.from_outside |= script.outside_text().is_present();
                 (plan, TurnStart::Message(message.into()))
             }
         };
         let connected = session.connect(&plan).await?;
-        let turn_host = TurnHost {
-            gate: host.gate,
+        self.session = Some(session);
+        let secrets = script.secrets().clone();
+        Ok(TurnBuilder {
             schema: agent.schema.clone(),
-            live: host.tools,
-            extensions: host.extensions,
             outside_text: Some(script.outside_text().clone()),
-            ..TurnHost::new(host.approver, script.secrets().clone())
-        };
-        let turn = session.turn(&plan, connected, start, turn_host)?;
-        let ended = turn
-            .run_within(script.runtime(), &host.cancel, on_event)
-            .await?;
+            ..TurnBuilder::new(plan, start, connected, approver, secrets)
+        })
+    }
+
+    /// Runs a turn that [`builder`](Self::builder) began to build, and hands on its events.
+    ///
+    /// # Errors
+    /// When the turn cannot begin or go on. One that began ends or is parked whatever happens.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the turn at once; what is recorded of it is carried on when it is asked again.
+    pub async fn run(
+        &mut self,
+        script: &ScriptSession,
+        builder: TurnBuilder,
+        cancel: &CancellationToken,
+        on_event: impl FnMut(TurnEvent),
+    ) -> Result<Asked> {
+        let session = self.session.take();
+        let mut session = session.ok_or_else(|| {
+            let message = "the conversation has no turn to run";
+            SetupError::new(SetupErrorKind::Other, message)
+        })?;
+        let turn = session.turn(builder)?;
+        let ended = turn.run_within(script.runtime(), cancel, on_event).await?;
         match ended {
             TurnEnd::Parked(parked) => Ok(Asked::Parked(parked.questions)),
             TurnEnd::Done(outcome) => {

@@ -3,29 +3,27 @@
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::{AttendedApprover, Entry, Steers};
-use super::host::{AskedTurn, HostTurn};
+use super::host::AskedTurn;
 use super::known::KnownRow;
-use super::running::{Connected, RunProgress, Running, Step};
+use super::running::{RunProgress, Running, Step};
 use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::{self, GivenAnswer, InPlaceFirst};
-use crate::plan::{ConnectedModel, TurnPlan};
+use crate::plan::TurnPlan;
 use crate::python;
 use crate::secrets;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::tools::standard_gate;
-use crate::turn::{TurnHost, TurnStart};
+use crate::turn::{TurnBuilder, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, Seq};
 use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };
-use rondo_core::{Approver, EventSender, Journal as _, TurnEnd};
-use rondo_policy::GateOptions;
+use rondo_core::{Approver, Journal as _, TurnEnd};
 use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -397,9 +395,12 @@ impl Actor {
             return self.inputs.push_back(Input::NotStarted { run });
         };
         let (runtime, settings) = (session.runtime().clone(), session.settings.clone());
+        let secrets = self.entry.with_shells(secrets::of_env(&settings));
         let connecting = async move {
-            let model = runtime.connect(&plan, &settings).await;
-            Box::new(Connected { plan, start, model })
+            let connected = runtime.connect(&plan, &settings).await;
+            let approver = parking::approver(&settings, parking::parking(&settings));
+            let builder = |it| TurnBuilder::new(plan, start, it, approver, secrets);
+            Box::new(connected.map(builder))
         };
         self.running = Some(Running::connecting(run, message, connecting));
     }
@@ -437,53 +438,28 @@ impl Actor {
         }
     }
 
-    async fn begin(&mut self, run: Run, connected: Connected) {
-        let Connected {
-            mut plan,
-            start,
-            model,
-        } = connected;
-        let hosted = match model {
-            Ok(model) => self.hosted().await.map(|it| (model, it)),
+    async fn begin(&mut self, run: Run, connected: Result<TurnBuilder>) {
+        let turn = match connected {
+            Ok(builder) => self.turn(builder).await,
             Err(error) => Err(error),
         };
-        let (mut observer, mut is_stopped) = (None, false);
-        let turn = hosted.and_then(|(model, mut hosted)| {
-            observer = hosted.observer.take();
-            is_stopped = hosted.is_stopped;
-            plan.tool_names.retain(|it| hosted.tool_filter.allows(it));
-            hosted.name_tools(&mut plan.tool_names);
-            if hosted.keep_messages.is_some() {
-                let profile = Arc::make_mut(&mut plan.profile);
-                profile.compaction.keep_messages = hosted.keep_messages;
-            }
-            self.turn(&plan, model, start, hosted)
-        });
         let (turn, told) = match turn {
             Ok(turn) => turn,
             Err(error) => return self.not_started(run, &error),
         };
-        let runtime = self.entry.service.runtime.clone();
-        let observe = async move |sender| {
-            let sender = runtime.observe(sender).await;
-            match observer {
-                Some(observer) => EventSender::observed_by(sender, observer),
-                None => sender,
-            }
-        };
-        let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
-        let is_cancelled = is_cancelled || is_stopped;
-        let running = Running::turn(run, turn, told, observe).await;
         // It was to be stopped while its model was connected.
+        let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
+        let is_cancelled = is_cancelled || turn.is_stopped;
+        let running = Running::turn(run, turn, told, &self.entry.service.runtime).await;
         if is_cancelled && let Some(handle) = running.handle() {
             handle.cancel();
         }
         self.running = Some(running);
     }
 
-    /// Asks the host what it brings to the turn.
-    async fn hosted(&mut self) -> Result<HostTurn> {
-        let session = self.session.as_ref().ok_or_else(let_go)?;
+    /// Builds the turn with what the host brings, and says where its updates begin.
+    async fn turn(&mut self, mut builder: TurnBuilder) -> Result<(crate::turn::Turn, RunProgress)> {
+        let session = self.session.as_mut().ok_or_else(let_go)?;
         let asked = self.asked.as_ref();
         let asked = AskedTurn {
             session: &self.entry.id,
@@ -492,51 +468,20 @@ impl Actor {
             began: session.conversation().map_or(TimeMs(0), |it| it.began),
             history: session.conversation().map_or(&[], |it| &it.history),
         };
-        self.entry.service.host.turn(&asked).await
-    }
-
-    /// Puts the turn together, and says where its updates begin.
-    fn turn(
-        &mut self,
-        plan: &TurnPlan,
-        connected: ConnectedModel,
-        start: TurnStart,
-        hosted: HostTurn,
-    ) -> Result<(crate::turn::Turn, RunProgress)> {
-        let session = self.session.as_mut().ok_or_else(let_go)?;
-        let secrets = secrets::of_env(&session.settings).with(connected.key.clone());
-        let secrets = self.entry.with_shells(secrets);
-        let answers = hosted.answers;
-        let gate = |mut options: GateOptions| {
-            options.answers = answers.clone();
-            standard_gate(options)
-        };
-        let approver = attended(&self.entry, &session.settings, hosted.approver);
-        let mut host = TurnHost::new(approver, secrets.clone());
-        host.gate = &gate;
-        host.live = hosted.tools;
-        host.extensions = hosted.extensions;
-        host.system = hosted.system;
-        host.memory = hosted.memory;
-        host.commits = hosted.commits;
-        host.terminal = self.entry.service.loans.terminal(&self.entry.id);
-        host.has_servers = hosted.tool_filter.allows_servers();
+        self.entry.service.host.turn(&asked, &mut builder).await?;
+        builder.approver = attended(&self.entry, &session.settings, builder.approver);
+        builder.terminal = self.entry.service.loans.terminal(&self.entry.id);
         if let Some(lent) = self.entry.python() {
-            let looks = python::looks(&plan.profile, &session.settings);
-            host.live.extend(rondo_python::tools(lent.session(), looks));
+            let looks = python::looks(&builder.spec.profile, &session.settings);
+            let functions = rondo_python::tools(lent.session(), looks);
+            builder.live.extend(functions);
         }
-        let start = start.without(&secrets);
-        let asked = match &start {
-            TurnStart::Message(message) | TurnStart::Queued(_, message) => {
-                Some(Arc::clone(message))
-            }
-            TurnStart::CutOff(_) => None,
-        };
-        let runs = match &start {
+        let turn = session.turn(builder)?;
+        let asked = turn.start().message().cloned();
+        let runs = match turn.start() {
             TurnStart::CutOff(cut_off) => runs_of(&cut_off.records),
             TurnStart::Message(_) | TurnStart::Queued(..) => 0,
         };
-        let turn = session.turn(plan, connected, start, host)?;
         let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);
         let beginning = Place::beginning(number.0, number.1, TimeMs(0));

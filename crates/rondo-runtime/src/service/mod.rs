@@ -37,11 +37,12 @@ mod unix;
 pub mod update;
 mod watcher;
 
+pub use crate::turn::{Answers, ToolFilter};
 pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent};
 pub use cursor::{BadCursor, Cursor};
 pub use entry::Attendance;
 pub use handle::{SessionHandle, Ticket};
-pub use host::{Answers, AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
+pub use host::{AskedTurn, NoHost, SessionHost};
 pub use kept::KeptSession;
 pub use lent::LentPython;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};

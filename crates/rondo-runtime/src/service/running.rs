@@ -2,11 +2,11 @@
 
 use super::cursor::{Place, Progress};
 use crate::error::Result;
-use crate::plan::{ConnectedModel, TurnPlan};
-use crate::turn::{Turn, TurnStart};
+use crate::runtime::Runtime;
+use crate::turn::{Turn, TurnBuilder};
 use futures_util::future::BoxFuture;
 use rondo_core::session::Run;
-use rondo_core::{EventReceiver, EventSender, TurnEnd, TurnHandle, control, events};
+use rondo_core::{EventReceiver, TurnEnd, TurnHandle, control, events};
 use rondo_types::{Message, TurnEvent, TurnId};
 use std::sync::Arc;
 
@@ -22,15 +22,8 @@ pub(super) struct Running {
 
 enum State {
     /// The model is being connected, such as by fetching its weights.
-    Connecting(BoxFuture<'static, Box<Connected>>),
+    Connecting(BoxFuture<'static, Box<Result<TurnBuilder>>>),
     Turn(Box<RunningTurn>),
-}
-
-/// A plan, and its model where that could be connected.
-pub(super) struct Connected {
-    pub(super) plan: TurnPlan,
-    pub(super) start: TurnStart,
-    pub(super) model: Result<ConnectedModel>,
 }
 
 struct RunningTurn {
@@ -55,7 +48,7 @@ pub(super) struct RunProgress {
 /// What a run has come to.
 pub(super) enum Step {
     /// The model is connected, or cannot be.
-    Connected(Box<Connected>),
+    Connected(Box<Result<TurnBuilder>>),
     /// An event.
     Event(Box<TurnEvent>),
     /// The turn is over or parked, or cannot be carried on.
@@ -87,7 +80,7 @@ impl Running {
     pub(super) fn connecting(
         run: Run,
         message: Option<String>,
-        connecting: impl Future<Output = Box<Connected>> + Send + 'static,
+        connecting: impl Future<Output = Box<Result<TurnBuilder>>> + Send + 'static,
     ) -> Self {
         Self {
             run,
@@ -97,15 +90,10 @@ impl Running {
         }
     }
 
-    /// Runs a turn. `observe` attaches those who measure it.
-    pub(super) async fn turn(
-        run: Run,
-        turn: Turn,
-        told: RunProgress,
-        observe: impl AsyncFnOnce(EventSender) -> EventSender,
-    ) -> Self {
+    /// Runs a turn of a session of the runtime.
+    pub(super) async fn turn(run: Run, turn: Turn, told: RunProgress, runtime: &Runtime) -> Self {
         let (sender, events) = events::channel(turn.session().clone(), turn.id());
-        let sender = observe(sender).await;
+        let sender = runtime.observe(sender).await;
         let (handle, control) = control();
         let running = RunningTurn {
             id: turn.id(),

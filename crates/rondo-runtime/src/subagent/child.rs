@@ -11,7 +11,7 @@ use crate::parking::unkept;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::session::Session;
 use crate::sessions;
-use crate::turn::{Turn, TurnHost, TurnStart};
+use crate::turn::{Turn, TurnBuilder, TurnStart};
 use crate::watch;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
@@ -29,7 +29,7 @@ const MARGIN_MAX: Duration = Duration::from_secs(5);
 
 /// A child, where it is or will be.
 pub(super) struct Child<'a> {
-    pub(super) parent: &'a ParentTurn,
+    pub(super) parent: &'a Arc<ParentTurn>,
     pub(super) id: SessionId,
     pub(super) agent: Option<&'a Agent>,
 }
@@ -154,23 +154,21 @@ impl Child<'_> {
             }
         };
         let connected = self.connected(&plan).await?;
-        let built = parent.built.get();
-        let gate = built.map(|it| Arc::clone(&it.gate)).ok_or_else(|| {
-            SetupError::new(SetupErrorKind::Other, "the parent's gate is not built")
-        })?;
-        let make_gate = move |_| Arc::clone(&gate);
-        let host = TurnHost {
-            gate: &make_gate,
+        let builder = TurnBuilder {
             live: parent.live.clone(),
             extensions: tools.extensions,
-            workdir: parent.workdir.as_ref(),
-            depth: parent.depth + 1,
+            workdir: parent.workdir.clone(),
             outside_text: parent.outside_text.clone(),
-            offer: built.and_then(|it| it.offer.clone()),
-            looking: built.map(|it| it.looking.clone()),
-            ..TurnHost::new(self.approver(task), parent.secrets.clone())
+            parent: Some(Arc::clone(parent)),
+            ..TurnBuilder::new(
+                plan,
+                start,
+                connected,
+                self.approver(task),
+                parent.secrets.clone(),
+            )
         };
-        let turn = session.turn(&plan, connected, start, host)?;
+        let turn = session.turn(builder)?;
         Ok(Ready {
             session,
             turn,

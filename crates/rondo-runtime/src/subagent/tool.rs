@@ -87,7 +87,7 @@ impl Tool for SubagentTool {
 }
 
 async fn started(
-    parent: &ParentTurn,
+    parent: &Arc<ParentTurn>,
     mut invocation: ToolInvocation,
 ) -> Result<CallEnd, Box<ToolOutcome>> {
     let invalid = |why: String| ToolOutcome::error(ToolErrorCode::InvalidArgs, why);

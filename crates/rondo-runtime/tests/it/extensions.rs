@@ -7,10 +7,11 @@ use rondo_core::ports::{
 };
 use rondo_core::session::Delivery;
 use rondo_core::{Interceptor, Tool};
-use rondo_runtime::service::{Cursor, SessionHost, SessionService, Update};
-use rondo_runtime::{Extensions, Layer, NoNotices, Runtime};
+use rondo_runtime::error::Result;
+use rondo_runtime::service::{AskedTurn, Cursor, SessionHost, SessionService, Update};
+use rondo_runtime::{Extensions, Layer, NoNotices, Runtime, TurnBuilder};
 use rondo_testkit::{CallScript, ReplyScript, Response, openai};
-use rondo_types::{Effects, EventBody, Message, QuestionKind, SessionId, ToolOutcome, ToolSpec};
+use rondo_types::{Effects, EventBody, Message, QuestionKind, ToolOutcome, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -66,12 +67,11 @@ impl Interceptor for Never {
 /// Offers a tool to its own sessions.
 struct Host;
 
+#[async_trait]
 impl SessionHost for Host {
-    fn extensions(&self, _: &SessionId) -> Extensions {
-        Extensions {
-            tool_sources: vec![Arc::new(Source("of_host"))],
-            ..Extensions::default()
-        }
+    async fn turn(&self, _: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
+        builder.extensions.tool_sources = vec![Arc::new(Source("of_host"))];
+        Ok(())
     }
 }
 

@@ -4,10 +4,11 @@ use crate::service::{LONG, Page, World, is_result, next, results, text};
 use async_trait::async_trait;
 use rondo_core::session::Delivery;
 use rondo_core::{Tool, ToolInvocation};
-use rondo_runtime::service::{Cursor, SessionHandle, SessionHost, Update, UpdateBody};
-use rondo_runtime::{Layer, SessionOptions};
+use rondo_runtime::error::Result;
+use rondo_runtime::service::{AskedTurn, Cursor, SessionHandle, SessionHost, Update, UpdateBody};
+use rondo_runtime::{Layer, SessionOptions, TurnBuilder};
 use rondo_testkit::{CallScript, Dice, ReplyScript, Response, openai};
-use rondo_types::{EventBody, Message, SessionId, ToolOutcome, ToolSpec};
+use rondo_types::{EventBody, Message, ToolOutcome, ToolSpec};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,9 +50,11 @@ impl Tool for Flood {
     }
 }
 
+#[async_trait]
 impl SessionHost for Flood {
-    fn tools(&self, _: &SessionId) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(self.clone())]
+    async fn turn(&self, _: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
+        builder.tools = vec![Arc::new(self.clone())];
+        Ok(())
     }
 }
 

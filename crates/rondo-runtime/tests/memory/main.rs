@@ -9,12 +9,14 @@ use async_trait::async_trait;
 use peak_alloc::PeakAlloc;
 use rondo_core::session::Delivery;
 use rondo_core::{Tool, ToolInvocation};
+use rondo_runtime::error::Result;
 use rondo_runtime::service::{
-    Cursor, RING_BYTES_MAX, RINGS_BYTES_MAX, SessionHost, SessionService, Subscription, UpdateBody,
+    AskedTurn, Cursor, RING_BYTES_MAX, RINGS_BYTES_MAX, SessionHost, SessionService, Subscription,
+    UpdateBody,
 };
-use rondo_runtime::{Env, Layer, NoNotices, Runtime, SessionOptions};
+use rondo_runtime::{Env, Layer, NoNotices, Runtime, SessionOptions, TurnBuilder};
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, openai};
-use rondo_types::{EventBody, Message, SessionId, ToolOutcome, ToolSpec};
+use rondo_types::{EventBody, Message, ToolOutcome, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,12 +63,14 @@ struct FloodHost {
     piece_bytes: usize,
 }
 
+#[async_trait]
 impl SessionHost for FloodHost {
-    fn tools(&self, _: &SessionId) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(Flood {
+    async fn turn(&self, _: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
+        builder.tools = vec![Arc::new(Flood {
             pieces: self.pieces,
             piece_bytes: self.piece_bytes,
-        })]
+        })];
+        Ok(())
     }
 }
 

@@ -12,8 +12,7 @@ use mlua::{AnyUserData, Function, Lua, Table, UserData, Value as LuaValue};
 use rondo_core::Tool;
 use rondo_runtime::Extensions;
 use rondo_runtime::script::{
-    AgentConversation, AgentModel, Asked, ConversationHost, RecordedCall, ScriptAgent,
-    ScriptSession, TurnState,
+    AgentConversation, AgentModel, Asked, RecordedCall, ScriptAgent, ScriptSession, TurnState,
 };
 use rondo_types::{Allowance, Effort, Message, NanoUsd, Outcome, Transcript, TurnEvent};
 use serde_json::{Value, json};
@@ -309,14 +308,6 @@ impl Turn<'_> {
         let tool = |it: &ToolOfScript| -> Arc<dyn Tool> {
             Arc::new(LuaTool::new(it.clone(), self.lua, shared, &self.log))
         };
-        let host = ConversationHost {
-            approver: shared.host.approver(),
-            gate: &|options| shared.host.gate(options),
-            tools: self.agent.tools.iter().map(tool).collect(),
-            extensions,
-            cancel: shared.cancel.child_token(),
-            time: shared.time_left(),
-        };
         let agent = &self.agent.agent;
         let mut listener = self.agent.on_event.clone();
         let on_event = |event: TurnEvent| {
@@ -330,7 +321,16 @@ impl Turn<'_> {
                 listener = None;
             }
         };
-        let asked = conversation.ask(&shared.session, agent, Message::user(text), host, on_event);
+        let session = &shared.session;
+        let (message, time) = (Message::user(text), shared.time_left());
+        let approver = shared.host.approver();
+        let builder = conversation.builder(session, agent, message, time, approver);
+        let mut builder = builder.await?;
+        builder.gate = shared.host.gate();
+        builder.live = self.agent.tools.iter().map(tool).collect();
+        builder.extensions = extensions;
+        let cancel = shared.cancel.child_token();
+        let asked = conversation.run(session, builder, &cancel, on_event);
         match asked.await? {
             Asked::Done(outcome) => Ok(outcome),
             Asked::Parked(questions) => Err(CallError::end(ScriptError::Parked {

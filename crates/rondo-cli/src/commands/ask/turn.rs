@@ -21,7 +21,7 @@ use rondo_core::ports::ProcessEnd;
 use rondo_core::{ParkedTurn, TurnEnd, control, events};
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sanitize::plain;
-use rondo_runtime::{TurnHost, TurnStart, parking};
+use rondo_runtime::{TurnBuilder, TurnStart, parking};
 use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
@@ -49,11 +49,6 @@ pub(super) async fn run(
     let approver = TerminalApprover::new(settings, output, screen.clone(), changes.clone());
     let approver = Arc::new(approver);
     let answering = parking::approver(&session.settings, Arc::clone(&approver) as _);
-    let secrets = prepared.secrets.clone().with(connected.key.clone());
-    let host = TurnHost {
-        schema: prepared.schema.clone(),
-        ..TurnHost::new(answering, secrets.clone())
-    };
     let with_resources = async { Ok(session.with_resources(start).await?) };
     let start = unless_stopped(&mut signals, with_resources).await?;
     let is_new = matches!(start, TurnStart::Message(_));
@@ -61,8 +56,12 @@ pub(super) async fn run(
         let limits = &mut Arc::make_mut(&mut plan.profile).limits;
         limits.turn_timeout = process_end::shortened(limits.turn_timeout);
     }
-    let turn = session.turn(&plan, connected, start, host)?;
-    changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
+    let secrets = prepared.secrets.clone();
+    let mut builder = TurnBuilder::new(plan.clone(), start, connected, answering, secrets);
+    builder.schema.clone_from(&prepared.schema);
+    let turn = session.turn(builder)?;
+    let shows_changes = prepared.output.stderr_terminal;
+    changes.watch(turn.toolset(), turn.secrets(), shows_changes);
     let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
     let events_tx = prepared.runtime.observe(events_tx).await;
     let text = || TextView::new(prepared.output, screen, changes);

@@ -3,10 +3,9 @@
 use crate::output::{Output, has_person};
 use crate::render::tool_line;
 use async_trait::async_trait;
-use rondo_core::{Approver, Gate};
+use rondo_core::Approver;
 use rondo_runtime::error::Result;
 use rondo_runtime::sanitize::plain;
-use rondo_runtime::{GateOptions, tools};
 use rondo_script::{ScriptHost, StdinRead, UserQuestion};
 use rondo_types::{EventBody, TurnEvent};
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -62,10 +61,6 @@ impl ScriptHost for Host {
 
     fn approver(&self) -> Arc<dyn Approver> {
         Arc::clone(&self.approver)
-    }
-
-    fn gate(&self, options: GateOptions) -> Arc<dyn Gate> {
-        tools::standard_gate(options)
     }
 
     fn event(&self, agent: &str, event: &TurnEvent) {
