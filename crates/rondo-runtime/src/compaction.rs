@@ -1,13 +1,13 @@
 //! Turns that only sum up what was said.
 
-use crate::plan::TurnPlan;
+use crate::spec::TurnSpec;
 use rondo_types::{CompactionPolicy, Message, Part};
 use std::sync::Arc;
 
 /// Bytes of a conversation that a summary can be shorter than.
 const BYTES_MIN: usize = 400;
 
-impl TurnPlan {
+impl TurnSpec {
     /// Has the turn sum up what was said, and do nothing else.
     pub fn only_sum_up(&mut self) {
         let policy = &mut Arc::make_mut(&mut self.profile).compaction;

@@ -18,7 +18,7 @@
 //!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
 //! - [`session`]: a session in use, and the only way to start a turn; [`sessions`]: opening and finding
 //!   sessions; [`calls`]: the files of their commands; [`secrets`]: values that are redacted.
-//! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
+//! - [`spec`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
 //! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`mod@todo`]: the session's to-do list.
@@ -68,7 +68,6 @@ pub mod models;
 pub mod notices;
 pub mod parking;
 pub mod paths;
-pub mod plan;
 pub mod policy;
 pub mod profiles;
 pub mod project;
@@ -89,6 +88,7 @@ pub mod sessions;
 pub mod settings;
 mod shared_values;
 pub mod skills;
+pub mod spec;
 pub mod subagent;
 pub mod system_prompt;
 pub mod table;

@@ -1,9 +1,9 @@
 //! The live Python session of the process.
 
 use crate::env::Env;
-use crate::plan::TurnPlan;
 use crate::secrets;
 use crate::settings::Settings;
+use crate::spec::TurnSpec;
 use rondo_core::Tool;
 use rondo_exec::SupervisorCommand;
 use rondo_policy::CommandEnvironment;
@@ -50,18 +50,18 @@ pub fn has(name: &str) -> bool {
 }
 
 /// Lets an agent that works with tools look into a person's live session.
-pub fn offer(plan: &mut TurnPlan, settings: &Settings) {
-    let has_tools = !plan.tool_names.is_empty();
+pub fn offer(spec: &mut TurnSpec, settings: &Settings) {
+    let has_tools = !spec.tool_names.is_empty();
     let forbidden = settings.values.disallowed_tools.as_deref();
     let forbidden = forbidden.unwrap_or_default();
-    let is_there = plan.tool_names.iter().any(|name| has(name));
+    let is_there = spec.tool_names.iter().any(|name| has(name));
     if !has_tools || is_there {
         return;
     }
     let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
     for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
-        plan.tool_names.push(name.to_owned());
-        Arc::make_mut(&mut plan.profile).tools.push(name.to_owned());
+        spec.tool_names.push(name.to_owned());
+        Arc::make_mut(&mut spec.profile).tools.push(name.to_owned());
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::error::Result;
 use crate::memory;
-use crate::plan::permitted_now;
 use crate::python::LivePython;
 use crate::settings::Settings;
 use crate::shared_values::SharedValues;
+use crate::spec::permitted_now;
 use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use crate::{profiles, secrets};

@@ -5,11 +5,11 @@ use crate::error::Result;
 use crate::extensions::Extensions;
 use crate::mcp;
 use crate::notices::Notices;
-use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
 use crate::settings::{Settings, Source, Values};
 use crate::shared_values::SharedValues;
+use crate::spec::{ConnectedModel, TurnSpec};
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
 use crate::trust_question::TrustAnswers;
@@ -113,7 +113,7 @@ impl Runtime {
         *latest = Some((settings.values.clone(), Arc::clone(&settings.sources)));
     }
 
-    /// Finds the key or the weights of a plan's model and connects it. The model that was connected last is
+    /// Finds the key or the weights of a spec's model and connects it. The model that was connected last is
     /// reused if nothing has changed, so weights are loaded once.
     ///
     /// # Errors
@@ -121,14 +121,14 @@ impl Runtime {
     ///
     /// # Cancel safety
     /// Cancel safe: a partial download is kept and continued the next time.
-    pub async fn connect(&self, plan: &TurnPlan, settings: &Settings) -> Result<ConnectedModel> {
-        let from = plan.connected_from(settings);
+    pub async fn connect(&self, spec: &TurnSpec, settings: &Settings) -> Result<ConnectedModel> {
+        let from = spec.connected_from(settings);
         if let Some((known, connected)) = &*self.connected()
             && *known == from
         {
             return Ok(connected.clone());
         }
-        let connected = plan
+        let connected = spec
             .connect(settings, self.notices(), self.request_limits())
             .await?;
         *self.connected() = Some((from, connected.clone()));

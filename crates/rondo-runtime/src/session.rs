@@ -5,11 +5,11 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::mcp;
 use crate::message_box::MessageBox;
 use crate::parking::{self, GivenAnswer, has_expired};
-use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
+use crate::spec::{ConnectedModel, TurnSpec, go_on_with};
 use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::ports::{MailBody, RecordBody, Seq};
@@ -412,15 +412,15 @@ impl Session {
     ///
     /// # Errors
     /// When the settings name no model, or one that cannot do what the profile needs.
-    pub fn plan(&self) -> Result<TurnPlan> {
-        TurnPlan::of(&self.settings, self.runtime.notices())
+    pub fn spec(&self) -> Result<TurnSpec> {
+        TurnSpec::of(&self.settings, self.runtime.notices())
     }
 
     /// Decides the same for the model that the session's latest turn asked, unless a person named one for this run.
     ///
     /// # Errors
     /// When that model is not known here or cannot do what the profile needs, or the records cannot be read.
-    pub fn plan_as_before(&mut self) -> Result<TurnPlan> {
+    pub fn spec_as_before(&mut self) -> Result<TurnSpec> {
         let info = self.info()?;
         let last = LastAsked::last(self.store()?, &info)?;
         let mut settings = self.settings.clone();
@@ -428,7 +428,7 @@ impl Session {
         if let Some(last) = last {
             go_on_with(&last, &mut settings, notices)?;
         }
-        TurnPlan::of(&settings, notices)
+        TurnSpec::of(&settings, notices)
     }
 
     /// Returns the turn that was cut off and what it goes on under, if there is one. It stays cut off until
@@ -436,7 +436,7 @@ impl Session {
     ///
     /// # Errors
     /// When its models are not known here, or it was imported and the user has not agreed that it goes on.
-    pub fn cut_off(&self) -> Result<Option<(TurnPlan, TurnStart)>> {
+    pub fn cut_off(&self) -> Result<Option<(TurnSpec, TurnStart)>> {
         let Some(conversation) = self.conversation() else {
             return Ok(None);
         };
@@ -446,8 +446,8 @@ impl Session {
         if conversation.needs_consent {
             return Err(no_consent());
         }
-        let plan = TurnPlan::of_cut_off(&cut_off, &self.settings, self.runtime.notices())?;
-        Ok(Some((plan, TurnStart::CutOff(cut_off))))
+        let spec = TurnSpec::of_cut_off(&cut_off, &self.settings, self.runtime.notices())?;
+        Ok(Some((spec, TurnStart::CutOff(cut_off))))
     }
 
     /// Allows that a turn which came from a file is carried on.
@@ -464,17 +464,17 @@ impl Session {
         }
     }
 
-    /// Connects the model of a plan.
+    /// Connects the model of a spec.
     ///
     /// # Errors
     /// As [`Runtime::connect`].
     ///
     /// # Cancel safety
     /// As [`Runtime::connect`].
-    pub async fn connect(&self, plan: &TurnPlan) -> Result<ConnectedModel> {
+    pub async fn connect(&self, spec: &TurnSpec) -> Result<ConnectedModel> {
         // They start while the key or the weights of the model are found.
         self.runtime.servers(&self.settings)?;
-        self.runtime.connect(plan, &self.settings).await
+        self.runtime.connect(spec, &self.settings).await
     }
 
     /// Reads the resources of servers that a turn's message names as `@server:uri`, and adds them to it.

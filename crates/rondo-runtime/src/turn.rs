@@ -11,12 +11,12 @@ use crate::ids::new_turn;
 use crate::look_first::LookFirst;
 use crate::memory::{self, SEARCH_MEMORY, WRITE_MEMORY};
 use crate::parking::{MailApprover, SessionApprover};
-use crate::plan::{ConnectedModel, TurnPlan};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
 use crate::sandboxed::{SandboxApprover, SandboxGate, SandboxOffer};
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
+use crate::spec::{ConnectedModel, TurnSpec};
 use crate::subagent::{self, Built, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
 use crate::terminal::{ShowTerminal, TerminalContext};
@@ -99,7 +99,7 @@ impl ToolFilter {
 /// it; there is no other way to a [`Turn`].
 pub struct TurnBuilder {
     /// The models, profile and tools.
-    pub spec: TurnPlan,
+    pub spec: TurnSpec,
     pub(crate) start: TurnStart,
     pub(crate) connected: ConnectedModel,
     /// Decides on calls that the gate does not decide, usually by asking the user.
@@ -173,7 +173,7 @@ impl TurnBuilder {
     /// Starts with a connected model, an approver and these secrets, and nothing else of a host's.
     #[must_use]
     pub fn new(
-        spec: TurnPlan,
+        spec: TurnSpec,
         start: TurnStart,
         connected: ConnectedModel,
         approver: Arc<dyn Approver>,

@@ -52,10 +52,10 @@ use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
 use rondo_runtime::env::Env;
-use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::LentPython;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
 use rondo_runtime::{Runtime, Session, SessionOptions};
@@ -200,7 +200,7 @@ fn named_session(id: &str, turns: &str) -> String {
 fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
     match ModelTarget::make(settings) {
         Ok(_) => {
-            TurnPlan::of(settings, output)?;
+            TurnSpec::of(settings, output)?;
             Ok(())
         }
         Err(_) => Ok(()),

@@ -20,10 +20,10 @@ use rondo_policy::{Variables, Workdir};
 use rondo_python::Session;
 use rondo_runtime::cells::Presence;
 use rondo_runtime::compaction;
-use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::Conversation;
+use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
 use rondo_runtime::{Session as AgentSession, TurnStart};
 use rondo_types::{MailId, Message, Part, Profile};
@@ -147,8 +147,8 @@ impl AgentChat {
         if !directory.is_dir() {
             return Err(CliError::new(Exit::Input, gone(directory)).hint(GO_ELSEWHERE));
         }
-        let plan = self.plan()?;
-        if plan.tool_names.iter().any(|name| python::has(name)) {
+        let spec = self.spec()?;
+        if spec.tool_names.iter().any(|name| python::has(name)) {
             self.python()?;
         }
         let (message, is_typed) = match asked {
@@ -164,7 +164,7 @@ impl AgentChat {
         if is_typed {
             start = self.session.with_resources(start).await?;
         }
-        let over = self.turn(&plan, start).await?;
+        let over = self.turn(&spec, start).await?;
         Ok(match carried {
             Some(earlier) => over.after(earlier),
             None => over,
@@ -178,8 +178,8 @@ impl AgentChat {
     /// When the last turn was cut off, or no model can be asked.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<Option<TurnEnd>> {
         self.learn_keys();
-        let mut plan = self.session.plan()?;
-        plan.only_sum_up();
+        let mut spec = self.session.spec()?;
+        spec.only_sum_up();
         let message = compaction::question(focus);
         if self.current().is_some_and(|it| it.cut_off.is_some()) {
             let error = CliError::new(Exit::NoSession, "the last turn was cut off");
@@ -192,7 +192,7 @@ impl AgentChat {
             return Ok(None);
         }
         let start = TurnStart::Message(self.secrets.message(message).into());
-        self.turn(&plan, start).await.map(Some)
+        self.turn(&spec, start).await.map(Some)
     }
 
     /// Carries on the turn that was cut off, if there is one, and asks the messages that wait.
@@ -205,28 +205,28 @@ impl AgentChat {
     }
 
     async fn carry_on(&mut self) -> Result<Option<TurnEnd>> {
-        let Some((plan, start)) = self.session.cut_off()? else {
+        let Some((spec, start)) = self.session.cut_off()? else {
             return self.ask_all_queued().await;
         };
         self.output.note("the turn that was cut off is carried on");
-        self.turn(&plan, start).await.map(Some)
+        self.turn(&spec, start).await.map(Some)
     }
 
     /// Returns who answers now, and under what.
     ///
     /// # Errors
     /// When the settings name no model.
-    pub(super) fn plan(&self) -> Result<TurnPlan> {
-        let mut plan = self.session.plan()?;
-        if let Some(memory) = self.memory.filter(|&memory| memory != remembers(&plan)) {
+    pub(super) fn spec(&self) -> Result<TurnSpec> {
+        let mut spec = self.session.spec()?;
+        if let Some(memory) = self.memory.filter(|&memory| memory != remembers(&spec)) {
             // A record says what is left out, so that the session can still be replayed.
-            let policy = &mut Arc::make_mut(&mut plan.profile).compaction;
+            let policy = &mut Arc::make_mut(&mut spec.profile).compaction;
             policy.max_messages = (!memory).then_some(0);
         }
         if self.python.is_some() {
-            python::offer(&mut plan, &self.session.settings);
+            python::offer(&mut spec, &self.session.settings);
         }
-        Ok(plan)
+        Ok(spec)
     }
 
     /// Returns the Python session; its interpreter starts when that is first needed.
@@ -402,9 +402,9 @@ impl AgentChat {
     }
 }
 
-/// Returns whether a turn of that plan knows what was said before.
-pub(super) fn remembers(plan: &TurnPlan) -> bool {
-    plan.profile.compaction.max_messages != Some(0)
+/// Returns whether a turn of that spec knows what was said before.
+pub(super) fn remembers(spec: &TurnSpec) -> bool {
+    spec.profile.compaction.max_messages != Some(0)
 }
 
 fn nothing_cut_off() -> CliError {

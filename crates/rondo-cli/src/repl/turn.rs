@@ -15,7 +15,7 @@ use rondo_core::ports::Seq;
 use rondo_core::{Journal as _, control, events};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
-use rondo_runtime::plan::{ConnectedModel, TurnPlan};
+use rondo_runtime::spec::{ConnectedModel, TurnSpec};
 use rondo_runtime::{TurnBuilder, TurnStart};
 use rondo_types::{Message, Outcome};
 use std::sync::Arc;
@@ -45,8 +45,8 @@ impl AgentChat {
     ///
     /// # Errors
     /// When it cannot begin.
-    pub(super) async fn turn(&mut self, plan: &TurnPlan, start: TurnStart) -> Result<TurnEnd> {
-        let over = self.one_turn(plan, start).await?;
+    pub(super) async fn turn(&mut self, spec: &TurnSpec, start: TurnStart) -> Result<TurnEnd> {
+        let over = self.one_turn(spec, start).await?;
         if over.stopped_by.is_some() {
             return Ok(over);
         }
@@ -64,9 +64,9 @@ impl AgentChat {
         let Some(start) = self.session.queued()?.into_iter().next() else {
             return Ok(None);
         };
-        let plan = self.plan()?;
+        let spec = self.spec()?;
         let start = self.written_here(start);
-        self.one_turn(&plan, start).await.map(Some)
+        self.one_turn(&spec, start).await.map(Some)
     }
 
     /// Asks the messages that wait in the session's mailbox.
@@ -86,7 +86,7 @@ impl AgentChat {
         Ok(all)
     }
 
-    async fn one_turn(&mut self, plan: &TurnPlan, start: TurnStart) -> Result<TurnEnd> {
+    async fn one_turn(&mut self, spec: &TurnSpec, start: TurnStart) -> Result<TurnEnd> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
@@ -97,9 +97,9 @@ impl AgentChat {
                 self.output.note("stopped before anything was asked");
                 return Ok(over(&mut keyboard, None));
             }
-            connected = self.session.connect(plan) => connected?,
+            connected = self.session.connect(spec) => connected?,
         };
-        self.serve(plan, start, connected, &mut keyboard, screen, signals)
+        self.serve(spec, start, connected, &mut keyboard, screen, signals)
             .await
     }
 
@@ -116,7 +116,7 @@ impl AgentChat {
 
     async fn serve(
         &mut self,
-        plan: &TurnPlan,
+        spec: &TurnSpec,
         start: TurnStart,
         connected: ConnectedModel,
         keyboard: &mut Keyboard,
@@ -128,8 +128,8 @@ impl AgentChat {
         let (approver, mut questions) = approver::channel(screen.clone(), changes.clone(), user);
         let secrets = self.secrets.clone();
         let approver = Arc::new(approver);
-        let mut builder = TurnBuilder::new(plan.clone(), start, connected, approver, secrets);
-        builder.live = self.live_tools(&plan.profile);
+        let mut builder = TurnBuilder::new(spec.clone(), start, connected, approver, secrets);
+        builder.live = self.live_tools(&spec.profile);
         builder.workdir = Some(self.workdir.clone());
         builder.terminal = self.terminal_seen.clone();
         let turn = self.session.turn(builder)?;
@@ -172,7 +172,7 @@ impl AgentChat {
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
         })?;
         let mut over = over(keyboard, ended.stopped_by);
-        let outcome = self.finish(outcome, ended, plan).await?;
+        let outcome = self.finish(outcome, ended, spec).await?;
         // What waits in the mailbox is asked next. What is entered at the prompt is text.
         if !is_kept {
             let undelivered = outcome.undelivered_steering.iter().map(Message::text);
@@ -195,7 +195,7 @@ impl AgentChat {
         self.current().map_or(Seq(0), |it| it.journal.at())
     }
 
-    async fn finish(&self, outcome: Outcome, mut ended: Ended, plan: &TurnPlan) -> Result<Outcome> {
+    async fn finish(&self, outcome: Outcome, mut ended: Ended, spec: &TurnSpec) -> Result<Outcome> {
         let circumstances = Circumstances {
             journal_failed: self.session.has_journal_failed(),
             stopped_by: ended.stopped_by,
@@ -207,7 +207,7 @@ impl AgentChat {
             return Ok(Arc::unwrap_or_clone(outcome));
         }
         shown.map_err(crate::commands::report::write_failed)?;
-        for said in ask::explain(&outcome, exit, circumstances, &[], plan) {
+        for said in ask::explain(&outcome, exit, circumstances, &[], spec) {
             said.print(&self.output);
         }
         Ok(Arc::unwrap_or_clone(outcome))

@@ -3,9 +3,9 @@
 use super::session::ScriptSession;
 use crate::error::Result;
 use crate::mcp::McpSetup;
-use crate::plan::{TurnPlan, profile_name};
 use crate::profiles;
 use crate::settings::Settings;
+use crate::spec::{TurnSpec, profile_name};
 use crate::target::ModelTarget;
 use rondo_types::{Allowance, Effort};
 use serde_json::Value;
@@ -78,12 +78,12 @@ impl ScriptAgent {
     ///
     /// # Errors
     /// When the settings name no model, or one that cannot do what the agent needs.
-    pub(super) fn plan(
+    pub(super) fn spec(
         &self,
         script: &ScriptSession,
         settings: &Settings,
         time: Option<Duration>,
-    ) -> Result<TurnPlan> {
+    ) -> Result<TurnSpec> {
         let target = ModelTarget::make(settings)?;
         let mut profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
         if self.profile.is_none() && settings.values.profile.is_none() {
@@ -114,6 +114,6 @@ impl ScriptAgent {
             ..Allowance::default()
         };
         profile.limits = time.applied_to(limits);
-        TurnPlan::new(profile, target, settings, script.runtime().notices())
+        TurnSpec::new(profile, target, settings, script.runtime().notices())
     }
 }

@@ -105,21 +105,21 @@ impl AgentConversation {
     ) -> Result<TurnBuilder> {
         let settings = agent.settings(script.settings());
         let session = self.opened(script, settings).await?;
-        let (plan, start) = match session.cut_off()? {
+        let (spec, start) = match session.cut_off()? {
             Some(cut_off) => cut_off,
             None => {
-                let plan = agent.plan(script, &session.settings, time)?;
+                let spec = agent.spec(script, &session.settings, time)?;
                 message.from_outside |= script.outside_text().is_present();
-                (plan, TurnStart::Message(message.into()))
+                (spec, TurnStart::Message(message.into()))
             }
         };
-        let connected = session.connect(&plan).await?;
+        let connected = session.connect(&spec).await?;
         self.session = Some(session);
         let secrets = script.secrets().clone();
         Ok(TurnBuilder {
             schema: agent.schema.clone(),
             outside_text: Some(script.outside_text().clone()),
-            ..TurnBuilder::new(plan, start, connected, approver, secrets)
+            ..TurnBuilder::new(spec, start, connected, approver, secrets)
         })
     }
 

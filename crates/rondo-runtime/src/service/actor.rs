@@ -11,11 +11,11 @@ use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::{self, GivenAnswer, InPlaceFirst};
-use crate::plan::TurnPlan;
 use crate::python;
 use crate::secrets;
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::spec::TurnSpec;
 use crate::turn::{TurnBuilder, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
@@ -337,21 +337,21 @@ impl Actor {
                     self.drop_row(&key).await;
                     return self.inputs.push_back(Input::TurnEnded { run });
                 }
-                session.plan().map(|mut plan| {
-                    plan.only_sum_up();
-                    Some(plan)
+                session.spec().map(|mut spec| {
+                    spec.only_sum_up();
+                    Some(spec)
                 })
             }
-            Some(session) => session.plan().map(|mut plan| {
+            Some(session) => session.spec().map(|mut spec| {
                 if entry.python().is_some() {
-                    python::offer(&mut plan, &session.settings);
+                    python::offer(&mut spec, &session.settings);
                 }
-                Some(plan)
+                Some(spec)
             }),
             None => Ok(None),
         };
         let start = TurnStart::Queued(id, message.into());
-        let planned = planned.map(|plan| plan.map(|plan| (plan, start)));
+        let planned = planned.map(|spec| spec.map(|spec| (spec, start)));
         self.connect(run, planned, Some(key));
     }
 
@@ -383,10 +383,10 @@ impl Actor {
     fn connect(
         &mut self,
         run: Run,
-        planned: Result<Option<(TurnPlan, TurnStart)>>,
+        planned: Result<Option<(TurnSpec, TurnStart)>>,
         message: Option<String>,
     ) {
-        let (plan, start) = match planned {
+        let (spec, start) = match planned {
             Ok(Some(planned)) => planned,
             Ok(None) => return self.inputs.push_back(Input::TurnEnded { run }),
             Err(error) => return self.not_started(run, &error),
@@ -397,9 +397,9 @@ impl Actor {
         let (runtime, settings) = (session.runtime().clone(), session.settings.clone());
         let secrets = self.entry.with_shells(secrets::of_env(&settings));
         let connecting = async move {
-            let connected = runtime.connect(&plan, &settings).await;
+            let connected = runtime.connect(&spec, &settings).await;
             let approver = parking::approver(&settings, parking::parking(&settings));
-            let builder = |it| TurnBuilder::new(plan, start, it, approver, secrets);
+            let builder = |it| TurnBuilder::new(spec, start, it, approver, secrets);
             Box::new(connected.map(builder))
         };
         self.running = Some(Running::connecting(run, message, connecting));

@@ -8,9 +8,9 @@ use super::task::Task;
 use crate::agents::Agent;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::unkept;
-use crate::plan::{ConnectedModel, TurnPlan};
 use crate::session::Session;
 use crate::sessions;
+use crate::spec::{ConnectedModel, TurnSpec};
 use crate::turn::{Turn, TurnBuilder, TurnStart};
 use crate::watch;
 use rondo_core::clock::Clock;
@@ -131,19 +131,19 @@ impl Child<'_> {
             parent.settings.clone(),
             parent.store.clone(),
         );
-        let (plan, start) = match &stored {
+        let (spec, start) = match &stored {
             None => {
-                let mut plan = parent.plan(self.agent, &tools);
-                let profile = Arc::make_mut(&mut plan.profile);
+                let mut spec = parent.spec(self.agent, &tools);
+                let profile = Arc::make_mut(&mut spec.profile);
                 profile.limits = kept_back(left).applied_to(profile.limits.clone());
-                plan.target.check(&plan.profile, plan.tool_names.len())?;
+                spec.target.check(&spec.profile, spec.tool_names.len())?;
                 let mut message = Message::user(&task.task);
                 // So that its records say so, too: a person may go on in its session.
                 message.from_outside = parent
                     .outside_text
                     .as_ref()
                     .is_some_and(OutsideText::is_present);
-                (plan, TurnStart::Message(message.into()))
+                (spec, TurnStart::Message(message.into()))
             }
             Some((_, info)) => {
                 session.take(info)?;
@@ -153,7 +153,7 @@ impl Child<'_> {
                 })?
             }
         };
-        let connected = self.connected(&plan).await?;
+        let connected = self.connected(&spec).await?;
         let builder = TurnBuilder {
             live: parent.live.clone(),
             extensions: tools.extensions,
@@ -161,7 +161,7 @@ impl Child<'_> {
             outside_text: parent.outside_text.clone(),
             parent: Some(Arc::clone(parent)),
             ..TurnBuilder::new(
-                plan,
+                spec,
                 start,
                 connected,
                 self.approver(task),
@@ -184,13 +184,13 @@ impl Child<'_> {
     }
 
     /// Connects the model, or takes its parent's connection where that is the same.
-    async fn connected(&self, plan: &TurnPlan) -> Result<ConnectedModel> {
+    async fn connected(&self, spec: &TurnSpec) -> Result<ConnectedModel> {
         let parent = self.parent;
-        if plan.connected_from(&parent.settings) == parent.connected_from {
+        if spec.connected_from(&parent.settings) == parent.connected_from {
             return Ok(parent.connected.clone());
         }
         let (notices, limits) = (parent.runtime.notices(), parent.runtime.request_limits());
-        plan.connect(&parent.settings, notices, limits).await
+        spec.connect(&parent.settings, notices, limits).await
     }
 
     /// Moves what was answered in the parent's mailbox to the child's. A crash in between leaves it in both, and the

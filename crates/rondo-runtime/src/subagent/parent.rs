@@ -5,10 +5,10 @@ use super::{AT_ONCE_MAX, NAME};
 use crate::agents::{Agent, Agents};
 use crate::extensions::Extensions;
 use crate::parking::GivenAnswer;
-use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
 use crate::settings::Settings;
+use crate::spec::{ConnectedModel, TurnSpec};
 use crate::target::ModelTarget;
 use crate::todo;
 use rondo_core::ports::ToolScope;
@@ -188,7 +188,7 @@ impl ParentTurn {
     }
 
     /// Returns the models, the profile and the tools of a new child.
-    pub(super) fn plan(&self, agent: Option<&Agent>, tools: &ChildTools) -> TurnPlan {
+    pub(super) fn spec(&self, agent: Option<&Agent>, tools: &ChildTools) -> TurnSpec {
         let mut profile = (*self.profile).clone();
         if let Some(agent) = agent {
             profile.system_prompt = Some(agent.prompt.clone());
@@ -201,7 +201,7 @@ impl ParentTurn {
                 .to_owned(),
         );
         let own_target = agent.and_then(|it| self.model_of(it));
-        TurnPlan {
+        TurnSpec {
             profile: Arc::new(profile),
             // The fallbacks are those of the parent's model.
             fallbacks: match own_target {

@@ -48,7 +48,7 @@ use rondo_runtime::service::{
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::terminal::TerminalContext;
-use rondo_runtime::{Layer, parking, plan, secrets};
+use rondo_runtime::{Layer, parking, secrets, spec};
 use rondo_types::{Message, SessionId, TimeMs};
 use shell::ShellLink;
 use std::fs::File;
@@ -564,7 +564,7 @@ fn answers(settings: &Settings) -> (String, String, Option<u64>) {
     match ModelTarget::make(settings) {
         Ok(target) => (
             target.full_name(),
-            plan::profile_name(&target, settings).to_owned(),
+            spec::profile_name(&target, settings).to_owned(),
             target.facts.context_tokens,
         ),
         Err(error) => (error.to_string(), settings.profile_name().to_owned(), None),

@@ -9,7 +9,7 @@ use rondo_runtime::service::{Cell, SessionHandle};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::tools::tool_patterns;
-use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, plan, profiles, secrets};
+use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets, spec};
 use rondo_types::SessionId;
 use tokio::task::spawn_blocking;
 
@@ -174,7 +174,7 @@ impl Runner {
     }
 
     fn tell_answers(&mut self, target: &ModelTarget) {
-        let profile = plan::profile_name(target, &self.settings).to_owned();
+        let profile = spec::profile_name(target, &self.settings).to_owned();
         let model = target.full_name();
         self.app.note(&format!(
             "from the next turn on: {model}, profile {profile}"

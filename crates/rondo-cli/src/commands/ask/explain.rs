@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
-use rondo_runtime::plan::TurnPlan;
+use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::target::ModelTarget;
 use rondo_types::{AskReason, ErrorClass, ModelError, Outcome, StopReason};
 
@@ -36,12 +36,12 @@ pub(crate) fn explain(
     exit: Exit,
     circumstances: Circumstances,
     denied: &[DeniedCall],
-    plan: &TurnPlan,
+    spec: &TurnSpec,
 ) -> Vec<Said> {
     let mut said = Vec::new();
     match &outcome.error {
         Some(error) if !outcome.answered => {
-            said.push(Said::Error(failure(error, exit, plan.asked(outcome))));
+            said.push(Said::Error(failure(error, exit, spec.asked(outcome))));
         }
         _ if outcome.stop_reason == StopReason::Cancelled => {
             said.push(Said::Note("the turn was stopped".to_owned()));

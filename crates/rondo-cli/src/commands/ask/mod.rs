@@ -100,7 +100,7 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
     let mut turns = std::mem::take(&mut prepared.turns).into_iter().peekable();
     let mut exit = Exit::Answer;
     while let Some(planned) = turns.next() {
-        let connecting = async { Ok(prepared.session.connect(&planned.plan).await?) };
+        let connecting = async { Ok(prepared.session.connect(&planned.spec).await?) };
         let connected = unless_stopped(signals, connecting).await?;
         let is_last = turns.peek().is_none();
         // Between two that listen, nothing is lost: what comes now is heard by both.

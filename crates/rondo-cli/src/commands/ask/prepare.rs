@@ -11,10 +11,10 @@ use crate::output::{Output, SharedOutput, has_person};
 use crate::process_end;
 use rondo_core::redact::Secrets;
 use rondo_runtime::env::Env;
-use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::secrets;
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::tools;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
@@ -51,7 +51,7 @@ pub(super) struct Prepared {
 
 /// One turn to run.
 pub(super) struct Planned {
-    pub(super) plan: TurnPlan,
+    pub(super) spec: TurnSpec,
     pub(super) start: TurnStart,
 }
 
@@ -97,8 +97,8 @@ pub(super) fn prepare(
         AskMode::Resume => None,
         AskMode::Ask => Some(asked(args, &found.settings, &output)?),
     };
-    let (schema, message, plan) = match asked {
-        Some(asked) => (asked.schema, Some(asked.message), Some(asked.plan)),
+    let (schema, message, spec) = match asked {
+        Some(asked) => (asked.schema, Some(asked.message), Some(asked.spec)),
         None => (None, None, None),
     };
     let message = message.map(|message| secrets.message(message));
@@ -114,7 +114,7 @@ pub(super) fn prepare(
         }
     }
     keep_parking(&mut session, args.detached);
-    let new = plan.zip(message);
+    let new = spec.zip(message);
     if is_waiting(&session) {
         let message = new.map(|(_, message)| message);
         return Err(waits_or_queued(&mut session, message)?);
@@ -155,19 +155,19 @@ fn may_go_on(conversation: &Conversation, output: &Output) -> bool {
 
 /// Something new that is asked.
 struct Asked {
-    plan: TurnPlan,
+    spec: TurnSpec,
     schema: Option<Value>,
     message: Message,
 }
 
 fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> {
-    let plan = TurnPlan::of(settings, output)?;
-    for name in tools::unknown(&plan.profile, settings) {
+    let spec = TurnSpec::of(settings, output)?;
+    for name in tools::unknown(&spec.profile, settings) {
         output.note(&format!(
             "no tool is named `{name}`, so nothing is allowed or forbidden by it"
         ));
     }
-    let timeout = plan.profile.limits.turn_timeout;
+    let timeout = spec.profile.limits.turn_timeout;
     let (schema, message) = read_input(
         args,
         &settings.directory,
@@ -176,14 +176,14 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
         *output,
     )?;
     Ok(Asked {
-        plan,
+        spec,
         schema,
         message,
     })
 }
 
 fn planned(
-    new: Option<(TurnPlan, Message)>,
+    new: Option<(TurnSpec, Message)>,
     session: &mut Session,
     output: &Output,
 ) -> Result<Vec<Planned>> {
@@ -199,16 +199,16 @@ fn planned(
             "the last turn of session `{id}` {stands} and is carried on"
         ));
     }
-    if let Some((plan, start)) = session.cut_off()? {
-        turns.push(Planned { plan, start });
+    if let Some((spec, start)) = session.cut_off()? {
+        turns.push(Planned { spec, start });
     }
     for start in session.queued()? {
-        let plan = session.plan_as_before()?;
-        turns.push(Planned { plan, start });
+        let spec = session.spec_as_before()?;
+        turns.push(Planned { spec, start });
     }
-    if let Some((plan, message)) = new {
+    if let Some((spec, message)) = new {
         let start = TurnStart::Message(message.into());
-        turns.push(Planned { plan, start });
+        turns.push(Planned { spec, start });
     }
     if turns.is_empty() {
         let message = format!("no turn of session `{id}` was cut off");

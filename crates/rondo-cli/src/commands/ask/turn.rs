@@ -19,8 +19,8 @@ use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
 use rondo_core::ports::ProcessEnd;
 use rondo_core::{ParkedTurn, TurnEnd, control, events};
-use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sanitize::plain;
+use rondo_runtime::spec::{ConnectedModel, TurnSpec};
 use rondo_runtime::{TurnBuilder, TurnStart, parking};
 use rondo_types::Outcome;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     mut signals: Signals,
     is_last: bool,
 ) -> Result<Exit> {
-    let Planned { mut plan, start } = planned;
+    let Planned { mut spec, start } = planned;
     let screen = Screen::new();
     let session = &mut prepared.session;
     let changes = Changes::default();
@@ -53,11 +53,11 @@ pub(super) async fn run(
     let start = unless_stopped(&mut signals, with_resources).await?;
     let is_new = matches!(start, TurnStart::Message(_));
     if is_new {
-        let limits = &mut Arc::make_mut(&mut plan.profile).limits;
+        let limits = &mut Arc::make_mut(&mut spec.profile).limits;
         limits.turn_timeout = process_end::shortened(limits.turn_timeout);
     }
     let secrets = prepared.secrets.clone();
-    let mut builder = TurnBuilder::new(plan.clone(), start, connected, answering, secrets);
+    let mut builder = TurnBuilder::new(spec.clone(), start, connected, answering, secrets);
     builder.schema.clone_from(&prepared.schema);
     let turn = session.turn(builder)?;
     let shows_changes = prepared.output.stderr_terminal;
@@ -102,7 +102,7 @@ pub(super) async fn run(
         TurnEnd::Done(outcome) => {
             prepared.session.finished(&outcome);
             let ended = ended(shown)?;
-            finish(*outcome, ended, &approver, &plan, prepared, is_last).await
+            finish(*outcome, ended, &approver, &spec, prepared, is_last).await
         }
         TurnEnd::Parked(parked) => park(parked, ended(shown)?, prepared).await,
     };
@@ -220,7 +220,7 @@ async fn finish(
     outcome: Outcome,
     mut ended: Ended,
     approver: &TerminalApprover,
-    plan: &TurnPlan,
+    spec: &TurnSpec,
     prepared: &Prepared,
     is_last: bool,
 ) -> Result<Exit> {
@@ -255,7 +255,7 @@ async fn finish(
         Err(err) if is_unread(&err) => return Ok(exit.unread(ended.stopped_by)),
         shown => shown.map_err(write_failed)?,
     }
-    let mut said = explain(&outcome, exit, circumstances, &denied, plan);
+    let mut said = explain(&outcome, exit, circumstances, &denied, spec);
     if !is_last {
         said.push(Said::Note(carried_on(&outcome)));
     }

@@ -6,9 +6,9 @@ use crate::repl::Repl;
 use crate::repl::mode::Mode;
 use crate::repl::talk::remembers;
 use rondo_core::shown;
-use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::spec::profile_name;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::tools::tool_patterns;
 
@@ -40,12 +40,12 @@ impl Repl {
         if !name.is_empty() {
             self.try_settings(|settings| settings.values.profile = Some(name.to_owned()))?;
         }
-        let plan = self.talk.plan()?;
-        let memory = match remembers(&plan) {
+        let spec = self.talk.spec()?;
+        let memory = match remembers(&spec) {
             true => "a question knows what was said before it",
             false => "each question stands by itself",
         };
-        self.print(&format!("{}: {memory}\n", plan.profile.name))
+        self.print(&format!("{}: {memory}\n", spec.profile.name))
     }
 
     pub(super) fn choose_memory(&mut self, word: &str) -> Result<()> {
@@ -55,8 +55,8 @@ impl Repl {
             "off" => Some(false),
             _ => return Err(wrong("`/memory` takes `on` or `off`".to_owned())),
         };
-        let plan = self.talk.plan()?;
-        let on = match remembers(&plan) {
+        let spec = self.talk.spec()?;
+        let on = match remembers(&spec) {
             true => "on",
             false => "off",
         };

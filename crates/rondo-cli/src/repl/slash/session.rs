@@ -7,8 +7,8 @@ use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
 use rondo_runtime::memory::{self, Scope};
-use rondo_runtime::plan::other_answers;
 use rondo_runtime::sessions::{self, LastAsked};
+use rondo_runtime::spec::other_answers;
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;

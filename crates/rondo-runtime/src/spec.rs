@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// The models, profile and tools of a turn.
 #[derive(Clone)]
-pub struct TurnPlan {
+pub struct TurnSpec {
     /// The effective profile.
     pub profile: Arc<Profile>,
     /// The model to use first.
@@ -36,7 +36,7 @@ pub struct ConnectedModel {
     pub key: Option<String>,
 }
 
-impl TurnPlan {
+impl TurnSpec {
     /// Chooses the models, profile and tools that the settings name.
     ///
     /// # Errors
@@ -81,14 +81,14 @@ impl TurnPlan {
         let recorded = turn.addresses.first().map_or("", String::as_str);
         let target = at_its_address(recorded, turn.is_imported, &mut settings)?;
         let profile = permitted_now(turn.profile.clone(), turn.is_imported, &settings);
-        let plan = Self::new(profile, target, &settings, notices)?;
+        let spec = Self::new(profile, target, &settings, notices)?;
         let recorded = turn.addresses.iter().skip(1);
-        for (fallback, recorded) in plan.fallbacks.iter().zip(recorded) {
+        for (fallback, recorded) in spec.fallbacks.iter().zip(recorded) {
             if is_elsewhere(fallback, recorded) {
                 return Err(moved(fallback, recorded));
             }
         }
-        Ok(plan)
+        Ok(spec)
     }
 
     /// Chooses the tools and the fallbacks of a model under a profile.
