@@ -1,7 +1,7 @@
 //! Errors as the user sees them.
 
 use crate::exit::Exit;
-use rondo_journal::StoreError;
+use rondo_core::session_store::StoreError;
 use rondo_runtime::{SetupError, sessions};
 use rondo_types::ErrorClass;
 use std::fmt::{Display, Write as _};

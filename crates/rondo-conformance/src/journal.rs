@@ -49,7 +49,9 @@ pub async fn an_owner_that_was_replaced_is_fenced_and_told(engine: Box<dyn Engin
     let lost = first.lost();
     append(&*first, 0, all_said(["one"]), &[]).await.unwrap();
     assert!(!lost.is_cancelled());
-    let second = engine.take_over(&id("a")).await;
+    let Some(second) = engine.take_over(&id("a")).await else {
+        return;
+    };
     assert!(second.epoch() > first.epoch());
     assert_eq!(second.at(), Seq(1));
     let late = append(&*first, 1, all_said(["late"]), &[]).await;
@@ -150,7 +152,8 @@ pub async fn the_head_covers_all_records(engine: Box<dyn Engine>) {
         assert!(refused.is_err());
         let head = journal.head().await.unwrap();
         assert_eq!(Some(&head.hash), heads.last());
-        let taken = engine.take_over(&id(name)).await;
+        drop(journal);
+        let taken = engine.store().take(&id(name)).unwrap();
         assert_eq!(taken.head().await.unwrap(), head);
     }
     heads.push(Head::default().hash);
@@ -217,7 +220,9 @@ pub async fn mail_is_acknowledged_without_records(engine: Box<dyn Engine>) {
 /// An owner that was replaced acknowledges nothing.
 pub async fn mail_is_acknowledged_by_one_owner_only(engine: Box<dyn Engine>) {
     let (first, mailbox, [mail, ..]) = with_mail(&*engine).await;
-    let second = engine.take_over(&id("a")).await;
+    let Some(second) = engine.take_over(&id("a")).await else {
+        return;
+    };
     let late = append(&*first, 1, all_said(["late"]), &[mail]).await;
     assert!(matches!(late, Err(AppendError::Fenced { .. })));
     let late = append(&*first, 1, Vec::new(), &[mail]).await;
@@ -248,7 +253,7 @@ pub async fn records_and_mail_are_there_after_it_was_opened_again(engine: Box<dy
     assert_eq!(again, Pushed::Duplicate(first));
     let next = accepted(&*mailbox, message("a", "3", "x")).await;
     assert!(before.iter().all(|mail| mail.id < next));
-    let taken = engine.take_over(&id("a")).await;
+    let taken = engine.store().take(&id("a")).unwrap();
     assert_eq!(taken.at(), Seq(2));
     assert_eq!(taken.head().await.unwrap(), head);
     assert_eq!(engine.recorded(&id("a")).await, all_said(["one", "two"]));

@@ -85,7 +85,7 @@ macro_rules! engine_tests {
             sessions: what_is_not_there_is_not_forked,
             sessions: a_removed_session_takes_its_mail_along,
             sessions: what_is_owned_or_has_forks_is_not_removed,
-            sessions: retention_spares_the_young_and_takes_forks_before_parents,
+            sessions: what_need_not_be_kept_is_listed_oldest_first,
             sessions: many_sessions_are_taken_at_once,
         }
     };

@@ -77,12 +77,12 @@ pub async fn the_same_key_is_sent_once(engine: Box<dyn Engine>) {
     assert!(host.commit(commit.clone()).await.unwrap());
     let row = only(&*outbox, 0).await;
     assert_eq!(row.entry, notice("k", "c"));
-    assert!(outbox.begin(row.id).await.unwrap());
+    assert!(outbox.begin_sending(row.id).await.unwrap());
     let sent = Attempt::Sent("7".to_owned());
-    outbox.end(row.id, sent).await.unwrap();
+    outbox.end_sending(row.id, sent).await.unwrap();
     host.commit(commit).await.unwrap();
     assert_eq!(due(&*outbox, 0).await, []);
-    assert!(!outbox.begin(row.id).await.unwrap(), "it was sent");
+    assert!(!outbox.begin_sending(row.id).await.unwrap(), "it was sent");
 }
 
 /// A final that says what a tool said in the same turn and chat is left out; any other is not.
@@ -96,9 +96,9 @@ pub async fn a_final_that_a_tool_said_is_left_out(engine: Box<dyn Engine>) {
     let other = entry("f4", "c", OutboxKind::Final, "Done, too.");
     host.commit(sending(vec![said])).await.unwrap();
     let row = only(&*outbox, 0).await;
-    outbox.begin(row.id).await.unwrap();
+    outbox.begin_sending(row.id).await.unwrap();
     outbox
-        .end(row.id, Attempt::Sent("1".to_owned()))
+        .end_sending(row.id, Attempt::Sent("1".to_owned()))
         .await
         .unwrap();
     let finals = vec![same, elsewhere, later, other];
@@ -113,18 +113,18 @@ pub async fn a_chat_is_sent_in_order_and_delays_no_other(engine: Box<dyn Engine>
     host.commit(sending(all.into())).await.unwrap();
     assert_eq!(due_keys(&*outbox, 0).await, ["a1", "b1"]);
     let first = due(&*outbox, 0).await.remove(0);
-    outbox.begin(first.id).await.unwrap();
+    outbox.begin_sending(first.id).await.unwrap();
     let put_off = Attempt::NotSent {
         not_before: TimeMs(500),
         error: "slow down".to_owned(),
     };
-    outbox.end(first.id, put_off).await.unwrap();
+    outbox.end_sending(first.id, put_off).await.unwrap();
     assert_eq!(due_keys(&*outbox, 499).await, ["b1"]);
     assert_eq!(outbox.next_due("test").await.unwrap(), Some(TimeMs(0)));
     let second = only(&*outbox, 0).await;
-    outbox.begin(second.id).await.unwrap();
+    outbox.begin_sending(second.id).await.unwrap();
     outbox
-        .end(second.id, Attempt::Sent(String::new()))
+        .end_sending(second.id, Attempt::Sent(String::new()))
         .await
         .unwrap();
     assert_eq!(due_keys(&*outbox, 0).await, ["b2"]);
@@ -141,19 +141,19 @@ pub async fn what_may_have_been_sent_is_sent_again_and_counted(engine: Box<dyn E
     host.commit(sending(vec![notice("k", "c")])).await.unwrap();
     let outbox = engine.outbox();
     let row = only(&*outbox, 0).await;
-    assert!(outbox.begin(row.id).await.unwrap());
+    assert!(outbox.begin_sending(row.id).await.unwrap());
     let row = only(&*engine.outbox(), 0).await;
     assert_eq!(
         (row.state, row.attempts, row.doubts),
         (OutboxState::Sending, 1, 0)
     );
-    assert!(outbox.begin(row.id).await.unwrap());
+    assert!(outbox.begin_sending(row.id).await.unwrap());
     let unclear = Attempt::Unclear {
         not_before: TimeMs(9),
         error: "timeout".to_owned(),
     };
-    outbox.end(row.id, unclear).await.unwrap();
-    assert!(outbox.begin(row.id).await.unwrap());
+    outbox.end_sending(row.id, unclear).await.unwrap();
+    assert!(outbox.begin_sending(row.id).await.unwrap());
     let row = only(&*outbox, 9).await;
     assert_eq!((row.attempts, row.doubts), (3, 2));
     assert_eq!(row.error.as_deref(), Some("timeout"));
@@ -169,14 +169,14 @@ pub async fn what_was_given_up_is_listed_tried_again_and_dropped(engine: Box<dyn
     let given_up = Attempt::GivenUp {
         error: "refused".to_owned(),
     };
-    outbox.begin(row.id).await.unwrap();
-    outbox.end(row.id, given_up).await.unwrap();
+    outbox.begin_sending(row.id).await.unwrap();
+    outbox.end_sending(row.id, given_up).await.unwrap();
     assert_eq!(
         due_keys(&*outbox, 0).await,
         ["k2"],
         "the next one is not held up"
     );
-    let listed = outbox.list().await.unwrap();
+    let listed = outbox.unsent().await.unwrap();
     let states: Vec<_> = listed.iter().map(|it| it.state).collect();
     assert_eq!(states, [OutboxState::Failed, OutboxState::Waiting]);
     assert_eq!(listed.first().unwrap().entry.text, "k1", "its text is kept");
@@ -289,7 +289,7 @@ pub async fn changes_of_the_outbox_are_told(engine: Box<dyn Engine>) {
     host.commit(sending(vec![notice("k", "c")])).await.unwrap();
     let row = only(&*outbox, 0).await;
     outbox
-        .end(row.id, Attempt::Sent(String::new()))
+        .end_sending(row.id, Attempt::Sent(String::new()))
         .await
         .unwrap();
     assert!(changed.has_changed().unwrap());

@@ -21,6 +21,7 @@
 //! - [`session`]: a session as a state machine: what begins a turn, joins it, or waits.
 //! - [`session_store`]: the port to sessions, taken by one owner at a time.
 //! - [`shown`]: renders a call for the user who decides about it.
+//! - [`storage`]: the complete port to an engine that stores sessions, mail, budgets and notes of hosts.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
 
@@ -45,6 +46,7 @@ mod request_hash;
 pub mod session;
 pub mod session_store;
 pub mod shown;
+pub mod storage;
 pub mod toolbox;
 
 pub use driver::{

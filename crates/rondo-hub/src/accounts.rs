@@ -86,7 +86,7 @@ impl Accounts {
     /// When the journal cannot be opened, or the configuration makes no sense.
     pub fn open(settings: &Settings) -> Result<Self, AccountError> {
         let configured = HubConfig::of(settings)?.users();
-        Ok(Self::new(configured, Arc::new(sessions::open(settings)?)))
+        Ok(Self::new(configured, sessions::open(settings)?))
     }
 
     /// Returns the users of the configuration and those that are kept in a store.
@@ -207,7 +207,7 @@ fn unknown(name: &str) -> AccountError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_journal::Store;
+    use rondo_runtime::sessions::in_memory;
 
     fn accounts() -> Accounts {
         let configured = User {
@@ -215,7 +215,7 @@ mod tests {
             role: Role::Owner,
             ids: vec!["telegram:1".to_owned()],
         };
-        Accounts::new(vec![configured], Arc::new(Store::in_memory().unwrap()))
+        Accounts::new(vec![configured], in_memory().unwrap())
     }
 
     #[tokio::test]

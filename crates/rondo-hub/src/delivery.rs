@@ -128,7 +128,7 @@ impl Worker {
     async fn deliver(&self, row: OutboxRow) -> String {
         let chat = row.entry.chat.clone();
         if self.channel.abilities().delivery != Delivery::Key {
-            match self.outbox.begin(row.id).await {
+            match self.outbox.begin_sending(row.id).await {
                 Ok(true) => {}
                 Ok(false) => return chat,
                 Err(error) => {
@@ -163,7 +163,7 @@ impl Worker {
             self.failures.are_over(&chat);
         }
         self.metrics.attempted(&attempt);
-        if let Err(error) = self.outbox.end(row.id, attempt).await {
+        if let Err(error) = self.outbox.end_sending(row.id, attempt).await {
             tracing::error!(%error, "what came of a message was not noted");
             sleep(PAUSE).await;
         }

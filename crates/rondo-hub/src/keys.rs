@@ -200,11 +200,11 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_journal::Store;
+    use rondo_runtime::sessions::in_memory;
 
     #[tokio::test]
     async fn a_key_names_its_user_until_it_is_revoked() {
-        let keys = Keys::new(Arc::new(Store::in_memory().unwrap()));
+        let keys = Keys::new(in_memory().unwrap());
         let key = keys.make("ada", TimeMs(1)).await.unwrap();
         let second = keys.make("ada", TimeMs(2)).await.unwrap();
         let other = keys.make("bob", TimeMs(3)).await.unwrap();
@@ -223,8 +223,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_is_256_bits_and_is_neither_stored_nor_printed() {
-        let store = Store::in_memory().unwrap();
-        let keys = Keys::new(Arc::new(store.clone()));
+        let store = in_memory().unwrap();
+        let keys = Keys::new(store.clone());
         let key = keys.make("ada", TimeMs(1)).await.unwrap();
         let random = key.reveal().strip_prefix("rondo_").unwrap();
         assert_eq!(BASE64URL_NOPAD.decode(random.as_bytes()).unwrap().len(), 32);
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_user_with_a_key_has_a_plain_name() {
-        let keys = Keys::new(Arc::new(Store::in_memory().unwrap()));
+        let keys = Keys::new(in_memory().unwrap());
         let long = "x".repeat(65);
         for name in ["", "a b", "a/b", "ü", "\u{1b}[31m", &long] {
             let made = keys.make(name, TimeMs(1)).await;

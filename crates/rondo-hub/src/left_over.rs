@@ -58,7 +58,7 @@ impl Core {
             return Ok(());
         }
         // A channel shows a message before the outbox lets go of it, so none is missed in this order.
-        let open = self.outbox.list().await?;
+        let open = self.outbox.unsent().await?;
         if open.len() >= OPEN_ROWS_MAX {
             return Err(Unknown::TooMany);
         }

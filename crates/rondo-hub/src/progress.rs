@@ -380,10 +380,10 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_journal::Store;
+    use rondo_runtime::sessions::in_memory;
 
     fn shown() -> Shown {
-        Shown::new(Arc::new(Store::in_memory().unwrap()))
+        Shown::new(in_memory().unwrap())
     }
 
     #[tokio::test]

@@ -169,7 +169,7 @@ impl Core {
 
     /// Forgets the drafts of turns that are over and whose finals were sent.
     async fn forget_placeholders(&self, left: &[Left]) -> Result<(), MailboxError> {
-        let unsent = self.outbox.list().await?;
+        let unsent = self.outbox.unsent().await?;
         if unsent.len() >= OPEN_ROWS_MAX {
             // Which of them are to come is not known.
             return Ok(());

@@ -9,7 +9,7 @@ use crate::commit_thread::{to_i64, to_u64};
 use crate::error::StoreError;
 use crate::read;
 use crate::store::Store;
-use rondo_core::ports::Amount;
+use rondo_core::ports::{Amount, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope};
 use rondo_types::{NanoUsd, SessionId};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::io;
@@ -42,82 +42,31 @@ BEGIN DELETE FROM budget_used WHERE scope = 'session' AND key = OLD.name; END;
 /// Days of which it is remembered what was used.
 const DAYS_KEPT: i64 = 400;
 
-/// What a budget is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BudgetScope {
-    /// A session, with those that its calls started.
-    Session,
-    /// A day of the user.
-    Day,
-    /// A day of the user in one directory.
-    ProjectDay,
-}
-
-/// A bound on what is used in a scope; `None` is no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BudgetLimit {
-    /// What it is for.
-    pub scope: BudgetScope,
-    /// Tokens of prompts and replies.
-    pub tokens: Option<u64>,
-    /// Money.
-    pub cost: Option<NanoUsd>,
-}
-
-/// Where a request counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetPlace {
-    /// The session, or the one that it was started for.
-    pub root: SessionId,
-    /// The directory.
-    pub project: String,
-    /// The day, counted since 1970.
-    pub day: u32,
-}
-
-/// A request that is to be held back for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetClaim {
-    /// The session that sends it.
-    pub session: SessionId,
-    /// Names it within its session.
-    pub id: String,
-    /// Where it counts.
-    pub place: BudgetPlace,
-    /// What it is likely to use.
-    pub estimate: Amount,
-    /// Whether it is counted and not refused.
-    pub beyond: bool,
-}
-
-impl BudgetScope {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Session, Self::Day, Self::ProjectDay];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Day => "day",
-            Self::ProjectDay => "project",
-        }
+/// Returns the scope's word in `budget_used`.
+fn name(scope: BudgetScope) -> &'static str {
+    match scope {
+        BudgetScope::Session => "session",
+        BudgetScope::Day => "day",
+        BudgetScope::ProjectDay => "project",
     }
+}
 
-    fn key(self, place: &BudgetPlace) -> (&str, i64) {
-        let day = i64::from(place.day);
-        match self {
-            Self::Session => (place.root.as_str(), 0),
-            Self::Day => ("", day),
-            Self::ProjectDay => (&place.project, day),
-        }
+/// Returns the key and the day under which a place counts in a scope.
+fn key(scope: BudgetScope, place: &BudgetPlace) -> (&str, i64) {
+    let day = i64::from(place.day);
+    match scope {
+        BudgetScope::Session => (place.root.as_str(), 0),
+        BudgetScope::Day => ("", day),
+        BudgetScope::ProjectDay => (&place.project, day),
     }
+}
 
-    /// Holds for the rows of `budget_held` that count here, by the key and the day.
-    fn condition(self) -> &'static str {
-        match self {
-            Self::Session => "root = ?1 AND ?2 = 0",
-            Self::Day => "?1 = '' AND day = ?2",
-            Self::ProjectDay => "project = ?1 AND day = ?2",
-        }
+/// Returns what holds for the rows of `budget_held` that count in a scope, by the key and the day.
+fn condition(scope: BudgetScope) -> &'static str {
+    match scope {
+        BudgetScope::Session => "root = ?1 AND ?2 = 0",
+        BudgetScope::Day => "?1 = '' AND day = ?2",
+        BudgetScope::ProjectDay => "project = ?1 AND day = ?2",
     }
 }
 
@@ -198,14 +147,14 @@ impl Store {
         used: Amount,
     ) -> io::Result<()> {
         let counted = self.writer().write(1, None, move |connection| {
-            let (key, day) = scope.key(&place);
+            let (key, day) = key(scope, &place);
             let (tokens, cost) = (to_i64(used.tokens), to_i64(cost_of(used)));
             connection
                 .prepare_cached(
                     "INSERT INTO budget_used (scope, key, day, tokens, cost)
                      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (scope, key, day) DO NOTHING",
                 )?
-                .execute((scope.name(), key, day, tokens, cost))?;
+                .execute((name(scope), key, day, tokens, cost))?;
             Ok(())
         });
         counted.await.map_err(|it| it.failure.into())
@@ -265,10 +214,10 @@ fn is_counted(
     scope: BudgetScope,
     place: &BudgetPlace,
 ) -> Result<bool, StoreError> {
-    let (key, day) = scope.key(place);
+    let (key, day) = key(scope, place);
     let known = "SELECT 1 FROM budget_used WHERE scope = ?1 AND key = ?2 AND day = ?3";
     let mut known = connection.prepare_cached(known)?;
-    Ok(known.exists((scope.name(), key, day))?)
+    Ok(known.exists((name(scope), key, day))?)
 }
 
 fn hold(
@@ -334,7 +283,7 @@ fn settle(
     let (tokens, cost) = (to_i64(used.tokens), to_i64(cost_of(used)));
     if (tokens, cost) != (0, 0) {
         for scope in BudgetScope::ALL {
-            let (key, day) = scope.key(&place);
+            let (key, day) = key(scope, &place);
             connection
                 .prepare_cached(
                     "INSERT INTO budget_used (scope, key, day, tokens, cost)
@@ -343,7 +292,7 @@ fn settle(
                      tokens = min(tokens + excluded.tokens, 9000000000000000000),
                      cost = min(cost + excluded.cost, 9000000000000000000)",
                 )?
-                .execute((scope.name(), key, day, tokens, cost))?;
+                .execute((name(scope), key, day, tokens, cost))?;
         }
     }
     connection
@@ -360,19 +309,19 @@ fn committed(
     scope: BudgetScope,
     place: &BudgetPlace,
 ) -> Result<Amount, StoreError> {
-    let (key, day) = scope.key(place);
+    let (key, day) = key(scope, place);
     let read = |row: &rusqlite::Row<'_>| Ok((to_u64(row.get(0)?), to_u64(row.get(1)?)));
     let used = connection
         .prepare_cached(
             "SELECT tokens, cost FROM budget_used WHERE scope = ?1 AND key = ?2 AND day = ?3",
         )?
-        .query_row((scope.name(), key, day), read)
+        .query_row((name(scope), key, day), read)
         .optional()?
         .unwrap_or_default();
     let held = connection
         .prepare_cached(&format!(
             "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0) FROM budget_held WHERE {}",
-            scope.condition()
+            condition(scope)
         ))?
         .query_row((key, day), read)?;
     Ok(Amount {

@@ -5,51 +5,8 @@ use crate::read;
 use crate::store::Store;
 use crate::walk::Walk;
 use rondo_core::ports::{Record, Seq};
+use rondo_core::storage::{Defect, Report};
 use rondo_types::SessionId;
-use std::path::PathBuf;
-
-/// Something that is wrong with a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defect {
-    /// The first record that is wrong.
-    pub seq: Seq,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-/// What a check of a session found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// The session.
-    pub session: SessionId,
-    /// Records that are sound, from the first on.
-    pub sound: u64,
-    /// What is wrong, if anything; nothing behind it was looked at.
-    pub defect: Option<Defect>,
-    /// How many records a repair restored: those in which one bit was changed.
-    pub mended: u32,
-    /// What a repair cut off from the first damaged record on, in this session and in its forks.
-    pub cut: Vec<Cut>,
-}
-
-/// Records that a repair cut off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    /// The session that lost them: the one that was repaired, or a fork of it.
-    pub session: SessionId,
-    /// Where they were put; `None` if there were none or the journal is in memory.
-    pub saved: Option<PathBuf>,
-}
-
-impl Defect {
-    pub(crate) fn of(self, session: &SessionId) -> StoreError {
-        StoreError::Damaged {
-            session: session.clone(),
-            seq: self.seq.0,
-            reason: self.reason,
-        }
-    }
-}
 
 impl Store {
     /// Hands over the records of a session to go on with it, each checked as
@@ -67,7 +24,7 @@ impl Store {
         let mut walk = Walk::default();
         self.each(session, Seq(1), |entry| match walk.take(&entry) {
             Ok(body) => entry.with_body(body).map_or(Ok(()), &mut take),
-            Err(defect) => Err(defect.of(session).into()),
+            Err(defect) => Err(StoreError::damaged(session, defect).into()),
         })
     }
 
@@ -96,7 +53,7 @@ impl Store {
         let mut walk = Walk::default();
         let walked = self.each(session, Seq(1), |entry| match walk.take(&entry) {
             Ok(_) => Ok(()),
-            Err(defect) => Err(defect.of(session)),
+            Err(defect) => Err(StoreError::damaged(session, defect)),
         });
         let defect = match walked {
             Ok(()) if walk.at == head && walk.hash != head_hash => Some(Defect {

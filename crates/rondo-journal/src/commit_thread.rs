@@ -1,14 +1,13 @@
 //! The one thread that writes: whatever waits when it is free goes into one commit.
 
 use crate::blob;
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::journal_file::JournalFile;
 use crate::mailbox;
 use crate::outbox;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::{AppendError, ChainHash, Commit, Fence, Head, Record, Seq};
+use rondo_core::ports::{AppendError, ChainHash, Commit, Entry, Fence, Head, Record, Seq};
 use rondo_core::session_store::NewSession;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior, ffi};
 use std::io;
@@ -28,7 +27,12 @@ pub(crate) const FIRST_EPOCH: u64 = 1;
 /// Rows that one commit holds before those that still wait are left for the next.
 const COMMIT_ROWS_MAX: usize = 8192;
 
-type Task = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+/// Work on the connection between two commits.
+struct Task {
+    /// Whether its own commit is to survive the loss of power.
+    is_durable: bool,
+    work: Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>,
+}
 
 enum Job {
     Write(Box<dyn Write>),
@@ -39,8 +43,6 @@ enum Job {
 trait Write: Send {
     /// How many rows it is about.
     fn rows(&self) -> usize;
-    /// Whether it is to survive the loss of power.
-    fn is_durable(&self) -> bool;
     /// Writes it, or fails and takes the whole transaction with it.
     fn write(&mut self, connection: &Connection) -> Result<(), StoreError>;
     /// Tells who waits, after the transaction.
@@ -111,7 +113,6 @@ type Appended = Result<Head, AppendError>;
 
 struct Queued<T, F> {
     rows: usize,
-    is_durable: bool,
     work: Option<F>,
     written: Option<T>,
     /// Told of the commit.
@@ -128,10 +129,6 @@ where
 {
     fn rows(&self) -> usize {
         self.rows
-    }
-
-    fn is_durable(&self) -> bool {
-        self.is_durable
     }
 
     fn write(&mut self, connection: &Connection) -> Result<(), StoreError> {
@@ -227,29 +224,10 @@ impl CommitThread {
         tell: Option<watch::Sender<u64>>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Unwritten<T>> {
-        self.queue((rows, true), tell, work).await
-    }
-
-    /// Writes something as [`CommitThread::write`] does, which all processes see at once and the loss of power may
-    /// take back.
-    pub(crate) async fn write_unsynced<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Unwritten<T>> {
-        self.queue((1, false), None, work).await
-    }
-
-    async fn queue<T: Send + 'static>(
-        &self,
-        (rows, is_durable): (usize, bool),
-        tell: Option<watch::Sender<u64>>,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Unwritten<T>> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
         let job = Job::Write(Box::new(Queued {
             rows,
-            is_durable,
             work: Some(work),
             written: None,
             tell,
@@ -266,11 +244,31 @@ impl CommitThread {
         &self,
         task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run_as(true, task)
+    }
+
+    /// Runs a task as [`CommitThread::run`] does. All processes see at once what it commits; the loss of power may take
+    /// it back.
+    pub(crate) fn run_unsynced<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_as(false, task)
+    }
+
+    fn run_as<T: Send + 'static>(
+        &self,
+        is_durable: bool,
+        task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = sync_channel(1);
-        let task: Task = Box::new(move |connection| {
-            // The receiver is gone when the sending fails.
-            let _ = reply.send(connection.and_then(task));
-        });
+        let task = Task {
+            is_durable,
+            work: Box::new(move |connection| {
+                // The receiver is gone when the sending fails.
+                let _ = reply.send(connection.and_then(task));
+            }),
+        };
         let refused = || match &self.read_only {
             Some(path) => StoreError::ReadOnly { path: path.clone() },
             None => StoreError::Closed,
@@ -352,10 +350,30 @@ impl Thread {
 
     fn task(&mut self, task: Task) {
         if self.is_broken {
-            return task(Err(StoreError::Closed));
+            return (task.work)(Err(StoreError::Closed));
         }
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        task(Ok(&mut self.connection));
+        if task.is_durable {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            return (task.work)(Ok(&mut self.connection));
+        }
+        match self.synchronous("NORMAL") {
+            Ok(before) => {
+                (task.work)(Ok(&mut self.connection));
+                // If this fails, later commits would not wait for the disk.
+                self.is_broken |= self.synchronous(&before).is_err();
+            }
+            Err(error) => (task.work)(Err(error)),
+        }
+    }
+
+    /// Sets how commits wait for the disk, and returns how they did before.
+    fn synchronous(&mut self, level: &str) -> Result<String, StoreError> {
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let before = self
+            .connection
+            .pragma_query_value(None, "synchronous", read)?;
+        self.connection.pragma_update(None, "synchronous", level)?;
+        Ok(before.to_string())
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Write>>) {
@@ -377,7 +395,8 @@ impl Thread {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        self.write(group)
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        write(&mut self.connection, group)
             .inspect_err(|failed| {
                 self.is_broken |= is_fatal(&failed.error);
             })
@@ -390,24 +409,6 @@ impl Thread {
                     false => Failure::Failed(reason),
                 }
             })
-    }
-
-    /// What none of a group needs on the disk is not waited for: the next commit that waits takes it along.
-    fn write(&mut self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
-        if group.iter().any(|it| it.is_durable()) {
-            self.syncs.fetch_add(1, Ordering::Relaxed);
-            return write(&mut self.connection, group);
-        }
-        let before: i64 = self
-            .connection
-            .pragma_query_value(None, "synchronous", |row| row.get(0))?;
-        self.connection
-            .pragma_update(None, "synchronous", "NORMAL")?;
-        let written = write(&mut self.connection, group);
-        let restored = self.connection.pragma_update(None, "synchronous", before);
-        // Without that, what follows would not be waited for.
-        self.is_broken |= restored.is_err();
-        written
     }
 }
 

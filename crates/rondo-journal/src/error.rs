@@ -1,6 +1,7 @@
 //! Why a store could not do what it was asked. A turn whose records cannot be written is ended by the driver
 //! in `rondo-core` (`RecordBatch::flush`).
 
+use rondo_core::storage::Defect;
 use rondo_types::SessionId;
 use rusqlite::ErrorCode;
 use std::io;
@@ -180,6 +181,15 @@ impl StoreError {
             Self::Database(error) => error.sqlite_error_code() == Some(ErrorCode::ReadOnly),
             Self::ReadOnly { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Says that a session is damaged.
+    pub(crate) fn damaged(session: &SessionId, defect: Defect) -> Self {
+        Self::Damaged {
+            session: session.clone(),
+            seq: defect.seq.0,
+            reason: defect.reason,
         }
     }
 

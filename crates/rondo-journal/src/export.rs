@@ -29,7 +29,7 @@ impl Store {
         let info = self.session(session)?;
         let report = self.check(session)?;
         if let Some(defect) = report.defect {
-            return Err(defect.of(session));
+            return Err(StoreError::damaged(session, defect));
         }
         let last = Seq(report.sound);
         let end = match last {

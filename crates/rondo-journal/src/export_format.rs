@@ -2,10 +2,9 @@
 //!
 //! `export.rs` writes such files; `import.rs` reads them into a store, and `export_reader.rs` without one.
 
-use crate::entry::{Body, Entry};
 use crate::error::StoreError;
 use crate::walk::Walk;
-use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::ports::{Body, ChainHash, Entry, Seq};
 use rondo_types::{SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -4,13 +4,12 @@
 //! version, or of records that are not there any more, is not looked at.
 
 use crate::commit_thread::{to_i64, to_u64};
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
 use crate::walk::{Ends, Walk};
 use rondo_core::history::History;
-use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::ports::{ChainHash, Entry, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
@@ -93,7 +92,10 @@ impl Store {
 
 impl Followed {
     fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), StoreError> {
-        let body = self.walk.take(&entry).map_err(|it| it.of(session))?;
+        let body = self
+            .walk
+            .take(&entry)
+            .map_err(|defect| StoreError::damaged(session, defect))?;
         match entry.with_body(body) {
             Some(record) => self.history.take(&record),
             None => self.history.skip(),

@@ -2,15 +2,15 @@
 
 use crate::blob;
 use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::export_format::{Announced, Entries, Header, Lines, read_header};
 use crate::owned::checked;
 use crate::read;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::ports::{ChainHash, Entry, Seq};
 use rondo_core::session_store::title;
+use rondo_core::storage::Imported;
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::io::BufRead;
@@ -21,23 +21,6 @@ const BATCH_RECORDS: usize = 1000;
 const BATCH_BYTES: usize = 4 << 20;
 /// The epoch of a session whose import is not over: no owner has it.
 const UNFINISHED_EPOCH: u64 = 0;
-
-/// What an import made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
-    /// The session.
-    pub session: SessionId,
-    /// Its records.
-    pub records: u64,
-    /// Whether its end is missing: the last line was cut short and left out, or there are fewer
-    /// records than the file announces.
-    pub torn: bool,
-    /// How many records the file announces; `None` for files of earlier versions.
-    pub announced: Option<u64>,
-    /// The directory that it worked in, as the file says. The session works in none until
-    /// [`Store::set_directory`]: its author is unknown.
-    pub directory: String,
-}
 
 impl Store {
     /// Reads an exported session, under its own id or another.

@@ -4,10 +4,8 @@
 //! a time; any number of processes work side by side on different sessions, and read all of them.
 //!
 //! # Layout
-//! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It is also their
-//!   [`Mailbox`](rondo_core::ports::Mailbox), and the
-//!   [`SessionStore`](rondo_core::session_store::SessionStore) that hosts use, and holds what turns used of budgets that
-//!   they share.
+//! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It implements
+//!   [`Storage`](rondo_core::storage::Storage), the port that hosts use, with their mailbox, outbox, notes and budgets.
 //! - [`OwnedSession`]: one session that this process may append to.
 //! - [`Exported`]: an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
@@ -26,7 +24,6 @@ mod budget;
 mod check;
 mod commit_thread;
 mod directory;
-mod entry;
 mod error;
 mod export;
 mod export_format;
@@ -47,24 +44,20 @@ mod reserve;
 mod retention;
 mod salvage;
 mod schema;
-mod session_store;
 mod sessions;
+mod storage;
 mod store;
 mod turn_count;
 mod walk;
 
-pub use budget::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope};
-pub use check::{Cut, Defect, Report};
 pub use directory::sync_above;
-pub use entry::{Body, Entry, RECORD_VERSION};
 pub use error::StoreError;
 pub use export_format::EXPORT_VERSION;
 pub use export_reader::{ExportReader, Exported};
-pub use import::Imported;
 pub use owned::OwnedSession;
-pub use retention::Retention;
-pub use rondo_core::ports::ChainHash;
-pub use rondo_core::session_store::{NewSession, SessionInfo, SessionState};
-pub use salvage::Salvaged;
-pub use sessions::LateTurn;
+pub use rondo_core::ports::{
+    Body, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, ChainHash, Entry, RECORD_VERSION,
+};
+pub use rondo_core::session_store::{LateTurn, NewSession, SessionInfo, SessionState};
+pub use rondo_core::storage::{Cut, Defect, Imported, Report, Retention, Salvaged};
 pub use store::{Durability, Options, Store};

@@ -63,6 +63,11 @@ impl Mailbox for Store {
             .await
     }
 
+    fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
+        let listed = list(&self.reader(), session, None);
+        listed.map_err(|err| MailboxError::Io(io::Error::other(err)))?
+    }
+
     async fn get(&self, session: &SessionId, key: &str) -> Result<Option<Mail>, MailboxError> {
         let (session, key) = (session.clone(), key.to_owned());
         let found = self.read_mail(move |connection| list(connection, &session, Some(&key)));
@@ -121,15 +126,6 @@ impl Mailbox for Store {
 }
 
 impl Store {
-    /// Returns what waits in a session, oldest first, at once: as [`Mailbox::list`], on the thread that asks.
-    ///
-    /// # Errors
-    /// When a row cannot be read, or the disk fails.
-    pub fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
-        let listed = list(&self.reader(), session, None);
-        listed.map_err(|err| MailboxError::Io(io::Error::other(err)))?
-    }
-
     /// Reads on a thread that may block.
     pub(crate) async fn read_mail<T: Send + 'static>(
         &self,

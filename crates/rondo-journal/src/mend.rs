@@ -5,10 +5,9 @@
 
 use crate::blob;
 use crate::commit_thread::to_i64;
-use crate::entry::HashedFields;
 use crate::error::StoreError;
 use crate::read;
-use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::ports::{ChainHash, HashedFields, Seq};
 use rondo_types::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, OptionalExtension as _};

@@ -315,7 +315,7 @@ impl Outbox for Store {
         .await
     }
 
-    async fn begin(&self, id: OutboxId) -> Result<bool, MailboxError> {
+    async fn begin_sending(&self, id: OutboxId) -> Result<bool, MailboxError> {
         let begun = self.writer().write(1, None, move |connection| {
             let begun = connection
                 .prepare_cached(
@@ -328,7 +328,7 @@ impl Outbox for Store {
         begun.await.map_err(unwritten)
     }
 
-    async fn end(&self, id: OutboxId, attempt: Attempt) -> Result<(), MailboxError> {
+    async fn end_sending(&self, id: OutboxId, attempt: Attempt) -> Result<(), MailboxError> {
         self.change_outbox(move |connection| end(connection, id, &attempt))
             .await
     }
@@ -345,7 +345,7 @@ impl Outbox for Store {
         .await
     }
 
-    async fn list(&self) -> Result<Vec<OutboxRow>, MailboxError> {
+    async fn unsent(&self) -> Result<Vec<OutboxRow>, MailboxError> {
         self.read_mail(|connection| {
             let limit = to_i64(OPEN_ROWS_MAX as u64);
             let condition = "state IN ('waiting', 'sending', 'failed') ORDER BY id LIMIT ?1";

@@ -76,6 +76,9 @@ impl Store {
 
     /// Takes ownership of an existing session that no process owns.
     ///
+    /// Does not wait for the disk. All processes see at once who owns the session, and the loss of power, which alone
+    /// could take that back, leaves no owner: the first append that returns makes the epoch durable with its records.
+    ///
     /// # Errors
     /// When another process owns it, when there is none of that id, or when the disk fails.
     pub fn own(&self, session: &SessionId) -> Result<OwnedSession, StoreError> {
@@ -83,11 +86,11 @@ impl Store {
         let name = session.clone();
         let (fence, head) = self
             .writer()
-            .run(move |connection| take(connection, &name))?;
+            .run_unsynced(move |connection| take(connection, &name))?;
         Ok(self.owned(fence, head, None, lock))
     }
 
-    pub(crate) fn owned(
+    fn owned(
         &self,
         fence: Fence,
         head: Seq,
@@ -205,10 +208,7 @@ fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq)
 }
 
 /// Raises the epoch, so that an earlier owner can no longer append; `None` if there is no such session.
-pub(crate) fn raise(
-    connection: &Connection,
-    session: &SessionId,
-) -> Result<Option<(Fence, Seq)>, StoreError> {
+fn raise(connection: &Connection, session: &SessionId) -> Result<Option<(Fence, Seq)>, StoreError> {
     let taken: Option<(i64, i64)> = connection
         .prepare_cached(
             "UPDATE sessions SET epoch = epoch + 1
@@ -223,4 +223,33 @@ pub(crate) fn raise(
         };
         (fence, Seq(to_u64(head)))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, Options};
+
+    #[test]
+    fn after_a_take_commits_wait_for_the_disk_as_before() {
+        for (durability, expected) in [(Durability::Full, 2), (Durability::Normal, 1)] {
+            let options = Options {
+                durability,
+                ..Options::default()
+            };
+            let dir = tempfile::TempDir::new().unwrap();
+            let store = Store::open(dir.path(), options).unwrap();
+            drop(store.create(&SessionId::new("a"), TimeMs(1)).unwrap());
+            let syncs = store.syncs();
+            for taken in ["a", "b"] {
+                drop(store.own(&SessionId::new(taken)));
+                assert_eq!(store.syncs(), syncs);
+            }
+            let synchronous = store.writer().run(|connection| {
+                let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+                Ok(connection.pragma_query_value(None, "synchronous", read)?)
+            });
+            assert_eq!(synchronous.unwrap(), expected);
+        }
+    }
 }

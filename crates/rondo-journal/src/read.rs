@@ -2,11 +2,10 @@
 
 use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::walk::missing;
-use rondo_core::ports::{ChainHash, Head, Seq};
+use rondo_core::ports::{ChainHash, Entry, Head, Seq};
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -92,7 +91,7 @@ impl Store {
             }
             read?;
             if is_over {
-                return Err(missing(next).of(session).into());
+                return Err(StoreError::damaged(session, missing(next)).into());
             }
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! The repair of a session: what its hashes prove is restored, and the rest is cut off.
 
-use crate::check::{Cut, Report};
 use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
 use crate::error::StoreError;
 use crate::export;
@@ -10,6 +9,7 @@ use crate::read::{self, SessionRow};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::storage::{Cut, Report};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 

@@ -4,7 +4,8 @@ use crate::commit_thread::to_u64;
 use crate::error::StoreError;
 use crate::store::Store;
 use rondo_core::session_store::SessionInfo;
-use rondo_types::{SessionId, TimeMs};
+use rondo_core::storage::Retention;
+use rondo_types::SessionId;
 use rusqlite::Connection;
 use std::collections::HashMap;
 
@@ -12,15 +13,6 @@ use std::collections::HashMap;
 const PAGES_MIN: u32 = 16;
 /// Free pages that one transaction gives back at most.
 const PAGES_MAX: u32 = 4096;
-
-/// What may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retention {
-    /// Sessions that were last written before this.
-    pub before: Option<TimeMs>,
-    /// The oldest sessions, until the bodies of all records are no more than this.
-    pub keep_bytes: Option<u64>,
-}
 
 impl Store {
     /// Returns the sessions that may go, the oldest first.

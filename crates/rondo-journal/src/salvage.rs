@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::lock;
 use crate::schema::{self, Log};
 use crate::store::{FILE_NAME, LOCKS_DIR, Options, Store};
+use rondo_core::storage::Salvaged;
 use rondo_types::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, params_from_iter};
@@ -22,15 +23,6 @@ const BEGINNING: &[u8; 24] = b"SQLite format 3\0\x10\0\x02\x02\0\x40\x20\x20";
 const KEPT_MAX: u32 = 1000;
 /// Sessions and records of one that are looked for one by one.
 const LOOKED_FOR_MAX: i64 = 1_000_000;
-
-/// What was saved of a malformed journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Salvaged {
-    /// The file as it was.
-    pub kept: PathBuf,
-    /// Sessions whose names could not be read, under new ones.
-    pub renamed: Vec<SessionId>,
-}
 
 impl Store {
     /// Says what SQLite calls malformed in the file; `None` if nothing is.

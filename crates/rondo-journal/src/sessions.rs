@@ -2,14 +2,13 @@
 
 use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::read::{self, SessionRow};
 use crate::retention::empty_log;
 use crate::store::Store;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_core::session_store::{self, SessionInfo, SessionState};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::session_store::{self, LateTurn, SessionInfo, SessionState};
 use rondo_types::{SessionId, StopReason, TimeMs};
 use rusqlite::{Connection, Params, Row, TransactionBehavior};
 use std::ops::ControlFlow;
@@ -46,15 +45,6 @@ const IS_CHILD: &str = concat!(
 /// How far ahead of the clock a session may have been written to count as just written: one from the
 /// future would be the latest for ever.
 const AHEAD_MAX_MS: u64 = 60_000;
-
-/// Where one of a session's latest turns begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LateTurn {
-    /// The turn's number in its session, from 1.
-    pub number: u32,
-    /// Its first record.
-    pub first: Seq,
-}
 
 impl Store {
     /// Lists sessions, the one that was written last first, at most `limit`, without those that calls of others started.
@@ -247,27 +237,31 @@ impl Store {
     /// Says what a session is about; the beginning of a long text is kept.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// When there is no such session, or the disk fails.
     pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError> {
         let session = session.clone();
         let title = session_store::title(title);
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET title = ?2 WHERE name = ?1";
-            connection.execute(sql, (session.as_str(), title))?;
-            Ok(())
+            known(
+                connection.execute(sql, (session.as_str(), title))?,
+                &session,
+            )
         })
     }
 
     /// Says in which directory a session works.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// When there is no such session, or the disk fails.
     pub fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), StoreError> {
         let (session, directory) = (session.clone(), directory.to_owned());
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET directory = ?2 WHERE name = ?1";
-            connection.execute(sql, (session.as_str(), directory))?;
-            Ok(())
+            known(
+                connection.execute(sql, (session.as_str(), directory))?,
+                &session,
+            )
         })
     }
 
@@ -337,6 +331,16 @@ impl Store {
         Ok(names
             .map(|name| name.map(SessionId::new))
             .collect::<Result<_, _>>()?)
+    }
+}
+
+/// Fails if no row was changed: there is no such session.
+fn known(changed: usize, session: &SessionId) -> Result<(), StoreError> {
+    match changed {
+        0 => Err(StoreError::Unknown {
+            session: session.to_string(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -1,9 +1,8 @@
 //! Counts the turns of a session as records are appended.
 
-use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::read::{self, SessionRow};
-use rondo_core::ports::{RecordBody, Seq};
+use rondo_core::ports::{Entry, RecordBody, Seq};
 use rusqlite::Connection;
 use std::ops::ControlFlow;
 

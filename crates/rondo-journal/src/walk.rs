@@ -1,8 +1,7 @@
 //! A session's records followed one at a time, each checked against those before it.
 
-use crate::check::Defect;
-use crate::entry::{Body, Entry};
-use rondo_core::ports::{ChainHash, RecordBody, Seq};
+use rondo_core::ports::{Body, ChainHash, Entry, RecordBody, Seq};
+use rondo_core::storage::Defect;
 use rondo_types::{CallId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -9,8 +9,10 @@ use crate::usage::{UsageBy, UsageSum, midnight, of_one, usage_of};
 use async_trait::async_trait;
 use rondo_core::Budgets;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Amount, ReservationRequest, Reserved};
-use rondo_journal::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, Store};
+use rondo_core::ports::{
+    Amount, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, ReservationRequest, Reserved,
+};
+use rondo_core::storage::Store;
 use rondo_memory::calendar;
 use rondo_types::{NanoUsd, SessionId};
 use std::sync::Arc;

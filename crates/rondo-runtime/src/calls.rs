@@ -2,8 +2,9 @@
 
 use crate::paths::Paths;
 use data_encoding::HEXUPPER;
+use rondo_core::session_store::{SessionState, StoreError};
+use rondo_core::storage::Store;
 use rondo_exec::supervisor;
-use rondo_journal::{SessionState, Store, StoreError};
 use rondo_types::SessionId;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, DirEntry};

@@ -4,8 +4,9 @@ use crate::error::Result;
 use crate::sessions;
 use rondo_context::TokenEstimate;
 use rondo_core::compaction::group_bytes;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Entry, SessionInfo, Store};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 use rondo_types::{ToolSpec, Usage};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Opens files whose names come from the user or a project.
 
-pub use rondo_journal::sync_above;
+pub use crate::sessions::sync_above;
 pub use rondo_launch::{Readers, replace_file};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};

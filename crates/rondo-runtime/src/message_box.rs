@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::{ids, parking};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
+use rondo_core::ports::{MailBody, NewMail};
 use rondo_core::session::Delivery;
-use rondo_journal::Store;
+use rondo_core::storage::Store;
 use rondo_types::{MailId, Message, SessionId};
 
 /// The mailbox of a session that is kept.

@@ -14,9 +14,9 @@ use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::ports::{MailBody, RecordBody, Seq};
 use rondo_core::session::Delivery;
-use rondo_core::session_store::title;
+use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::shown;
-use rondo_journal::{SessionInfo, Store};
+use rondo_core::storage::Store;
 use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ pub struct Session {
 impl Session {
     /// Says if it is not known whether the journal's file system keeps its locks.
     fn note_file_system(&self) {
-        let kind = self.store.as_ref().map(Store::unknown_file_system);
+        let kind = self.store.as_ref().map(|it| it.unknown_file_system());
         if let Some(Ok(Some(kind))) = kind {
             self.runtime.notices().note(&format!(
                 "the journal lies on a file system of the type `{kind}`, of which it is not known whether locks hold: use it \
@@ -312,7 +312,7 @@ impl Session {
     /// Returns whether nothing is kept: no journal has it, be it in memory.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
-        let is_in_memory = self.store.as_ref().is_some_and(Store::is_in_memory);
+        let is_in_memory = self.store.as_ref().is_some_and(|it| it.is_in_memory());
         self.settings.values.ephemeral == Some(true) && !is_in_memory
     }
 

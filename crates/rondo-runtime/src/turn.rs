@@ -30,11 +30,11 @@ use rondo_core::clock::Clock;
 use rondo_core::observe::Observer;
 use rondo_core::ports::{Commit, MailId, OneAtATime};
 use rondo_core::redact::Secrets;
+use rondo_core::storage::Store;
 use rondo_core::{
     Approver, EventSender, Gate, Interceptor, Model, OutsideText, ResumeError, Tool, TurnControl,
     TurnEnd, TurnSetup, control, events, resume_turn, run_turn,
 };
-use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
 pub use rondo_policy::Answers;
 use rondo_policy::Workdir;

@@ -3,8 +3,9 @@
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Entry, SessionInfo, Store, StoreError};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::session_store::{SessionInfo, StoreError};
+use rondo_core::storage::Store;
 use rondo_memory::calendar;
 use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
 use std::collections::BTreeMap;

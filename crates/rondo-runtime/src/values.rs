@@ -192,15 +192,6 @@ impl Word for Effort {
     ];
 }
 
-impl From<DurabilityLevel> for rondo_journal::Durability {
-    fn from(level: DurabilityLevel) -> Self {
-        match level {
-            DurabilityLevel::Full => Self::Full,
-            DurabilityLevel::Normal => Self::Normal,
-        }
-    }
-}
-
 /// A length of time as people write it: numbers with `ms`, `s`, `m`, `h` or `d`, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]

@@ -3,9 +3,10 @@
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
 use crate::settings::Settings;
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{Entry, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_journal::{Entry, SessionState, Store};
+use rondo_core::session_store::SessionState;
+use rondo_core::storage::Store;
 use rondo_types::{EventBody, Outcome, SessionId, TurnEvent};
 
 /// Records that are read at once.

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::render::{FinishedTurn, JsonView, TextView, View};
 use crate::screen::Screen;
 use crate::show_turn::Signals;
-use rondo_journal::SessionState;
+use rondo_core::session_store::SessionState;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;

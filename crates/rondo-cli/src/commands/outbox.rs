@@ -6,7 +6,7 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_core::ports::{Outbox, OutboxId, OutboxRow};
+use rondo_core::ports::{OutboxId, OutboxRow};
 use rondo_core::shown;
 use rondo_hub::channel::ChatKey;
 use rondo_runtime::Layer;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &OutboxArgs, env: Env, output: &Output) -> Result<Exit> 
     let failed = |err| CliError::caused(Exit::Journal, err);
     let (id, done) = match args.command {
         OutboxCommand::List => {
-            let rows = runtime.block_on(Outbox::list(&store)).map_err(failed)?;
+            let rows = runtime.block_on(store.unsent()).map_err(failed)?;
             output.words(&list(&rows)).map_err(write_failed)?;
             return Ok(Exit::Answer);
         }

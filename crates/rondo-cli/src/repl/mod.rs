@@ -50,7 +50,7 @@ use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
-use rondo_journal::SessionInfo;
+use rondo_core::session_store::SessionInfo;
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::LentPython;

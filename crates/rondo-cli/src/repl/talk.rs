@@ -15,7 +15,7 @@ use crate::user_input;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
-use rondo_journal::SessionInfo;
+use rondo_core::session_store::SessionInfo;
 use rondo_policy::{Variables, Workdir};
 use rondo_python::Session;
 use rondo_runtime::cells::Presence;

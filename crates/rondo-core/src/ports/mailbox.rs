@@ -231,6 +231,12 @@ pub trait Mailbox: Send + Sync {
     /// When a row is damaged, or the storage fails.
     async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
 
+    /// Returns what [`Mailbox::list`] returns; blocks for the storage.
+    ///
+    /// # Errors
+    /// As [`Mailbox::list`].
+    fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
+
     /// Returns what waits in a session under a key, if anything does that this version can read.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! Journals in memory, for tests and for sessions that leave nothing behind.
+//! Journals in memory, for tests and for sessions that leave nothing behind. They have no mailbox and no outbox: mail,
+//! and what is sent, go through an engine, which may be in memory as a whole.
 
 use super::journal::{AppendError, ChainHash, Fence, Head, Journal, Record, Seq};
-use super::memory_mailbox::MemoryMailbox;
 use async_trait::async_trait;
 use rondo_types::Commit;
 use sha2::{Digest as _, Sha256};
@@ -13,18 +13,6 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Default)]
 pub struct NoJournal {
     head: AtomicU64,
-    mailbox: MemoryMailbox,
-}
-
-impl NoJournal {
-    /// Connects a mailbox: appends remove the rows that they acknowledge from it.
-    #[must_use]
-    pub fn with_mailbox(mailbox: MemoryMailbox) -> Self {
-        Self {
-            head: AtomicU64::default(),
-            mailbox,
-        }
-    }
 }
 
 #[async_trait]
@@ -50,18 +38,15 @@ impl Journal for NoJournal {
 
     async fn append(
         &self,
-        fence: &Fence,
+        _: &Fence,
         expected: Seq,
         batch: Vec<Record>,
-        commit: Commit,
+        _: Commit,
     ) -> Result<Seq, AppendError> {
         let new = expected.0.saturating_add(batch.len() as u64);
         let order = Ordering::Relaxed;
         match self.head.compare_exchange(expected.0, new, order, order) {
-            Ok(_) => {
-                self.mailbox.commit(&fence.session, commit);
-                Ok(Seq(new))
-            }
+            Ok(_) => Ok(Seq(new)),
             Err(actual) => Err(AppendError::Conflict {
                 expected,
                 actual: Seq(actual),
@@ -78,7 +63,6 @@ pub struct MemoryJournal {
     shared: Arc<Mutex<Shared>>,
     epoch: u64,
     lost: CancellationToken,
-    mailbox: MemoryMailbox,
 }
 
 #[derive(Debug, Default)]
@@ -107,14 +91,7 @@ impl MemoryJournal {
             epoch: shared.epoch,
             lost: shared.owner.clone(),
             shared: Arc::new(Mutex::new(shared)),
-            mailbox: MemoryMailbox::default(),
         }
-    }
-
-    /// Connects a mailbox: appends remove the rows that they acknowledge from it.
-    #[must_use]
-    pub fn with_mailbox(self, mailbox: MemoryMailbox) -> Self {
-        Self { mailbox, ..self }
     }
 
     /// Returns a new owner of the same records, as another process would become it. This one can append no more.
@@ -127,7 +104,6 @@ impl MemoryJournal {
             shared: Arc::clone(&self.shared),
             epoch: shared.epoch,
             lost: shared.owner.clone(),
-            mailbox: self.mailbox.clone(),
         }
     }
 
@@ -135,11 +111,6 @@ impl MemoryJournal {
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         self.shared().records.clone()
-    }
-
-    /// Looks at the records where they are.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&[Record]) -> T) -> T {
-        read(&self.shared().records)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -196,7 +167,7 @@ impl Journal for MemoryJournal {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
-        commit: Commit,
+        _: Commit,
     ) -> Result<Seq, AppendError> {
         let mut shared = self.shared();
         if fence.epoch != shared.epoch {
@@ -211,8 +182,6 @@ impl Journal for MemoryJournal {
             return Err(AppendError::Full);
         }
         shared.records.extend(batch);
-        // Under the records' lock: who sees the rows gone finds the records there.
-        self.mailbox.commit(&fence.session, commit);
         Ok(shared.at())
     }
 }
@@ -220,7 +189,7 @@ impl Journal for MemoryJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{MailBody, Mailbox as _, NewMail, RecordBody};
+    use crate::ports::RecordBody;
     use rondo_types::{SessionId, TimeMs, TurnId};
 
     #[tokio::test]
@@ -286,29 +255,5 @@ mod tests {
         let other = of(vec![record("x"), record("b")]).head().await.unwrap();
         assert_eq!(other.seq, two.seq);
         assert_ne!(other.hash, two.hash);
-    }
-
-    #[tokio::test]
-    async fn what_keeps_nothing_acknowledges_mail_all_the_same() {
-        let mailbox = MemoryMailbox::default();
-        let session = SessionId::new("s");
-        let mail = NewMail {
-            session: session.clone(),
-            key: "k".to_owned(),
-            actor: String::new(),
-            at_ms: TimeMs(1),
-            body: MailBody::Cancel,
-        };
-        let id = mailbox.push(mail).await.unwrap().id();
-        let journal = NoJournal::with_mailbox(mailbox.clone());
-        let fence = Fence {
-            session: session.clone(),
-            epoch: 0,
-        };
-        let append = |at| journal.append(&fence, Seq(at), Vec::new(), Commit::of(id));
-        assert!(append(7).await.is_err());
-        assert_eq!(mailbox.list(&session).await.unwrap().len(), 1);
-        append(0).await.unwrap();
-        assert_eq!(mailbox.list(&session).await.unwrap(), []);
     }
 }

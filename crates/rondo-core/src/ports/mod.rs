@@ -2,15 +2,15 @@
 
 mod ask;
 mod budget;
+mod budget_store;
 mod cell;
 mod embedder;
+mod entry;
 mod gate;
 mod interceptor;
 mod journal;
 mod mailbox;
 mod memory_journal;
-mod memory_mailbox;
-mod memory_outbox;
 mod model;
 mod outbox;
 mod process;
@@ -25,8 +25,10 @@ pub use budget::{
     Amount, BUDGET_TIMEOUT, Budgets, HELD_MAX, MemoryBudget, Reservation, ReservationRequest,
     Reserved, question_about_budget,
 };
+pub use budget_store::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, BudgetStore};
 pub use cell::{CellEnding, CodeChange};
 pub use embedder::{Embedder, EmbeddingUse};
+pub use entry::{Body, Entry, HashedFields, RECORD_VERSION};
 pub use gate::{
     Approval, Approver, Gate, GateRequest, OneAtATime, QuestionReply, Terms, Verdict,
     question_about_call,
@@ -44,7 +46,6 @@ pub use mailbox::{
     MailboxError, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX, Waiting,
 };
 pub use memory_journal::{MemoryJournal, NoJournal};
-pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use outbox::{
     Attempt, HostCommit, HostStore, OPEN_ROWS_MAX, Outbox, OutboxCounts, OutboxRow, OutboxState,

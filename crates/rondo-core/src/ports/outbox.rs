@@ -10,7 +10,7 @@ use tokio::sync::watch;
 /// Messages that are remembered after they were sent, dropped or given up, the newest ones: one under the key of
 /// another of these is passed over.
 pub const SENT_REMEMBERED: usize = 10_000;
-/// Rows that [`Outbox::due`] and [`Outbox::list`] return at the most.
+/// Rows that [`Outbox::due`] and [`Outbox::unsent`] return at the most.
 pub const OPEN_ROWS_MAX: usize = 1000;
 
 /// What a host makes durable at once: whole or not at all.
@@ -202,13 +202,13 @@ pub trait Outbox: Send + Sync {
     ///
     /// # Errors
     /// When that cannot be made durable; then it must not be sent.
-    async fn begin(&self, id: OutboxId) -> Result<bool, MailboxError>;
+    async fn begin_sending(&self, id: OutboxId) -> Result<bool, MailboxError>;
 
-    /// Notes what came of it.
+    /// Notes the result of the attempt.
     ///
     /// # Errors
     /// When that cannot be made durable: it stays [`Sending`](OutboxState::Sending) then.
-    async fn end(&self, id: OutboxId, attempt: Attempt) -> Result<(), MailboxError>;
+    async fn end_sending(&self, id: OutboxId, attempt: Attempt) -> Result<(), MailboxError>;
 
     /// Has what is open in a chat go to another one.
     ///
@@ -221,7 +221,7 @@ pub trait Outbox: Send + Sync {
     ///
     /// # Errors
     /// When the storage fails.
-    async fn list(&self) -> Result<Vec<OutboxRow>, MailboxError>;
+    async fn unsent(&self) -> Result<Vec<OutboxRow>, MailboxError>;
 
     /// Has a message sent now that waits or was given up. Returns `false` where there is none.
     ///

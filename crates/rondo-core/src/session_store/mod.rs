@@ -1,14 +1,13 @@
 //! The port to a store of sessions: creates, owns (one owner at a time), reads, lists, forks and removes them.
 
-mod memory;
+mod error;
 
-pub use memory::MemoryStore;
+pub use error::StoreError;
 
 use crate::history::History;
-use crate::ports::{Journal, Record, RecordBody, Seq};
-use async_trait::async_trait;
-use rondo_types::{SessionId, TimeMs};
-use std::error::Error;
+use crate::ports::{Entry, Journal, Record, RecordBody, Seq};
+use rondo_types::{SessionId, StopReason, TimeMs};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Bytes of a session's id.
@@ -118,156 +117,152 @@ pub enum SessionState {
     Parked,
 }
 
+/// Where one of a session's latest turns begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateTurn {
+    /// The turn's number in its session, from 1.
+    pub number: u32,
+    /// Its first record.
+    pub first: Seq,
+}
+
 /// Holds any number of sessions. Several processes may hold the same store; a session has one owner at a time, and
 /// all can read it.
-#[async_trait]
+///
+/// The functions block for the storage: asynchronous code calls them on a thread that may block, such as one of
+/// tokio's `spawn_blocking`. What a session's owner does many times in a turn, its [`Journal`], is asynchronous.
 pub trait SessionStore: Send + Sync {
-    /// Begins a session and owns it until what it returns is dropped. It is there for others from its first records
-    /// on; one that never gets any leaves nothing behind.
+    /// Begins a session and owns it until the returned value is dropped. Others see it from its first records on; a
+    /// session that never gets any leaves nothing behind.
     ///
     /// # Errors
     /// When there is one of that id, it is being begun elsewhere, or the storage fails.
-    async fn begin(&self, new: NewSession) -> Result<Arc<dyn Journal>, SessionStoreError>;
+    fn begin(&self, new: NewSession) -> Result<Arc<dyn Journal>, StoreError>;
 
     /// Takes ownership of an existing session until the returned value is dropped. Earlier owners can append no more.
     ///
     /// # Errors
     /// When another process owns it, there is none of that id, or the storage fails.
-    async fn take(&self, session: &SessionId) -> Result<Arc<dyn Journal>, SessionStoreError>;
+    fn take(&self, session: &SessionId) -> Result<Arc<dyn Journal>, StoreError>;
 
     /// Follows a session's records to its transcript.
     ///
     /// # Errors
     /// When there is no such session, a record is damaged or missing, or the storage fails.
-    async fn history(&self, session: &SessionId) -> Result<History, SessionStoreError>;
+    fn history(&self, session: &SessionId) -> Result<History, StoreError>;
 
-    /// Reads records from `from` on, at most `limit`, those before a fork included. What a later version wrote and
-    /// this one cannot read is left out and counts.
+    /// Reads records from `from` on, at most `limit`, those before a fork included. Their hashes are not checked.
     ///
     /// # Errors
-    /// As [`SessionStore::history`].
-    async fn read(
+    /// When there is no such session, a record cannot be read, or the storage fails.
+    fn read(&self, session: &SessionId, from: Seq, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// Passes the records from `from` on that are there now to `take`, in their order, until it breaks. The number of
+    /// records in memory is bounded. Their hashes are not checked.
+    ///
+    /// # Errors
+    /// As [`SessionStore::read`], after the records before the one that cannot be read.
+    fn visit(
         &self,
         session: &SessionId,
         from: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, Record)>, SessionStoreError>;
+        take: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
 
-    /// Lists sessions, the one that was written last first, at most `limit`.
+    /// Passes all records to `take`, in their order, until it breaks; each is checked against those before it.
+    /// Records of a later version that this one cannot read are left out. The number of records in memory is bounded.
+    ///
+    /// # Errors
+    /// When there is no such session, a record is damaged, or the storage fails. The records passed before are sound.
+    fn visit_checked(
+        &self,
+        session: &SessionId,
+        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Lists sessions, the one that was written last first, at most `limit`, without those that calls of others
+    /// started.
     ///
     /// # Errors
     /// When the storage fails.
-    async fn list(&self, limit: usize) -> Result<Vec<SessionInfo>, SessionStoreError>;
+    fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Lists the sessions that calls of a session started, in the order of the calls, at most `limit`.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    fn children(&self, parent: &SessionId, limit: usize) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Lists sessions whose last turn has no end and is not parked, and that no process works on, without those that
+    /// calls of others started.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    fn cut_off(&self) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Returns the session that was written last of those that work in a directory, except imported ones.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError>;
 
     /// Returns what is known of one session.
     ///
     /// # Errors
     /// When there is no such session, or the storage fails.
-    async fn info(&self, session: &SessionId) -> Result<SessionInfo, SessionStoreError>;
+    fn session(&self, session: &SessionId) -> Result<SessionInfo, StoreError>;
 
-    /// Says what a session is about, as [`title`] shows it.
+    /// Finds a session by its id, by a prefix that fits only one, or by `latest`, which never names an imported one.
     ///
     /// # Errors
-    /// As [`SessionStore::info`].
-    async fn rename(&self, session: &SessionId, title: &str) -> Result<(), SessionStoreError>;
+    /// When none fits, several do, or the storage fails.
+    fn resolve(&self, text: &str) -> Result<SessionId, StoreError>;
+
+    /// Returns whether a process works on a session right now, including one that has no records yet.
+    fn is_in_use(&self, session: &SessionId) -> bool;
+
+    /// Returns how the session's last turn ended; `None` if it has not, or if more records followed its end than are
+    /// searched.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or the storage fails.
+    fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError>;
+
+    /// Returns where one of the latest turns begins: the first turn that lies entirely within the session's last
+    /// records, about `records` of them, with no compaction in or after it. `None` if there is none.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or the storage fails.
+    fn late_turn(&self, session: &SessionId, records: u64) -> Result<Option<LateTurn>, StoreError>;
+
+    /// Sets the title of a session, as [`title`] shows it.
+    ///
+    /// # Errors
+    /// When there is no such session, or the storage fails.
+    fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError>;
+
+    /// Sets the directory that a session works in.
+    ///
+    /// # Errors
+    /// When there is no such session, or the storage fails.
+    fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), StoreError>;
 
     /// Makes a session that shares another's records up to and with `at`. Its next record is `at` + 1; the parent
     /// goes on by itself.
     ///
     /// # Errors
     /// When the parent or the record is not there, the new id is taken or cannot be one, or the storage fails.
-    async fn fork(
+    fn fork(
         &self,
         parent: &SessionId,
         at: Seq,
         new: &SessionId,
         now: TimeMs,
-    ) -> Result<(), SessionStoreError>;
+    ) -> Result<(), StoreError>;
 
-    /// Removes a session, what only it holds, and its mail.
+    /// Removes a session, what only it holds, its mail, and the sessions that its calls started.
     ///
     /// # Errors
     /// When there is no such session, it is owned, forks of it are there, or the storage fails.
-    async fn remove(&self, session: &SessionId) -> Result<(), SessionStoreError>;
-
-    /// Removes the sessions that were last written before `since`, except those that are owned and those that have
-    /// forks which stay; returns which.
-    ///
-    /// # Errors
-    /// When the storage fails.
-    async fn retain(&self, since: TimeMs) -> Result<Vec<SessionId>, SessionStoreError>;
-}
-
-/// Why a store could not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionStoreError {
-    /// Another owner has the session.
-    #[error("session `{session}` is in use by {}", holder(*pid))]
-    InUse {
-        /// The session.
-        session: SessionId,
-        /// The owner's process, where that is known.
-        pid: Option<u32>,
-    },
-    /// There is no such session.
-    #[error("there is no session `{session}`")]
-    Unknown {
-        /// What was asked for.
-        session: String,
-    },
-    /// A session of that id is there already.
-    #[error("there is a session `{session}` already")]
-    Exists {
-        /// The session.
-        session: SessionId,
-    },
-    /// A session cannot have that id.
-    #[error("{id:?} cannot be a session's id: {reason}")]
-    BadId {
-        /// The beginning of what was asked for.
-        id: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Other sessions are forks of this one.
-    #[error("session `{session}` is the parent of {}", children.join(", "))]
-    HasForks {
-        /// The session.
-        session: SessionId,
-        /// Some of the forks.
-        children: Vec<String>,
-    },
-    /// The session has no such record.
-    #[error("session `{session}` has no record {seq}, its last is {last}")]
-    NoSuchRecord {
-        /// The session.
-        session: SessionId,
-        /// What was asked for.
-        seq: u64,
-        /// The last one.
-        last: u64,
-    },
-    /// Records are damaged; other sessions go on.
-    #[error("session `{session}` is damaged at record {seq}: {reason}")]
-    Damaged {
-        /// The session.
-        session: SessionId,
-        /// The first record that is wrong.
-        seq: u64,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The storage has no room.
-    #[error("the store is full")]
-    Full,
-    /// The storage failed.
-    #[error("failed to use the store")]
-    Storage(#[source] Box<dyn Error + Send + Sync>),
-}
-
-fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
+    fn remove(&self, session: &SessionId) -> Result<(), StoreError>;
 }

@@ -335,7 +335,7 @@ pub(super) fn read<T: for<'a> Deserialize<'a>>(row: &str) -> Result<T, MailboxEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_journal::Store;
+    use rondo_runtime::sessions::in_memory;
 
     fn chat(user: &str, name: &str) -> ChatKey {
         ChatKey {
@@ -362,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_counts_once_and_chats_do_not_mix() {
-        let messages = Messages::new(Arc::new(Store::in_memory().unwrap()));
+        let messages = Messages::new(in_memory().unwrap());
         let (a, b) = (chat("1", "a"), chat("1", "a.b"));
         for (key, chat, number) in [("k1", &a, 1), ("k2", &b, 1), ("k3", &a, 2)] {
             let added = messages.add(&sent(key, chat), TimeMs(1)).await.unwrap();
@@ -387,7 +387,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_text_becomes_several_messages_at_once() {
-        let messages = Messages::new(Arc::new(Store::in_memory().unwrap()));
+        let messages = Messages::new(in_memory().unwrap());
         let a = chat("1", "a");
         let text = "\u{1}ü".repeat(100_000);
         let long = Outgoing {
@@ -403,7 +403,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_messages_are_kept() {
-        let messages = Messages::new(Arc::new(Store::in_memory().unwrap()));
+        let messages = Messages::new(in_memory().unwrap());
         let a = chat("1", "a");
         for number in 0..MESSAGES_KEPT + 5 {
             let message = sent(&format!("k{number}"), &a);

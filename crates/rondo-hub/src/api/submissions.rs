@@ -121,7 +121,7 @@ fn digest(body: &InboundBody) -> Result<String, MailboxError> {
 mod tests {
     use super::*;
     use crate::channel::InboundFile;
-    use rondo_journal::Store;
+    use rondo_runtime::sessions::in_memory;
 
     fn chat(user: &str, name: &str) -> ChatKey {
         ChatKey {
@@ -148,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_bound_to_its_first_body_within_its_chat() {
-        let names = Submissions::new(Arc::new(Store::in_memory().unwrap()));
+        let names = Submissions::new(in_memory().unwrap());
         let first = said("a", &[("f", "xy")]);
         let a = chat("1", "a");
         assert!(names.bind(&a, "n", &first).await.unwrap());
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_names_are_compared() {
-        let names = Submissions::new(Arc::new(Store::in_memory().unwrap()));
+        let names = Submissions::new(in_memory().unwrap());
         let a = chat("1", "a");
         for number in 0..=NAMES_KEPT {
             let name = format!("n{number}");

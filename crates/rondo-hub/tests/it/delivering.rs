@@ -110,7 +110,7 @@ async fn what_is_refused_is_kept_and_listed_and_its_chat_is_told() {
     );
     world.messenger.say("ann", "two");
     world.messenger.until("ann", 2).await;
-    let kept = hub.hub.outbox().list().await.unwrap();
+    let kept = hub.hub.outbox().unsent().await.unwrap();
     assert_eq!(kept[0].state, OutboxState::Failed);
     assert_eq!(kept[0].entry.text, "Re: one");
     assert!(hub.hub.outbox().retry(kept[0].id).await.unwrap());

@@ -65,7 +65,7 @@ async fn a_file_goes_once_its_message_was_delivered_or_dropped_and_no_sooner() {
     let hub = world.start();
     until_gone(&delivered).await;
     assert_eq!(fs::read_to_string(refused.join("0")).unwrap(), "note");
-    let kept = hub.hub.outbox().list().await.unwrap();
+    let kept = hub.hub.outbox().unsent().await.unwrap();
     assert!(hub.hub.outbox().drop_row(kept[0].id).await.unwrap());
     hub.stop().await;
     let hub = world.start();

@@ -1,50 +1,30 @@
-//! What every engine promises, of the engines that are here.
+//! What every engine promises, of the journal in a directory and in memory.
 
 use async_trait::async_trait;
 use rondo_conformance::Engine;
 use rondo_core::Journal;
-use rondo_core::ports::{Commit, Fence, HostStore, Mailbox, MemoryJournal, Outbox, Seq};
-use rondo_core::session_store::{MemoryStore, SessionStore};
 use rondo_journal::{Durability, Options, Store};
 use rondo_types::SessionId;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-#[derive(Default)]
-struct Memory(MemoryStore);
+struct Memory(Store);
+
+impl Memory {
+    fn new() -> Self {
+        Self(Store::in_memory().unwrap())
+    }
+}
 
 #[async_trait]
 impl Engine for Memory {
-    fn sessions(&self) -> Arc<dyn SessionStore> {
+    fn store(&self) -> rondo_core::storage::Store {
         Arc::new(self.0.clone())
     }
 
-    async fn take_over(&self, session: &SessionId) -> Arc<dyn Journal> {
-        self.0.take_over(session).unwrap()
-    }
-
-    fn mailbox(&self) -> Arc<dyn Mailbox> {
-        Arc::new(self.0.mailbox())
-    }
-
-    fn outbox(&self) -> Arc<dyn Outbox> {
-        Arc::new(self.0.mailbox())
-    }
-
-    fn host_store(&self) -> Arc<dyn HostStore> {
-        Arc::new(self.0.mailbox())
-    }
-
-    async fn full(&self, session: &SessionId) -> Option<Arc<dyn Journal>> {
-        let journal = self.begin(session).await;
-        let fence = Fence {
-            session: session.clone(),
-            epoch: journal.epoch(),
-        };
-        let batch = vec![crate::support::said("x"); MemoryJournal::RECORDS_MAX];
-        let appended = journal.append(&fence, Seq(0), batch, Commit::default());
-        appended.await.unwrap();
-        Some(journal)
+    async fn take_over(&self, _: &SessionId) -> Option<Arc<dyn Journal>> {
+        // Its locks are in the memory of the one process that has it.
+        None
     }
 
     async fn opened_again(self: Box<Self>) -> Option<Box<dyn Engine>> {
@@ -55,7 +35,6 @@ impl Engine for Memory {
 struct Sqlite {
     dir: TempDir,
     options: Options,
-    store: Store,
 }
 
 impl Sqlite {
@@ -65,62 +44,34 @@ impl Sqlite {
             ..Options::default()
         };
         let dir = TempDir::new().unwrap();
-        let store = Store::open(dir.path(), options).unwrap();
-        Self {
-            dir,
-            options,
-            store,
-        }
+        Self { dir, options }
     }
 
-    fn other(&self) -> Store {
+    fn opened(&self) -> Store {
         Store::open(self.dir.path(), self.options).unwrap()
     }
 }
 
 #[async_trait]
 impl Engine for Sqlite {
-    fn sessions(&self) -> Arc<dyn SessionStore> {
-        Arc::new(self.store.clone())
+    fn store(&self) -> rondo_core::storage::Store {
+        Arc::new(self.opened())
     }
 
-    async fn take_over(&self, session: &SessionId) -> Arc<dyn Journal> {
+    async fn take_over(&self, session: &SessionId) -> Option<Arc<dyn Journal>> {
         // The lock would refuse; the epoch holds where locks do not.
         let locks = self.dir.path().join("locks");
         std::fs::remove_dir_all(&locks).unwrap();
-        Arc::new(self.other().own(session).unwrap())
-    }
-
-    fn mailbox(&self) -> Arc<dyn Mailbox> {
-        Arc::new(self.other())
-    }
-
-    fn outbox(&self) -> Arc<dyn Outbox> {
-        Arc::new(self.other())
-    }
-
-    fn host_store(&self) -> Arc<dyn HostStore> {
-        Arc::new(self.other())
+        Some(Arc::new(self.opened().own(session).unwrap()))
     }
 
     async fn opened_again(self: Box<Self>) -> Option<Box<dyn Engine>> {
-        let Self {
-            dir,
-            options,
-            store,
-        } = *self;
-        drop(store);
-        let store = Store::open(dir.path(), options).unwrap();
-        Some(Box::new(Self {
-            dir,
-            options,
-            store,
-        }))
+        Some(self)
     }
 }
 
 mod memory {
-    rondo_conformance::engine_tests!(super::Memory::default());
+    rondo_conformance::engine_tests!(super::Memory::new());
 }
 
 mod sqlite {

@@ -3,9 +3,10 @@
 use crate::error::Result;
 use crate::sessions;
 use crate::watch;
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{Entry, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_journal::{Entry, SessionInfo, Store};
+use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 use rondo_types::{CallId, Outcome, TurnId};
 use serde_json::Value;
 

@@ -10,12 +10,12 @@ use crate::{secrets, tools, web};
 use data_encoding::HEXLOWER;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{
-    Asker, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, RecordBody, Seq,
+    Asker, CallEnd, Entry, InterruptedCall, OutputSink, ProgressSink, Reconciled, RecordBody, Seq,
     ToolInvocation,
 };
 use rondo_core::redact::Secrets;
+use rondo_core::storage::Store;
 use rondo_core::{OutsideText, Tool};
-use rondo_journal::{Entry, Store};
 use rondo_types::{
     Allowance, CallId, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId, Used,
 };

@@ -19,7 +19,7 @@ use crate::spec::TurnSpec;
 use crate::turn::{TurnBuilder, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, Seq};
+use rondo_core::ports::{Mail, MailBody, MailId, Seq};
 use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };

@@ -7,6 +7,7 @@ use crate::session::SessionOptions;
 use crate::sessions;
 use rondo_core::ports::Seq;
 use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 use rondo_types::{Message, Role, SessionId};
 
 /// Sessions that are looked through for words.
@@ -142,7 +143,7 @@ impl SessionHandle {
 
     async fn copy(
         &self,
-        at: impl FnOnce(&rondo_journal::Store, &SessionId) -> Result<Seq> + Send + 'static,
+        at: impl FnOnce(&Store, &SessionId) -> Result<Seq> + Send + 'static,
     ) -> Result<Self> {
         let (store, id) = (self.entry.store().clone(), self.id().clone());
         let copied = off_thread(move || {
@@ -162,7 +163,7 @@ impl SessionHandle {
 }
 
 /// Returns where words stand in a session: in its title, its directory or its messages.
-fn look(store: &rondo_journal::Store, info: &SessionInfo, words: &str) -> Result<Option<String>> {
+fn look(store: &Store, info: &SessionInfo, words: &str) -> Result<Option<String>> {
     if let Some(found) = excerpt(&info.title, words).or_else(|| excerpt(&info.directory, words)) {
         return Ok(Some(found));
     }

@@ -64,9 +64,9 @@ use entry::Entry;
 use lent::Loans;
 use ring::Held;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{HostStore, Mailbox as _, Outbox};
-use rondo_core::session_store::{SessionStore, SessionStoreError};
-use rondo_journal::{SessionInfo, Store};
+use rondo_core::ports::{HostStore, Outbox};
+use rondo_core::session_store::{SessionInfo, StoreError};
+use rondo_core::storage::Store;
 use rondo_memory::calendar;
 use rondo_types::{SessionId, TimeMs};
 use std::collections::{HashMap, HashSet};
@@ -120,7 +120,7 @@ impl Shared {
     fn new_memory(&self) -> Result<Store> {
         match self.store.is_in_memory() {
             true => Ok(self.store.clone()),
-            false => Store::in_memory().map_err(sessions::failed),
+            false => sessions::in_memory(),
         }
     }
 
@@ -183,7 +183,7 @@ impl SessionService {
     pub fn open(runtime: Runtime, directory: PathBuf, host: impl SessionHost) -> Result<Self> {
         let settings = runtime.settings(directory)?;
         let store = match settings.values.ephemeral {
-            Some(true) => Store::in_memory().map_err(sessions::failed)?,
+            Some(true) => sessions::in_memory()?,
             _ => sessions::open(&settings)?,
         };
         let shared = Arc::new(Shared {
@@ -215,13 +215,13 @@ impl SessionService {
     /// Returns what is sent to the outside by the sessions of the journal.
     #[must_use]
     pub fn outbox(&self) -> Arc<dyn Outbox> {
-        Arc::new(self.shared.store.clone())
+        self.shared.store.clone()
     }
 
     /// Returns what the host notes beside the sessions of the journal.
     #[must_use]
     pub fn host_store(&self) -> Arc<dyn HostStore> {
-        Arc::new(self.shared.store.clone())
+        self.shared.store.clone()
     }
 
     /// Returns the sessions of the journal in which there is something to do, be it that mail waits or that a turn was cut
@@ -279,10 +279,11 @@ impl SessionService {
             let message = format!("session `{session}` is not in memory alone");
             return Err(SetupError::new(SetupErrorKind::Usage, message));
         }
-        match SessionStore::remove(&store, session).await {
+        let (stored, id) = (store.clone(), session.clone());
+        match off_thread(move || Ok(stored.remove(&id))).await? {
             Ok(()) => {}
             // Nothing is recorded of it, and no mail of it is removed with its records.
-            Err(SessionStoreError::Unknown { .. }) => {
+            Err(StoreError::Unknown { .. }) => {
                 let discarded = store.discard(session).await;
                 discarded.map_err(parking::unkept)?;
             }

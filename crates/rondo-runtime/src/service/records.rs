@@ -5,9 +5,10 @@ use super::update::UpdateBody;
 use crate::error::Result;
 use crate::sessions;
 use crate::watch::unreadable;
-use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
+use rondo_core::ports::{ChainHash, Entry, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
-use rondo_journal::{Entry, LateTurn, Store, StoreError};
+use rondo_core::session_store::{LateTurn, StoreError};
+use rondo_core::storage::Store;
 use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::sessions;
 use crate::settings::Settings;
 use rondo_core::ports::{Record, RecordBody};
 use rondo_core::session::Standing;
-use rondo_journal::StoreError;
+use rondo_core::session_store::StoreError;
 use std::sync::PoisonError;
 
 /// Returns how many processes worked on a turn, by its records.

@@ -5,8 +5,7 @@ use super::Shared;
 use super::entry::Entry;
 use super::unix::Changes;
 use rondo_core::clock::Clock;
-use rondo_core::ports::Mailbox as _;
-use rondo_journal::Store;
+use rondo_core::storage::Store;
 use rondo_types::{SessionId, TimeMs};
 use std::collections::HashSet;
 use std::future::pending;
@@ -70,7 +69,7 @@ impl News {
             return Self::Never;
         }
         let path = store.path();
-        let changes = path.parent().map(Changes::of);
+        let changes = path.as_deref().and_then(|it| it.parent()).map(Changes::of);
         match changes {
             Some(Ok(changes)) => Self::Told(changes),
             Some(Err(_)) | None => Self::None,

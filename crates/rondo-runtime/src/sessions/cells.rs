@@ -1,8 +1,8 @@
 //! Python code that ran in a recorded session.
 
 use crate::error::{Result, SetupError};
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Entry, Store};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::storage::Store;
 use rondo_python::{Capability, CellEnding, RecordedCell, ending_of, is_after_loss};
 use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome};
 use serde_json::Value;

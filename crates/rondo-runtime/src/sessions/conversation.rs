@@ -11,8 +11,9 @@ use rondo_core::Journal as _;
 use rondo_core::OutsideText;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
-use rondo_journal::{Entry, NewSession, SessionInfo, Store};
+use rondo_core::ports::{Commit, Entry, Fence, MemoryJournal, Record, RecordBody, Seq};
+use rondo_core::session_store::{NewSession, SessionInfo};
+use rondo_core::storage::Store;
 use rondo_policy::Grants;
 use rondo_types::{Outcome, Profile, Question, SessionId, TimeMs, Transcript, TurnId};
 use std::path::Path;
@@ -96,7 +97,7 @@ impl Conversation {
             directory: directory_name(directory),
         };
         let owned = store.begin(new)?;
-        Ok(Self::new(session, Arc::new(Watched::new(Arc::new(owned)))))
+        Ok(Self::new(session, Arc::new(Watched::new(owned))))
     }
 
     /// Takes ownership of an existing session.
@@ -104,9 +105,9 @@ impl Conversation {
     /// # Errors
     /// At once when another process owns it; when its records are damaged, or the disk fails.
     pub fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
-        let owned = store.own(&info.id)?;
+        let owned = store.take(&info.id)?;
         let history = store.history(&info.id)?;
-        let journal = Arc::new(Watched::new(Arc::new(owned)));
+        let journal = Arc::new(Watched::new(owned));
         let mut taken = Self::new(info.id.clone(), journal);
         taken.history = history.before_open_turn();
         taken.todo = TodoList::new(history.todo().to_vec());

@@ -4,8 +4,9 @@ use super::failed;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids::new_session;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Body, Entry, SessionInfo, Store};
+use rondo_core::ports::{Body, Entry, RecordBody, Seq};
+use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 use rondo_types::{SessionId, TurnId};
 use std::str::FromStr;
 

@@ -1,8 +1,9 @@
 //! The models of the latest turn of a session.
 
 use crate::error::Result;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Entry, SessionInfo, Store};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 
 /// Records that are held at a time.
 const PAGE_RECORDS: usize = 256;

@@ -1,99 +1,31 @@
-//! Opens the journal, and finds the session that an id or `latest` names.
+//! Finds the session that an id or `latest` names.
 
 mod cells;
 mod conversation;
+mod engine;
 mod fork;
 mod last_asked;
 mod watched;
 
 pub use cells::{Cells, KeptCell};
 pub use conversation::{Conversation, CutOff};
+pub use engine::{
+    ExportReader, in_memory, open, open_to_read, open_to_remove, open_to_repair, sync_above,
+};
 pub use fork::{Fork, StepPlace, before_latest_turn, fork, fork_at};
 pub use last_asked::LastAsked;
 pub use watched::Watched;
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
-use crate::settings::Settings;
-use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Durability, Entry, Options, Salvaged, SessionInfo, Store, StoreError};
+use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::session_store::{SessionInfo, StoreError};
+use rondo_core::storage::Store;
 use rondo_types::SessionId;
 use std::path::{Path, PathBuf};
 
 /// Sessions that are looked at for the latest one of a kind.
 pub(crate) const LOOKED_AT_MAX: usize = 1000;
-
-/// Opens the journal of all sessions.
-///
-/// # Errors
-/// When its directory or its file cannot be used.
-pub fn open(settings: &Settings) -> Result<Store> {
-    open_by(settings, Store::open)
-}
-
-/// Opens the journal of all sessions for reading, even if it is read-only or the disk is full.
-///
-/// # Errors
-/// When its directory or its file cannot be used.
-pub fn open_to_read(settings: &Settings) -> Result<Store> {
-    open_by(settings, Store::open_to_read)
-}
-
-/// Opens the journal of all sessions to remove some, even if the disk is full.
-///
-/// # Errors
-/// When its directory or its file cannot be used.
-pub fn open_to_remove(settings: &Settings) -> Result<Store> {
-    open_by(settings, Store::open_to_remove)
-}
-
-/// Opens the journal of all sessions to repair it. One that SQLite calls malformed is replaced with what can be read of it.
-///
-/// # Errors
-/// When its directory or its file cannot be used, or nothing of it can be read.
-pub fn open_to_repair(settings: &Settings) -> Result<(Store, Option<Salvaged>)> {
-    let dir = settings.paths.sessions();
-    let is_malformed = match Store::open(&dir, Options::default()) {
-        Ok(store) => store.malformed().map_err(failed)?.is_some(),
-        Err(error) => error.is_malformed(),
-    };
-    if !is_malformed {
-        return Ok((open(settings)?, None));
-    }
-    let salvaged = Store::salvage(&dir, Options::default()).map_err(|error| {
-        let what = format!(
-            "failed to save what is in the journal in `{}`",
-            dir.display()
-        );
-        failed(error).context(what)
-    })?;
-    Ok((open(settings)?, Some(salvaged)))
-}
-
-fn open_by(
-    settings: &Settings,
-    open: fn(&Path, Options) -> std::result::Result<Store, StoreError>,
-) -> Result<Store> {
-    let defaults = Options::default();
-    let deadline = settings.values.deadline.map(|span| span.0);
-    let options = Options {
-        // A journal that another process has locked must not outlast the turn.
-        busy_timeout: deadline.map_or(defaults.busy_timeout, |it| it.min(defaults.busy_timeout)),
-        durability: settings
-            .values
-            .durability
-            .map(Durability::from)
-            .unwrap_or_default(),
-        ..defaults
-    };
-    let dir = settings.paths.sessions();
-    open(&dir, options).map_err(|error| {
-        let what = format!("failed to open the journal in `{}`", dir.display());
-        let mut error = failed(error).context(what);
-        error.hint.get_or_insert_with(|| ELSEWHERE.to_owned());
-        error
-    })
-}
 
 const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that can be written, \
      or keep nothing of this run with `--ephemeral`";
@@ -130,33 +62,20 @@ pub fn failed(error: StoreError) -> SetupError {
         ),
         StoreError::HasForks { .. }
         | StoreError::NoSuchRecord { .. } => (SetupErrorKind::Other, None),
-        StoreError::TooNew { .. } => (
-            SetupErrorKind::Journal,
-            Some("install the version that wrote it, or a later one".to_owned()),
-        ),
-        StoreError::ReadOnly { .. } => (
+        StoreError::ReadOnly(_) => (
             SetupErrorKind::Journal,
             Some(format!(
                 "its sessions can be listed, shown, exported and replayed; {ELSEWHERE}"
             )),
         ),
-        StoreError::NoLogIndex { .. } => (
-            SetupErrorKind::Journal,
-            Some(
-                "copy both files to `rondo/sessions` in a directory that can be written, and set `XDG_DATA_HOME` to that"
-                    .to_owned(),
-            ),
-        ),
-        StoreError::NotAJournal { .. } => (SetupErrorKind::Journal, None),
-        StoreError::NetworkFileSystem { .. } => (SetupErrorKind::Journal, Some(ELSEWHERE.to_owned())),
-        error if error.is_malformed() => (
+        StoreError::Malformed(_) => (
             SetupErrorKind::Journal,
             Some(
                 "`rondo session fsck --repair` saves what can be read in a new file, and keeps the old one"
                     .to_owned(),
             ),
         ),
-        StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {
+        StoreError::Io { .. } | StoreError::Full(_) | StoreError::Storage(_) => {
             (SetupErrorKind::Journal, None)
         }
     };

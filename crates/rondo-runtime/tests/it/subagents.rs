@@ -631,7 +631,7 @@ async fn a_budget_of_the_session_counts_its_children_and_another_process_sees_it
     until(&mut listener, is_result).await;
     other.close().await;
     let sums = rondo_runtime::usage::usage(
-        &store,
+        &(std::sync::Arc::new(store) as rondo_core::storage::Store),
         rondo_runtime::usage::UsageBy::Session,
         rondo_types::TimeMs(0),
     );

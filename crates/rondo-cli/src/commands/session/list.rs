@@ -2,7 +2,8 @@
 
 use crate::render::{fitting, shortened_to};
 use rondo_core::clock::Clock;
-use rondo_journal::{SessionInfo, SessionState, Store};
+use rondo_core::session_store::{SessionInfo, SessionState};
+use rondo_core::storage::Store;
 use rondo_runtime::sanitize::cell;
 use rondo_types::{StopReason, TimeMs};
 use serde_json::json;

@@ -12,7 +12,8 @@ use crate::cli::{SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_journal::{Salvaged, Store, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_core::storage::{Salvaged, Store};
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed};
 use rondo_runtime::settings::Settings;
@@ -98,7 +99,8 @@ fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> 
     };
     let mut exit = Exit::Answer;
     if let Some(what) = store.malformed()? {
-        let line = format!("`{}` is malformed: {what}\n", store.path().display());
+        let path = store.path().unwrap_or_default();
+        let line = format!("`{}` is malformed: {what}\n", path.display());
         output.stdout(&line).map_err(write_failed)?;
         exit = Exit::Journal;
     }

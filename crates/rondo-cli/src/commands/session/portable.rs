@@ -4,7 +4,7 @@ use crate::commands::report::current_dir;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_journal::Store;
+use rondo_core::storage::Store;
 use rondo_runtime::sanitize;
 use rondo_runtime::sessions::{self, directory_name};
 use rondo_types::SessionId;

@@ -5,7 +5,7 @@ use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
 use crate::output::Output;
 use crate::story::{Fold, Story, Turn};
-use rondo_journal::Store;
+use rondo_core::storage::Store;
 use rondo_runtime::sessions;
 
 /// Prints what happened in a session, turn by turn.

@@ -5,7 +5,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
-use rondo_journal::SessionInfo;
+use rondo_core::session_store::SessionInfo;
 use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::sessions::{self, LastAsked};
 use rondo_runtime::spec::other_answers;

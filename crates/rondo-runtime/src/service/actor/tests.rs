@@ -78,7 +78,7 @@ async fn who_comes_back_reads_from_the_turn_on_that_they_came_to() {
     }
     // One of another session that has the same id reads all of it.
     let checkpoint = whole.checkpoint().unwrap();
-    let other = rondo_journal::Store::in_memory().unwrap();
+    let other = crate::sessions::in_memory().unwrap();
     let reader = RecordReader::from(other, id.clone(), &checkpoint);
     assert!({ reader }.turn().unwrap().is_none());
     // A listener that reads the records leaves such places for others.

@@ -1,6 +1,6 @@
-//! One record as it is stored, with its hash chained to the one before.
+//! One record as every engine stores it, with its hash chained to the one before.
 
-use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
+use super::journal::{ChainHash, Record, RecordBody, Seq};
 use rondo_types::{TimeMs, TurnId};
 use sha2::{Digest as _, Sha256};
 
@@ -48,20 +48,27 @@ pub struct Entry {
 }
 
 /// The fields of a record that its hash covers.
-#[derive(Clone, Copy)]
-pub(crate) struct HashedFields<'a> {
-    pub(crate) seq: u64,
-    pub(crate) version: u32,
-    pub(crate) epoch: u64,
-    pub(crate) step: u32,
-    pub(crate) at_ms: u64,
-    pub(crate) turn: &'a [u8],
-    pub(crate) body: &'a [u8],
+#[derive(Debug, Clone, Copy)]
+pub struct HashedFields<'a> {
+    /// Its place, from 1.
+    pub seq: u64,
+    /// The version of the writer's records.
+    pub version: u32,
+    /// The epoch of the owner that wrote it.
+    pub epoch: u64,
+    /// The step it belongs to.
+    pub step: u32,
+    /// When it was written.
+    pub at_ms: u64,
+    /// The id of the turn it belongs to.
+    pub turn: &'a [u8],
+    /// The body as it was written.
+    pub body: &'a [u8],
 }
 
 impl HashedFields<'_> {
-    /// Hands over the bytes that are hashed, in their order.
-    pub(crate) fn each_part(&self, before: ChainHash, mut take: impl FnMut(&[u8])) {
+    /// Passes the bytes that are hashed to `take`, in their order.
+    pub fn each_part(&self, before: ChainHash, mut take: impl FnMut(&[u8])) {
         take(&before.0);
         take(&self.seq.to_le_bytes());
         take(&self.version.to_le_bytes());
@@ -80,7 +87,7 @@ impl Entry {
     ///
     /// # Errors
     /// When the body cannot be written as JSON.
-    pub(crate) fn following(
+    pub fn following(
         before: (Seq, ChainHash),
         epoch: u64,
         record: &Record,
@@ -149,7 +156,8 @@ impl Entry {
 
     /// Returns the record with its body, which was read before; none where this version does not
     /// know it.
-    pub(crate) fn with_body(self, body: Body) -> Option<Record> {
+    #[must_use]
+    pub fn with_body(self, body: Body) -> Option<Record> {
         let Body::Known(body) = body else {
             return None;
         };
