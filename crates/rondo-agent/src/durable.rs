@@ -1,10 +1,12 @@
-//! Sessions that are stored in a journal.
+//! Sessions that are stored: in a journal, or by any other engine behind the port.
 
 use crate::cut_off::CutOff;
 use crate::{Agent, Session, ids};
+use rondo_core::Journal;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_journal::{Entry, NewSession, OwnedSession, Store, StoreError};
+use rondo_core::ports::Entry;
+use rondo_core::session_store::{NewSession, SessionStore, StoreError};
 use rondo_types::SessionId;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use tokio::runtime::Handle;
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The journal cannot open the session: it is in use or damaged, or the disk failed.
+    /// The store cannot open the session: it is in use or damaged, or the storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no current tokio runtime, or it was shut down.
@@ -23,15 +25,15 @@ pub enum OpenError {
 
 /// An opened session with its history.
 struct Opened {
-    owned: OwnedSession,
+    journal: Arc<dyn Journal>,
     history: History,
     cut_off: Option<CutOff>,
 }
 
 impl Agent {
-    /// Opens a conversation that is stored in a journal, or creates it when the journal has none of
-    /// that name. An existing one may have been created by this program, another one or the command
-    /// line.
+    /// Opens a stored conversation, or creates it when the store has none of that name. The store is usually a journal
+    /// (`rondo_journal::Store`). An existing conversation may have been created by this program, another one or the
+    /// command line.
     ///
     /// Every effect of a turn is recorded before it happens. This process owns the session until
     /// the session, its clones and its runs are dropped. Other processes see a new session from its
@@ -41,31 +43,37 @@ impl Agent {
     ///
     /// # Errors
     /// When another process owns the session, its name is empty, is longer than 128 bytes or has
-    /// control characters, its records are damaged, the disk fails, or there is no tokio runtime.
+    /// control characters, its records are damaged, the storage fails, or there is no tokio runtime.
     ///
     /// # Cancel safety
     /// Cancel safe: a session that is being opened is released a moment later.
     pub async fn open_session(
         &self,
-        store: &Store,
+        store: &(impl SessionStore + Clone + 'static),
         id: impl Into<String>,
     ) -> Result<Session, OpenError> {
         self.open(store, SessionId::new(id)).await
     }
 
-    /// Creates a conversation that is stored in a journal, with a generated name. Names sort by the
-    /// time of creation.
+    /// Creates a stored conversation with a generated name. Names sort by the time of creation.
     ///
     /// # Errors
-    /// When the disk fails, or there is no tokio runtime.
+    /// When the storage fails, or there is no tokio runtime.
     ///
     /// # Cancel safety
     /// Cancel safe: a session without a turn is not stored.
-    pub async fn begin_session(&self, store: &Store) -> Result<Session, OpenError> {
+    pub async fn begin_session(
+        &self,
+        store: &(impl SessionStore + Clone + 'static),
+    ) -> Result<Session, OpenError> {
         self.open(store, ids::new_session()).await
     }
 
-    async fn open(&self, store: &Store, id: SessionId) -> Result<Session, OpenError> {
+    async fn open(
+        &self,
+        store: &(impl SessionStore + Clone + 'static),
+        id: SessionId,
+    ) -> Result<Session, OpenError> {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let directory = self.parts.directory.as_deref();
         let new = NewSession {
@@ -82,22 +90,22 @@ impl Agent {
             },
         };
         Ok(Session::new(self.clone(), id)
-            .with_journal(Arc::new(found.owned))
+            .with_journal(found.journal)
             .recorded(&found.history, found.cut_off))
     }
 }
 
-fn opened(store: &Store, new: NewSession) -> Result<Opened, StoreError> {
+fn opened(store: &dyn SessionStore, new: NewSession) -> Result<Opened, StoreError> {
     let id = new.id.clone();
-    let owned = match store.own(&id) {
+    let journal = match store.take(&id) {
         Err(StoreError::Unknown { .. }) => {
             return Ok(Opened {
-                owned: store.begin(new)?,
+                journal: store.begin(new)?,
                 history: History::default(),
                 cut_off: None,
             });
         }
-        owned => owned?,
+        taken => taken?,
     };
     let history = store.history(&id)?;
     let cut_off = match history.open_turn() {
@@ -113,7 +121,7 @@ fn opened(store: &Store, new: NewSession) -> Result<Opened, StoreError> {
         None => None,
     };
     Ok(Opened {
-        owned,
+        journal,
         history,
         cut_off,
     })

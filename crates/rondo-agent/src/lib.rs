@@ -9,7 +9,6 @@ mod approval;
 mod builder;
 mod built_in;
 mod cut_off;
-#[cfg(feature = "journal")]
 mod durable;
 mod error;
 mod gate;
@@ -28,7 +27,6 @@ mod tests;
 pub use agent::Agent;
 pub use approval::{PendingQuestion, PendingQuestions, approvals};
 pub use builder::{AgentBuilder, BuildError};
-#[cfg(feature = "journal")]
 pub use durable::OpenError;
 pub use error::TurnError;
 pub use run::Run;

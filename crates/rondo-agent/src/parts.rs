@@ -39,10 +39,6 @@ pub(crate) struct Parts {
     pub(crate) system: Vec<String>,
     pub(crate) response_schema: Option<Value>,
     /// The working directory of the built-in tools, shown in lists of stored sessions.
-    #[cfg_attr(
-        not(feature = "journal"),
-        expect(dead_code, reason = "only a journal tells it")
-    )]
     pub(crate) directory: Option<PathBuf>,
 }
 

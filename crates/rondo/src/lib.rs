@@ -209,11 +209,9 @@
 )]
 
 pub use async_trait::async_trait;
-#[cfg(feature = "journal")]
-pub use rondo_agent::OpenError;
 pub use rondo_agent::{
-    Agent, AgentBuilder, BuildError, FnTool, NoArgs, PendingQuestion, PendingQuestions, Run,
-    Session, ToolContext, TurnError, Typed, TypedError, approvals, tool,
+    Agent, AgentBuilder, BuildError, FnTool, NoArgs, OpenError, PendingQuestion, PendingQuestions,
+    Run, Session, ToolContext, TurnError, Typed, TypedError, approvals, tool,
 };
 pub use rondo_core;
 pub use rondo_core::events;
@@ -221,6 +219,7 @@ pub use rondo_core::ports::{
     Asker, MemoryJournal, NoJournal, NotAnswered, OutputSink, ProgressSink, ToolScope, ToolSource,
 };
 pub use rondo_core::profile as profiles;
+pub use rondo_core::session_store::StoreError;
 pub use rondo_core::{
     Approver, EventReceiver, EventSender, Gate, GateRequest, Interceptor, Journal, Model,
     ModelStream, OutsideText, ParkedTurn, QuestionReply, Tool, ToolInvocation, Toolbox,

@@ -1,9 +1,9 @@
 //! Sessions that are kept in a file and opened again.
 
-use rondo::journal::{Options, Store, StoreError};
+use rondo::journal::{Options, Store};
 use rondo::{
     Agent, Endpoint, EventBody, HttpModel, MemoryJournal, ModelCard, NoArgs, OpenError, Session,
-    SessionId, TurnError,
+    SessionId, StoreError, TurnError,
 };
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
 use serde_json::json;

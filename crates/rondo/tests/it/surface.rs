@@ -25,7 +25,7 @@ surface! {
         Asker, Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
         ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, PendingQuestion, PendingQuestions, Profile, ProgressSink, Question, QuestionKind, QuestionReply, Quirks, Run,
-        Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
+        Secret, Session, SessionId, StopReason, StoreError, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
         ToolOutcome, ToolOutput, ToolProgress, ToolScope, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
