@@ -33,7 +33,20 @@ const DEVELOPMENT: [&str; 3] = [
     "xtask/",
 ];
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
+    Rule {
+        what: "hosts name the ports of rondo-core; one file of the runtime opens the engine behind them",
+        words: &["rondo_journal"],
+        view: View::Code,
+        only_in: &["crates/"],
+        // The engine itself, and the library, which re-exports it for programs that open a store of their own.
+        not_in: &[
+            "crates/rondo-journal/",
+            "crates/rondo-runtime/src/sessions/engine.rs",
+            "crates/rondo/src/lib.rs",
+        ],
+        sample: "use rondo_journal::Store;",
+    },
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
