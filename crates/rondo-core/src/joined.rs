@@ -9,6 +9,12 @@ use rondo_types::{EventBody, Part, TurnEvent};
 /// listener) are left out. Events are renumbered.
 #[must_use]
 pub fn joined(events: Vec<TurnEvent>) -> Vec<TurnEvent> {
+    joined_from(0, events)
+}
+
+/// Joins the deltas of the rest of a stream, of which so many events came before. A delta at its beginning is not joined
+/// with the one before it.
+pub(crate) fn joined_from(before: u64, events: Vec<TurnEvent>) -> Vec<TurnEvent> {
     let mut all: Vec<TurnEvent> = Vec::with_capacity(events.len());
     for event in events {
         if is_left_out(&event.body) {
@@ -21,7 +27,7 @@ pub fn joined(events: Vec<TurnEvent>) -> Vec<TurnEvent> {
             all.push(event);
         }
     }
-    for (seq, event) in (0..).zip(&mut all) {
+    for (seq, event) in (before..).zip(&mut all) {
         event.seq = seq;
     }
     settle_times(&mut all);

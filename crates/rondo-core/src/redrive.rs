@@ -154,9 +154,9 @@ pub fn redrive(
 }
 
 /// A machine between two records.
-pub(crate) struct Drive<'a> {
+pub(crate) struct Drive<A> {
     pub(crate) state: Redriven,
-    arguments: AsRecorded<'a>,
+    arguments: AsRecorded<A>,
     /// Until the turn has begun.
     history: Option<Transcript>,
     /// Questions that were open when the turn went on: they are put again.
@@ -164,14 +164,14 @@ pub(crate) struct Drive<'a> {
 }
 
 /// Prepares arguments as ever, and refuses the answers that were refused.
-struct AsRecorded<'a> {
-    arguments: &'a dyn Arguments,
+struct AsRecorded<A> {
+    arguments: A,
     /// Prepares the arguments of the tools that the turn offers since they changed.
     equipped: Option<Catalog>,
     refusal: Option<String>,
 }
 
-impl Arguments for AsRecorded<'_> {
+impl<A: Arguments> Arguments for AsRecorded<A> {
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
         match &self.equipped {
             Some(catalog) => catalog.prepare(tool, raw),
@@ -191,12 +191,8 @@ impl Arguments for AsRecorded<'_> {
 /// Nothing, or what a record is that does not follow from those before it.
 type Step = Result<(), &'static str>;
 
-impl<'a> Drive<'a> {
-    pub(crate) fn new(
-        config: TurnConfig,
-        arguments: &'a dyn Arguments,
-        history: Transcript,
-    ) -> Self {
+impl<A: Arguments> Drive<A> {
+    pub(crate) fn new(config: TurnConfig, arguments: A, history: Transcript) -> Self {
         let state = Redriven {
             machine: TurnMachine::new(config),
             open: Open::default(),
@@ -218,9 +214,7 @@ impl<'a> Drive<'a> {
             asked_before: HashSet::new(),
         }
     }
-}
 
-impl Drive<'_> {
     /// Takes a record; `rest` are those after it.
     pub(crate) fn record(&mut self, record: &Record, rest: &[Record]) -> Step {
         let at = record.at_ms;

@@ -74,6 +74,20 @@ pub trait Arguments {
     }
 }
 
+impl<A: Arguments + ?Sized> Arguments for &A {
+    fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
+        (**self).prepare(tool, raw)
+    }
+
+    fn check_answer(&self, text: String) -> Result<String, String> {
+        (**self).check_answer(text)
+    }
+
+    fn refuse_answer(&self, answer: &str) -> Result<(), String> {
+        (**self).refuse_answer(answer)
+    }
+}
+
 /// The result of preparing a call's arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PreparedCall {

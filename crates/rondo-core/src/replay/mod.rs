@@ -6,13 +6,18 @@
 //! # Layout
 //! - `player`: one turn, record by record.
 //! - `difference`: where a request differs from the recorded one.
+//! - `follow`: one turn, as its records are written.
 //! - `live`: runs the calls of read-only tools again.
 
 mod difference;
+mod follow;
 mod live;
 mod player;
 
 pub use difference::{PartDifference, RequestDifference, RequestPart};
+#[cfg(test)]
+pub(crate) use follow::follows_at_once;
+pub use follow::{FollowedTurn, NewEvents};
 pub use live::{Rerun, rerun};
 
 use crate::history::{History, Unbegun};
@@ -260,34 +265,44 @@ impl Replayer {
         self.turns += 1;
         let place = (self.turns, self.records);
         self.records += records.len();
-        let mut keep = Keep::Differing(self.detailed_left);
+        let keep = Keep::Differing(self.detailed_left);
         let player = Player::new(&self.session, records, place, &self.changes)?;
-        let played = self.now.play(player, records, &mut keep);
+        let played = self.now.play(player, records, keep);
         let differing: HashSet<usize> = played.kept().collect();
         self.detailed_left = self.detailed_left.saturating_sub(differing.len());
         let mut recorded = HashMap::new();
         if !self.changes.is_empty() {
-            let mut keep = Keep::These(differing);
+            let keep = Keep::These(differing);
             let player = Player::new(&self.session, records, place, &Changes::default())?;
-            recorded.extend(self.recorded.play(player, records, &mut keep).requests());
+            recorded.extend(self.recorded.play(player, records, keep).requests());
         }
         Ok(played.compared(&recorded))
     }
 }
 
 impl Course {
-    fn play(&mut self, player: Player<'_>, records: &[Record], keep: &mut Keep) -> Played {
+    fn play(&mut self, player: Player, records: &[Record], keep: Keep) -> Played {
+        self.begin(records);
+        let mut played = player.play(self.before.clone(), records, keep);
+        self.end(std::mem::take(&mut played.transcript), records);
+        played
+    }
+
+    /// Steps before the turn that begins with these records.
+    fn begin(&mut self, records: &[Record]) {
         let began = Began::of(records);
         let before = std::mem::take(&mut self.before);
         let after = self.take_after(began.unbegun);
         self.before = began.history(before, after);
-        let mut played = player.play(self.before.clone(), keep);
-        self.after = std::mem::take(&mut played.transcript);
+    }
+
+    /// Steps behind the turn of these records.
+    fn end(&mut self, transcript: Transcript, records: &[Record]) {
+        self.after = transcript;
         self.cut_off = match recorded_ending(records) {
             Some(_) => None,
             None => Some(History::of(records)),
         };
-        played
     }
 
     /// Takes what was said after the turn, each call with its result.

@@ -22,10 +22,9 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 /// One turn about to be driven again.
-pub(super) struct Player<'a> {
+pub(super) struct Player {
     config: TurnConfig,
     catalog: Catalog,
-    records: &'a [Record],
     /// The place of the turn's first record in the session, from 0.
     first: usize,
     has_other_tools: bool,
@@ -37,6 +36,8 @@ pub(super) enum Keep {
     Differing(usize),
     /// Those of these records, where they are as they were recorded.
     These(HashSet<usize>),
+    /// None, and none is compared.
+    Nothing,
 }
 
 impl Keep {
@@ -46,7 +47,7 @@ impl Keep {
                 *left -= 1;
                 true
             }
-            Self::Differing(_) => false,
+            Self::Differing(_) | Self::Nothing => false,
             Self::These(records) => is_same && records.contains(&record),
         }
     }
@@ -73,11 +74,11 @@ pub(super) struct Played {
     differences: Vec<Difference>,
 }
 
-impl<'a> Player<'a> {
-    /// Takes the records of one turn, its number in the session, and the place of its first record.
+impl Player {
+    /// Takes the first records of one turn, its number in the session, and the place of its first record.
     pub(super) fn new(
         session: &SessionId,
-        records: &'a [Record],
+        records: &[Record],
         (number, first): (usize, usize),
         changes: &Changes,
     ) -> Result<Self, ReplayError> {
@@ -96,22 +97,29 @@ impl<'a> Player<'a> {
         Ok(Self {
             config,
             catalog,
-            records,
             first,
             has_other_tools: changes.tools.is_some(),
         })
     }
 
     /// Drives the turn to the end of its records.
-    pub(super) fn play(self, history: Transcript, keep: &mut Keep) -> Played {
+    pub(super) fn play(self, history: Transcript, records: &[Record], keep: Keep) -> Played {
+        let mut stage = self.begin(history, keep);
+        for index in 0..records.len() {
+            stage.take(records, index);
+        }
+        stage.played(records)
+    }
+
+    /// Stands before the turn's first record.
+    pub(super) fn begin(self, history: Transcript, keep: Keep) -> Stage {
         let mut hasher = RequestHasher::default();
         hasher.skip(history.len());
-        let mut stage = Stage {
+        Stage {
             session: self.config.session.clone(),
             turn: self.config.turn.clone(),
-            records: self.records,
             first: self.first,
-            drive: Drive::new(self.config, &self.catalog, history),
+            drive: Drive::new(self.config, self.catalog, history),
             hasher,
             keep,
             streams: Vec::new(),
@@ -121,24 +129,18 @@ impl<'a> Player<'a> {
             asked: Vec::new(),
             told_questions: Vec::new(),
             differences: Vec::new(),
-        };
-        for index in 0..self.records.len() {
-            stage.take(index);
-            stage.take_held();
         }
-        stage.played()
     }
 }
 
 /// A turn between two of its records.
-struct Stage<'a> {
+pub(super) struct Stage {
     session: SessionId,
     turn: TurnId,
-    records: &'a [Record],
     first: usize,
-    drive: Drive<'a>,
+    drive: Drive<Catalog>,
     hasher: RequestHasher,
-    keep: &'a mut Keep,
+    keep: Keep,
     streams: Vec<Vec<TurnEvent>>,
     /// Whether it offers other tools than the recording did.
     has_other_tools: bool,
@@ -151,18 +153,35 @@ struct Stage<'a> {
     differences: Vec<Difference>,
 }
 
-impl Stage<'_> {
-    fn take(&mut self, index: usize) {
-        if let Err(kind) = self.record(index) {
+impl Stage {
+    /// Takes the next record, `index` among those of the turn so far.
+    pub(super) fn take(&mut self, records: &[Record], index: usize) {
+        if let Err(kind) = self.record(records, index) {
             self.held.push((index, kind));
         }
+        self.take_held(records);
+    }
+
+    /// The events so far, those of each process in a stream of its own.
+    pub(super) fn streams(&mut self) -> &mut [Vec<TurnEvent>] {
+        &mut self.streams
+    }
+
+    /// The outcome, once the turn is over.
+    pub(super) fn outcome(&self) -> Option<&Outcome> {
+        self.drive.state.open.outcome.as_deref()
+    }
+
+    /// What was said in the turn, as it was recorded.
+    pub(super) fn transcript(&self) -> Transcript {
+        as_recorded(&self.drive.state)
     }
 
     /// Under another profile things may be asked for in another order.
-    fn take_held(&mut self) {
+    fn take_held(&mut self, records: &[Record]) {
         let mut at = 0;
         while let Some((index, _)) = self.held.get(at).copied() {
-            match self.record(index) {
+            match self.record(records, index) {
                 Ok(()) => {
                     self.held.remove(at);
                     at = 0;
@@ -172,11 +191,11 @@ impl Stage<'_> {
         }
     }
 
-    fn record(&mut self, index: usize) -> Result<(), &'static str> {
-        let Some(record) = self.records.get(index) else {
+    fn record(&mut self, records: &[Record], index: usize) -> Result<(), &'static str> {
+        let Some(record) = records.get(index) else {
             return Ok(());
         };
-        let rest = self.records.get(index + 1..).unwrap_or_default();
+        let rest = records.get(index + 1..).unwrap_or_default();
         self.before(record);
         match &record.body {
             body @ (RecordBody::CallResolved { .. }
@@ -349,6 +368,9 @@ impl Stage<'_> {
         let Some(call) = &self.drive.state.open.model else {
             return;
         };
+        if matches!(self.keep, Keep::Nothing) {
+            return;
+        }
         let hash = self.hasher.hash(&call.request);
         let place = self.first + index + 1;
         let is_same = *request_hash == hash.whole;
@@ -377,8 +399,8 @@ impl Stage<'_> {
         }
     }
 
-    fn played(mut self) -> Played {
-        let transcript = as_recorded(&self.drive.state);
+    fn played(mut self, records: &[Record]) -> Played {
+        let transcript = self.transcript();
         let outcome = self.drive.state.open.outcome.map(|it| *it);
         let now = outcome.as_ref().map(|outcome| ReplayedEnd {
             stop_reason: outcome.stop_reason,
@@ -391,7 +413,7 @@ impl Stage<'_> {
                 kind,
             });
         }
-        if let Some(recorded) = recorded_ending(self.records)
+        if let Some(recorded) = recorded_ending(records)
             && now.as_ref() != Some(&recorded)
         {
             let ending = Difference::Ending { recorded, now };
@@ -404,7 +426,7 @@ impl Stage<'_> {
             outcome,
             requests: self.requests,
             asked: self.asked,
-            process: recorded_process(self.records),
+            process: recorded_process(records),
             differences: self.differences,
         }
     }

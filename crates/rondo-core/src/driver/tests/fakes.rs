@@ -13,7 +13,7 @@ use crate::ports::{
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
-use crate::replay::{Changes, replay};
+use crate::replay::{Changes, Replayer, follows_at_once, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::stream;
@@ -395,6 +395,37 @@ pub(super) fn check_replayed(records: &[Record], events: &[TurnEvent]) {
         live.truncate(told.len());
     }
     assert_eq!(told, live);
+    assert_eq!(followed(records), turn.streams);
+}
+
+/// Replays a turn as its records are written, in pieces as small as they can come.
+pub(super) fn followed(records: &[Record]) -> Vec<Vec<TurnEvent>> {
+    let mut pieces: Vec<Vec<Record>> = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        match pieces.last_mut() {
+            Some(piece) if index < 3 || follows_at_once(&record.body) => piece.push(record.clone()),
+            _ => pieces.push(vec![record.clone()]),
+        }
+    }
+    followed_in(pieces)
+}
+
+/// Replays a turn whose records come in these pieces.
+pub(super) fn followed_in(pieces: Vec<Vec<Record>>) -> Vec<Vec<TurnEvent>> {
+    let replayer = Replayer::new(SessionId::new("s"), Changes::default());
+    let mut pieces = pieces.into_iter();
+    let mut turn = replayer.follow(pieces.next().unwrap()).unwrap();
+    let mut streams: Vec<Vec<TurnEvent>> = Vec::new();
+    loop {
+        for new in turn.events() {
+            streams.resize_with(streams.len().max(new.run + 1), Vec::new);
+            streams[new.run].extend(new.events);
+        }
+        let Some(piece) = pieces.next() else {
+            return streams;
+        };
+        turn.push(piece).unwrap();
+    }
 }
 
 pub(super) fn lines(events: &[TurnEvent]) -> Vec<String> {

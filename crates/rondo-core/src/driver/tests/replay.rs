@@ -1,7 +1,7 @@
 //! A replay tells what the live run told. What other tests run is replayed too, by the bench.
 
 use super::fakes::{
-    Act, AskAlways, Beat, Bench, Ran, answer, calls, finished, lines, observe, text,
+    Act, AskAlways, Beat, Bench, Ran, answer, calls, finished, followed_in, lines, observe, text,
 };
 use crate::driver::{control, run_turn};
 use crate::joined::joined;
@@ -130,6 +130,27 @@ async fn what_is_said_before_the_first_request_is_told_again() {
     assert_eq!(told(&ran), ["steered", "result", "text"]);
     let requests = model.requests.lock().unwrap();
     assert_eq!(requests[0].messages.last().unwrap().text(), "and now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_followed_turn_goes_on_if_a_message_came_apart_from_the_record_before_it() {
+    let script = vec![calls(&[("act", "{}")]), answer("done")];
+    let bench = Bench::new("default", script).tool("act", false, &[Act::SleepThenReturn(5)]);
+    let kept = Arc::clone(&bench.records);
+    bench
+        .run_with(|handle| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(handle.steer("and now"));
+        })
+        .await;
+    let mut records = kept.records();
+    let rest = records.split_off(3);
+    let mut pieces = vec![records];
+    pieces.extend(rest.into_iter().map(|it| vec![it]));
+    let streams = followed_in(pieces);
+    let results = streams.iter().flatten();
+    let results = results.filter(|it| matches!(it.body, EventBody::Result(_)));
+    assert_eq!(results.count(), 1);
 }
 
 /// Asks about everything, and denies what is marked.
