@@ -1,6 +1,6 @@
 //! A session seen from another process: the events of its turns, by its records.
 
-use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::error::Result;
 use crate::sessions;
 use crate::settings::Settings;
 use rondo_core::ports::{Entry, Record, RecordBody, Seq};
@@ -94,7 +94,11 @@ impl SessionWatch {
         if self.turn.is_empty() {
             return Ok(Seen::default());
         }
-        let played = self.before.clone().turn(&self.turn).map_err(unreadable)?;
+        let played = self
+            .before
+            .clone()
+            .turn(&self.turn)
+            .map_err(sessions::unreadable)?;
         let all: Vec<TurnEvent> = played.streams.into_iter().flatten().collect();
         let events = all.get(self.told..).unwrap_or_default().to_vec();
         self.told = all.len();
@@ -130,7 +134,7 @@ impl SessionWatch {
         }
         let is_other = self.turn.last().is_some_and(|it| it.turn != record.turn);
         if is_other {
-            self.before.turn(&self.turn).map_err(unreadable)?;
+            self.before.turn(&self.turn).map_err(sessions::unreadable)?;
             self.turn.clear();
             self.told = 0;
         }
@@ -143,9 +147,4 @@ impl SessionWatch {
 #[must_use]
 pub fn is_last(event: &EventBody) -> bool {
     matches!(event, EventBody::Result(_) | EventBody::Parked { .. })
-}
-
-pub(crate) fn unreadable(err: rondo_core::replay::ReplayError) -> SetupError {
-    let context = "failed to read the session's turns";
-    SetupError::because(SetupErrorKind::Journal, context, err)
 }

@@ -105,7 +105,7 @@ impl FollowedTurn {
         new.collect()
     }
 
-    /// Returns the outcome, once the turn is over.
+    /// Returns the outcome, once the turn's end is recorded.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.stage.outcome()

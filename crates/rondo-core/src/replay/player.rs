@@ -167,9 +167,10 @@ impl Stage {
         &mut self.streams
     }
 
-    /// The outcome, once the turn is over.
+    /// The outcome, once the turn's end was taken.
     pub(super) fn outcome(&self) -> Option<&Outcome> {
-        self.drive.state.open.outcome.as_deref()
+        let state = &self.drive.state;
+        state.open.outcome.as_deref().filter(|_| state.finished)
     }
 
     /// What was said in the turn, as it was recorded.

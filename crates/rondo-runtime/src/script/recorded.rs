@@ -2,7 +2,6 @@
 
 use crate::error::Result;
 use crate::sessions;
-use crate::watch;
 use rondo_core::ports::{Entry, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
 use rondo_core::session_store::SessionInfo;
@@ -50,7 +49,7 @@ pub(super) fn turn(store: &Store, info: &SessionInfo, number: u32) -> Result<Tur
     }
     let mut replayer = Replayer::new(info.id.clone(), Changes::default());
     for (at, (_, records)) in turns.iter().enumerate() {
-        let played = replayer.turn(records).map_err(watch::unreadable)?;
+        let played = replayer.turn(records).map_err(sessions::unreadable)?;
         if u32::try_from(at + 1) == Ok(number) {
             let calls = ended_calls(records);
             return Ok(match played.outcome {

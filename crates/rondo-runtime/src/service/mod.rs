@@ -46,6 +46,7 @@ pub use host::{AskedTurn, NoHost, SessionHost};
 pub use kept::KeptSession;
 pub use lent::LentPython;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
+pub use records::TurnEnding;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
 pub use rondo_tools::{FileBefore, Replaced, WRITE_FILE};
 pub use subscription::Subscription;

@@ -4,12 +4,11 @@ use super::cursor::{Place, Progress};
 use super::update::UpdateBody;
 use crate::error::Result;
 use crate::sessions;
-use crate::watch::unreadable;
-use rondo_core::ports::{ChainHash, Entry, Record, RecordBody, Seq};
-use rondo_core::replay::{Changes, Replayer};
+use rondo_core::ports::{ChainHash, Entry, ProcessEnd, Record, RecordBody, Seq};
+use rondo_core::replay::{Changes, FollowedTurn, NewEvents, Replayer};
 use rondo_core::session_store::{LateTurn, StoreError};
 use rondo_core::storage::Store;
-use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{Outcome, SessionId, TimeMs, TurnEvent, TurnId};
 use std::sync::Arc;
 
 /// Records that are read at once.
@@ -31,14 +30,15 @@ pub(super) struct Checkpoint {
     said_bytes: usize,
 }
 
-/// Reads a session turn by turn, from its beginning or from a checkpoint.
+/// Reads a session turn by turn, from its beginning or from a checkpoint. Each record is read and replayed once: a turn
+/// that is still recorded is followed.
 pub(super) struct RecordReader {
     store: Store,
     session: SessionId,
     /// Stands before the turn that is read.
     before: Replayer,
-    /// The records of that turn so far.
-    turn: Vec<Record>,
+    /// That turn, once one of its records was read.
+    turn: Option<OpenTurn>,
     /// The number of that turn.
     number: u32,
     /// A record of the turn after it.
@@ -56,6 +56,20 @@ pub(super) struct RecordReader {
     said_bytes: usize,
     /// The same before the turn that is read.
     said_before: usize,
+    /// Rows that were read.
+    #[cfg(test)]
+    rows: usize,
+}
+
+/// A turn that is read.
+struct OpenTurn {
+    id: TurnId,
+    /// Replays the turn; `None` until its first records were read.
+    followed: Option<FollowedTurn>,
+    /// Records that were read and not replayed yet.
+    new: Vec<Record>,
+    /// The place after the updates that were returned, in each run.
+    runs: Vec<Progress>,
 }
 
 /// The first record of a turn.
@@ -65,17 +79,30 @@ struct First {
     hash: ChainHash,
 }
 
-/// A turn, as far as it is recorded.
+/// What is new in a turn, as far as that is recorded.
 pub(super) struct ReadTurn {
     pub(super) number: u32,
-    /// The updates of each process that worked on it, in order.
+    /// The new updates of each process that worked on it, in order: from the process on that had the last update before
+    /// them, even if there is no other update of that process.
     pub(super) runs: Vec<ReadRun>,
     /// Whether it is the last one.
     pub(super) is_last: bool,
+    /// How it ended, once it has.
+    pub(super) ending: Option<TurnEnding>,
 }
 
-/// The updates of one process that worked on a turn.
+/// How a turn ended, as its records have it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnEnding {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// How the process ended that ran the turn; `None` if that process goes on, such as a gateway.
+    pub process: Option<ProcessEnd>,
+}
+
+/// The new updates of one process that worked on a turn.
 pub(super) struct ReadRun {
+    /// The place before the first of them.
     pub(super) beginning: Place,
     /// The updates, each with the place after it.
     pub(super) updates: Vec<(Place, UpdateBody)>,
@@ -94,7 +121,7 @@ impl RecordReader {
             before: Replayer::new(session.clone(), Changes::default()),
             store,
             session,
-            turn: Vec::new(),
+            turn: None,
             number: 0,
             ahead: None,
             next: Seq(1),
@@ -103,6 +130,8 @@ impl RecordReader {
             passed: 0,
             said_bytes: 0,
             said_before: 0,
+            #[cfg(test)]
+            rows: 0,
         }
     }
 
@@ -182,35 +211,44 @@ impl RecordReader {
         is_same
     }
 
-    /// Returns the next turn; once all were read, the last one again, with what was recorded since. `None` where
-    /// there is no turn.
+    /// Returns the next turn; once all were read, what was recorded since of the last one. `None` where there is no turn.
     ///
     /// # Errors
     /// When the records cannot be read.
     pub(super) fn turn(&mut self) -> Result<Option<ReadTurn>> {
         if let Some(first) = self.ahead.take() {
-            self.begin(first)?;
+            self.begin(first);
         }
         self.read()?;
-        if self.turn.is_empty() {
+        let Some(turn) = &mut self.turn else {
             return Ok(None);
-        }
+        };
+        let is_replayed = turn.new.is_empty();
+        let runs = turn.updates(&self.before, self.number)?;
         Ok(Some(ReadTurn {
             number: self.number,
-            runs: self.runs()?,
+            runs,
             is_last: self.ahead.is_none(),
+            ending: match is_replayed {
+                true => None,
+                false => turn.ending(),
+            },
         }))
     }
 
-    fn begin(&mut self, first: First) -> Result<()> {
+    fn begin(&mut self, first: First) {
         self.said_before = self.said_bytes;
-        if !self.turn.is_empty() {
-            self.before.turn(&self.turn).map_err(unreadable)?;
+        if let Some(followed) = self.turn.take().and_then(|it| it.followed) {
+            self.before = followed.end();
         }
         self.began = Some((first.seq, first.hash));
-        self.turn = vec![first.record];
+        self.turn = Some(OpenTurn {
+            id: first.record.turn.clone(),
+            followed: None,
+            new: vec![first.record],
+            runs: Vec::new(),
+        });
         self.number += 1;
-        Ok(())
     }
 
     /// Reads on until another turn begins, or to the end.
@@ -230,6 +268,10 @@ impl RecordReader {
             }
             for entry in page {
                 self.next = Seq(entry.seq.0 + 1);
+                #[cfg(test)]
+                {
+                    self.rows += 1;
+                }
                 let (seq, hash, bytes) = (entry.seq, entry.hash, entry.json.len());
                 let Some(record) = Entry::into_record(entry) else {
                     continue;
@@ -244,50 +286,83 @@ impl RecordReader {
                 if is_said(&record.body) {
                     self.said_bytes += bytes;
                 }
-                match self.turn.last() {
-                    Some(last) if last.turn != record.turn => {
+                match &mut self.turn {
+                    Some(turn) if turn.id != record.turn => {
                         self.ahead = Some(First { record, seq, hash });
                         return Ok(());
                     }
-                    Some(_) => self.turn.push(record),
-                    None => self.begin(First { record, seq, hash })?,
+                    Some(turn) => turn.new.push(record),
+                    None => self.begin(First { record, seq, hash }),
                 }
             }
         }
     }
+}
 
-    fn runs(&self) -> Result<Vec<ReadRun>> {
-        let played = self.before.clone().turn(&self.turn).map_err(unreadable)?;
-        let mut asked = self.turn.iter().filter_map(|record| match &record.body {
-            RecordBody::UserMessage { message } => Some(message),
-            _ => None,
-        });
-        let asked = asked.next();
-        let streams = (0..).zip(played.streams);
-        let runs = streams.map(|(run, events)| self.run(run, asked.filter(|_| run == 0), events));
-        Ok(runs.collect())
+impl OpenTurn {
+    /// Returns the updates of the records that were read since the last call.
+    fn updates(&mut self, before: &Replayer, number: u32) -> Result<Vec<ReadRun>> {
+        let new = std::mem::take(&mut self.new);
+        let mut asked = None;
+        let followed = match &mut self.followed {
+            Some(followed) => {
+                if !new.is_empty() {
+                    followed.push(new).map_err(sessions::unreadable)?;
+                }
+                followed
+            }
+            None => {
+                asked = new.iter().find_map(|record| match &record.body {
+                    RecordBody::UserMessage { message } => Some(UpdateBody::Asked {
+                        turn: self.id.clone(),
+                        message: Arc::new(message.clone()),
+                    }),
+                    _ => None,
+                });
+                let followed = before.follow(new).map_err(sessions::unreadable)?;
+                self.followed.insert(followed)
+            }
+        };
+        let mut all = Vec::from_iter(self.runs.last().map(|it| ReadRun {
+            beginning: it.place,
+            updates: Vec::new(),
+        }));
+        for NewEvents { run, events } in followed.events() {
+            let began = events.first().map_or(TimeMs(0), |it| it.at);
+            let count = self.runs.len();
+            let index = u32::try_from(run).unwrap_or(u32::MAX);
+            if run >= count {
+                let beginning = Place::beginning(number, index, began);
+                self.runs.push(Progress::new(beginning));
+                all.push(ReadRun {
+                    beginning,
+                    updates: Vec::new(),
+                });
+            }
+            if let (Some(progress), Some(read)) = (self.runs.last_mut(), all.last_mut()) {
+                read.updates
+                    .extend(asked.take().map(|body| (progress.pass(), body)));
+                read.updates
+                    .extend(events.into_iter().map(|it| placed(progress, it)));
+            }
+        }
+        Ok(all)
     }
 
-    fn run(&self, run: u32, asked: Option<&Message>, events: Vec<TurnEvent>) -> ReadRun {
-        let began = events.first().map_or(TimeMs(0), |it| it.at);
-        let beginning = Place::beginning(self.number, run, began);
-        let mut progress = Progress::new(beginning);
-        let mut updates = Vec::new();
-        if let Some(message) = asked {
-            let turn = events.first().map(|it| it.turn.clone());
-            let body = UpdateBody::Asked {
-                turn: turn.unwrap_or_else(|| TurnId::new("")),
-                message: Arc::new(message.clone()),
-            };
-            updates.push((progress.pass(), body));
-        }
-        for event in events {
-            let place = progress.pass_event(&event.body);
-            let event = Box::new(event);
-            updates.push((place, UpdateBody::Turn { event }));
-        }
-        ReadRun { beginning, updates }
+    fn ending(&self) -> Option<TurnEnding> {
+        let followed = self.followed.as_ref()?;
+        Some(TurnEnding {
+            outcome: followed.outcome()?.clone(),
+            process: followed.process(),
+        })
     }
+}
+
+/// Returns an event as an update, and the place after it.
+fn placed(progress: &mut Progress, event: TurnEvent) -> (Place, UpdateBody) {
+    let place = progress.pass_event(&event.body);
+    let event = Box::new(event);
+    (place, UpdateBody::Turn { event })
 }
 
 /// Returns whether a record holds a message. The first record of a turn does not.
@@ -313,3 +388,6 @@ impl Checkpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

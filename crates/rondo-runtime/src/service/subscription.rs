@@ -3,7 +3,7 @@
 use super::checkpoints::Checkpoints;
 use super::cursor::{Cursor, LivePlace, Place};
 use super::entry::Entry;
-use super::records::{ReadRun, ReadTurn, RecordReader};
+use super::records::{ReadRun, ReadTurn, RecordReader, TurnEnding};
 use super::ring::{Next, RingStart, Stand, TooLarge};
 use super::update::{Update, UpdateBody};
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -45,6 +45,8 @@ pub struct Subscription {
     is_of_latest: bool,
     /// The turns before them that it is not told of.
     passed: u32,
+    /// How the turn ended that was read last.
+    ending: Option<TurnEnding>,
 }
 
 impl Subscription {
@@ -73,6 +75,7 @@ impl Subscription {
             looked_for: None,
             is_of_latest: false,
             passed: 0,
+            ending: None,
             entry,
         }
     }
@@ -87,6 +90,13 @@ impl Subscription {
     #[must_use]
     pub fn turns_passed(&self) -> u32 {
         self.passed
+    }
+
+    /// Returns how the turn ended whose result was returned last; `None` if this process runs the session, since the
+    /// records were not read then.
+    #[must_use]
+    pub fn ending(&self) -> Option<&TurnEnding> {
+        self.ending.as_ref()
     }
 
     /// Returns the cursor after the last update that was returned.
@@ -184,16 +194,7 @@ impl Subscription {
                 if before < place && place <= self.place {
                     return Step::Again;
                 }
-                // A delta that was told in part, by its record or to an earlier listener.
-                let is_begun = self.place.is_same_run(place)
-                    && self.place.update == place.update
-                    && self.place.offset > 0;
-                let told = match is_begun && before.update == place.update {
-                    true => self.place.offset.saturating_sub(before.offset),
-                    false if is_begun => self.place.offset,
-                    false => 0,
-                };
-                let rest = body.after(told);
+                let rest = body.after(returned_bytes(self.place, before, place));
                 self.place = self.place.max(place);
                 rest.map_or(Step::Again, Step::Told)
             }
@@ -304,6 +305,9 @@ impl Subscription {
         if turn.number > self.place.turn {
             self.reset_beyond_read();
         }
+        if turn.ending.is_some() || turn.number > self.place.turn {
+            self.ending = turn.ending;
+        }
         let is_last_turn = turn.is_last;
         let mut place = self.last_place();
         let count = turn.runs.len();
@@ -329,13 +333,13 @@ impl Subscription {
             _ => place,
         };
         let mut last = place;
+        let mut next = begins;
         for (after, body) in run.updates {
+            let before = std::mem::replace(&mut next, after);
             if place >= after && !is_other {
                 continue;
             }
-            let is_begun = after.is_same_run(place) && after.update == place.update;
-            let told = if is_begun { place.offset } else { 0 };
-            if let Some(rest) = body.after(told) {
+            if let Some(rest) = body.after(returned_bytes(place, before, after)) {
                 self.read.push_back((after, rest));
             }
             last = after;
@@ -405,6 +409,17 @@ impl Subscription {
             0 => Step::Again,
             bytes => Step::Told(UpdateBody::Missed { bytes }),
         }
+    }
+}
+
+/// Returns how many bytes of a delta between two places a listener was told that has come to `place`: by its record, or by
+/// an earlier subscription.
+fn returned_bytes(place: Place, before: Place, after: Place) -> u64 {
+    let is_begun = place.is_same_run(after) && place.update == after.update;
+    match is_begun && before.update == place.update {
+        true => place.offset.saturating_sub(before.offset),
+        false if is_begun => place.offset,
+        false => 0,
     }
 }
 

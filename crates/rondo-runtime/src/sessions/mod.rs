@@ -19,6 +19,7 @@ pub use watched::Watched;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::replay::ReplayError;
 use rondo_core::session_store::{SessionInfo, StoreError};
 use rondo_core::storage::Store;
 use rondo_types::SessionId;
@@ -29,6 +30,12 @@ pub(crate) const LOOKED_AT_MAX: usize = 1000;
 
 const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that can be written, \
      or keep nothing of this run with `--ephemeral`";
+
+/// Converts an error of a replay to one for the user.
+pub(crate) fn unreadable(error: ReplayError) -> SetupError {
+    let context = "failed to read the session's turns";
+    SetupError::because(SetupErrorKind::Journal, context, error)
+}
 
 /// Converts an error of the store to one for the user, with a hint.
 pub fn failed(error: StoreError) -> SetupError {

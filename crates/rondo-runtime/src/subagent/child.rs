@@ -12,7 +12,6 @@ use crate::session::Session;
 use crate::sessions;
 use crate::spec::{ConnectedModel, TurnSpec};
 use crate::turn::{Turn, TurnBuilder, TurnStart};
-use crate::watch;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{CallEnd, Entry, MailBody, NewMail, ToolInvocation};
@@ -262,7 +261,7 @@ fn recorded(store: &Store, info: &SessionInfo) -> Result<Option<(Outcome, Seen)>
         .filter(|it| Some(&it.turn) == first.as_ref());
     let records: Vec<_> = of_first.collect();
     let mut replayer = Replayer::new(info.id.clone(), Changes::default());
-    let played = replayer.turn(&records).map_err(watch::unreadable)?;
+    let played = replayer.turn(&records).map_err(sessions::unreadable)?;
     let mut seen = Seen::default();
     for event in played.streams.iter().flatten() {
         seen.take(&event.body);
