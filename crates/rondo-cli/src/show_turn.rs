@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// How often the spinner turns.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// How long to wait for unread output after the turn has ended, if the process ends with it.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait for unread output after a signal.

@@ -30,6 +30,10 @@ pub trait Storage:
     /// Returns the file that everything is in; `None` if the engine has none.
     fn path(&self) -> Option<PathBuf>;
 
+    /// Returns the directory of the locks of sessions, in which a file is closed when a process stops working on its
+    /// session; `None` if the engine has none.
+    fn locks(&self) -> Option<PathBuf>;
+
     /// Returns whether everything is in the memory of this process, and gone with it.
     fn is_in_memory(&self) -> bool;
 

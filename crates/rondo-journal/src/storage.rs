@@ -196,6 +196,10 @@ impl Storage for Store {
         (!self.is_in_memory()).then(|| self.path())
     }
 
+    fn locks(&self) -> Option<PathBuf> {
+        self.locks()
+    }
+
     fn is_in_memory(&self) -> bool {
         self.is_in_memory()
     }

@@ -251,6 +251,16 @@ impl Store {
         }
     }
 
+    /// Returns the directory of the locks of sessions, in which a file is closed when a process stops working on its session;
+    /// none where the journal is in memory.
+    #[must_use]
+    pub fn locks(&self) -> Option<PathBuf> {
+        match &self.shared.place {
+            Place::Dir(dir) => Some(dir.join(LOCKS_DIR)),
+            Place::Memory(_) => None,
+        }
+    }
+
     /// Returns how often these clones have written what had to wait for the disk, which it did with
     /// [`Durability::Full`]. What is written at the same time shares one wait; the copying of the log into the file
     /// is not counted.

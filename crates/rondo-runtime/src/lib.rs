@@ -34,7 +34,6 @@
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`script`]: the session of a script, its conversations, and what it does outside of them.
-//! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`mcp`]: servers of the Model Context Protocol.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
@@ -105,7 +104,6 @@ pub mod unchecked;
 pub mod usage;
 pub mod user_file;
 pub mod values;
-pub mod watch;
 pub mod web;
 pub mod weights;
 pub mod words;

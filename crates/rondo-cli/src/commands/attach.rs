@@ -10,18 +10,15 @@ use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{FinishedTurn, JsonView, TextView, View};
 use crate::screen::Screen;
-use crate::show_turn::Signals;
+use crate::show_turn::{Signals, TICK};
 use rondo_core::session_store::SessionState;
-use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
-use rondo_runtime::settings::Settings;
-use rondo_runtime::watch::{SessionWatch, is_last};
-use rondo_types::{EventBody, Outcome, Question};
-use std::time::Duration;
+use rondo_runtime::service::{SessionHandle, SessionService, Subscription, TurnEnding, UpdateBody};
+use rondo_runtime::{Layer, Runtime, SessionOptions};
+use rondo_types::{EventBody, Question, TurnEvent};
+use std::pin::pin;
+use std::sync::Arc;
 use tokio::time::sleep;
-
-/// How often it is looked whether something was recorded.
-const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 ///
@@ -37,68 +34,85 @@ pub(super) fn run(
         color,
         ..Layer::default()
     };
-    let settings = Settings::load(env, current_dir()?, layer, output)?;
-    let watch = SessionWatch::open(&settings, &args.session)?;
-    let runtime = executor::of_this_thread()?;
+    let directory = current_dir()?;
+    let runtime = Runtime::new(env, layer, Arc::new(*output));
     let format = args.format();
-    let view: Box<dyn View> = match format {
-        OutputFormat::Text => Box::new(TextView::new(*output, Screen::new(), Changes::default())),
-        OutputFormat::Json => Box::new(JsonView::new(*output, false)),
-        OutputFormat::StreamJson => Box::new(JsonView::new(*output, true)),
-    };
-    let listener = Listener {
-        watch,
-        view,
-        format,
-        output: *output,
-    };
-    runtime.block_on(listener.listen())
+    executor::of_this_thread()?.block_on(async {
+        let service = SessionService::open_to_read(runtime, directory.clone())?;
+        let options = SessionOptions::in_directory(&directory);
+        let session = service.find(&args.session, options).await?;
+        let view: Box<dyn View> = match format {
+            OutputFormat::Text => {
+                Box::new(TextView::new(*output, Screen::new(), Changes::default()))
+            }
+            OutputFormat::Json => Box::new(JsonView::new(*output, false)),
+            OutputFormat::StreamJson => Box::new(JsonView::new(*output, true)),
+        };
+        let listener = Listener {
+            session,
+            view,
+            format,
+            output: *output,
+            last: None,
+        };
+        listener.listen().await
+    })
 }
 
 struct Listener {
-    watch: SessionWatch,
+    session: SessionHandle,
     view: Box<dyn View>,
     format: OutputFormat,
     output: Output,
+    /// The last event that was shown, if it ends the turn for now.
+    last: Option<LastEvent>,
 }
 
-/// How a turn's events ended.
+/// How a turn's events end until someone does something about the turn.
 enum LastEvent {
-    Over(Box<Outcome>),
+    Over,
     Waits(Vec<Question>),
+}
+
+impl LastEvent {
+    fn of(event: &EventBody) -> Option<Self> {
+        match event {
+            EventBody::Result(_) => Some(Self::Over),
+            EventBody::Parked { questions } => Some(Self::Waits(questions.clone())),
+            _ => None,
+        }
+    }
 }
 
 impl Listener {
     async fn listen(mut self) -> Result<Exit> {
         let mut signals = Signals::listen();
+        let session = self.session.clone();
+        let mut updates = session.subscribe_to_latest();
+        self.show_latest_turn(&mut updates).await?;
+        let mut at_rest = pin!(session.at_rest_everywhere());
+        let mut is_at_rest = false;
+        // A spinner moves; whatever else is shown waits for news.
+        let is_lively = self.format == OutputFormat::Text && self.output.stderr_erases;
         loop {
-            // Before the records: what is recorded after it is seen by the next look.
-            let state = self.watch.state()?;
-            let seen = self.watch.look()?;
-            if self.format == OutputFormat::Text {
-                seen.said
-                    .iter()
-                    .for_each(|it| self.output.note(&format!("asked: {it}")));
+            // Before the records: what is recorded after it is seen the next time.
+            let state = match is_at_rest {
+                true => session.state().await?,
+                false => SessionState::Running,
+            };
+            while !matches!(self.last, Some(LastEvent::Over))
+                && let Some(update) = updates.next_of_past().await?
+            {
+                self.show(update.body)?;
             }
-            let mut last = None;
-            for event in seen.events {
-                if is_last(&event.body) {
-                    last = match &event.body {
-                        EventBody::Parked { questions } => {
-                            Some(LastEvent::Waits(questions.clone()))
-                        }
-                        _ => seen.outcome.clone().map(Box::new).map(LastEvent::Over),
-                    };
-                } else {
-                    last = None;
-                }
-                self.view.event(event).map_err(write_failed)?;
-            }
-            match last {
-                Some(LastEvent::Over(outcome)) => return self.over(&outcome, seen.exit_code),
+            match self.last.take() {
+                Some(LastEvent::Over) => return self.over(updates.ending()),
                 Some(LastEvent::Waits(questions)) => return self.waits(&questions),
                 None if state != SessionState::Running => return Err(self.nobody_works(state)),
                 None => {}
+            }
+            if std::mem::take(&mut is_at_rest) {
+                at_rest.set(session.at_rest_everywhere());
             }
             tokio::select! {
                 biased;
@@ -106,14 +120,63 @@ impl Listener {
                     self.output.note("the turn goes on in the background");
                     return Ok(Exit::of_stop(stop));
                 }
-                () = sleep(LOOK_UP) => self.view.tick(),
+                update = updates.next() => self.show(update?.body)?,
+                rests = &mut at_rest => {
+                    rests?;
+                    is_at_rest = true;
+                }
+                () = sleep(TICK), if is_lively => self.view.tick(),
             }
         }
     }
 
-    fn over(mut self, outcome: &Outcome, exit_code: Option<i32>) -> Result<Exit> {
-        let exit = match exit_code {
-            Some(code) => Exit::of_code(Some(code)),
+    /// Shows what happened so far in the latest turn.
+    async fn show_latest_turn(&mut self, updates: &mut Subscription) -> Result<()> {
+        let mut turn = Vec::new();
+        while let Some(update) = updates.next_of_past().await? {
+            if matches!(update.body, UpdateBody::Asked { .. }) {
+                turn.clear();
+            }
+            turn.push(update.body);
+        }
+        turn.into_iter().try_for_each(|it| self.show(it))
+    }
+
+    fn show(&mut self, update: UpdateBody) -> Result<()> {
+        match update {
+            UpdateBody::Asked { message, .. } => self.note_asked(&message.text()),
+            UpdateBody::Turn { event } => self.show_event(*event)?,
+            // No record holds these: only a listener in the process that works on the session receives them.
+            UpdateBody::Session { .. }
+            | UpdateBody::Cell { .. }
+            | UpdateBody::Failed { .. }
+            | UpdateBody::Missed { .. }
+            | UpdateBody::Reset => {}
+        }
+        Ok(())
+    }
+
+    fn show_event(&mut self, event: TurnEvent) -> Result<()> {
+        if let EventBody::Steered { text, .. } = &event.body {
+            self.note_asked(text);
+        }
+        self.last = LastEvent::of(&event.body);
+        self.view.event(event).map_err(write_failed)
+    }
+
+    fn note_asked(&self, text: &str) {
+        if self.format == OutputFormat::Text {
+            self.output.note(&format!("asked: {text}"));
+        }
+    }
+
+    fn over(mut self, ending: Option<&TurnEnding>) -> Result<Exit> {
+        let Some(TurnEnding { outcome, process }) = ending else {
+            let message = "the end of the turn could not be read";
+            return Err(CliError::new(Exit::Journal, message));
+        };
+        let exit = match process {
+            Some(process) => Exit::of_code(Some(process.exit_code)),
             None => Exit::of_outcome(outcome, Circumstances::default()),
         };
         let finished = FinishedTurn {
@@ -131,13 +194,13 @@ impl Listener {
             self.output
                 .note(&format!("the turn {}", waiting(questions)));
             self.output
-                .hint(&how_to_answer(&self.watch.session, questions));
+                .hint(&how_to_answer(self.session.id(), questions));
         }
         Ok(Exit::Parked)
     }
 
     fn nobody_works(&self, state: SessionState) -> CliError {
-        let session = &self.watch.session;
+        let session = self.session.id();
         if state == SessionState::CutOff {
             let message = format!("no process works on session `{session}`: its turn was cut off");
             let hint = format!("`rondo resume {session}` carries it on");

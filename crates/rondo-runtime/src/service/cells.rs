@@ -212,6 +212,7 @@ impl SessionHandle {
     }
 
     async fn run_cell(&self, cell: Cell, is_shared: bool) -> Result<CellEnd> {
+        self.refuse_if_read_only()?;
         let (Cell::Shell(code) | Cell::Python(code)) = &cell;
         if code.len() > CODE_BYTES_MAX {
             let message = format!("a cell has at most {CODE_BYTES_MAX} bytes");

@@ -48,6 +48,25 @@ pub(super) struct Entry {
     listeners: AtomicUsize,
     /// Those of them that a person sits at who can answer; see [`Attendance`].
     attending: watch::Sender<usize>,
+    /// Those who wait until no process works on the session.
+    awaiting_rest: AtomicUsize,
+}
+
+/// Has the watcher look whether a process works on the session, until this is dropped.
+pub(super) struct AwaitsRest<'a>(&'a Entry);
+
+impl<'a> AwaitsRest<'a> {
+    pub(super) fn begin(entry: &'a Entry) -> Self {
+        entry.awaiting_rest.fetch_add(1, Ordering::Relaxed);
+        entry.service.look_again.notify_one();
+        Self(entry)
+    }
+}
+
+impl Drop for AwaitsRest<'_> {
+    fn drop(&mut self) {
+        self.0.awaiting_rest.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A listener that a person sits at who can answer, such as a screen: as long as there is one, questions are waited for in
@@ -140,6 +159,7 @@ impl Entry {
             changes: watch::Sender::default(),
             listeners: AtomicUsize::default(),
             attending: watch::Sender::default(),
+            awaiting_rest: AtomicUsize::default(),
         }
     }
 
@@ -163,8 +183,11 @@ impl Entry {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is to be done, and has an actor do it.
+    /// Changes what is to be done, and has an actor do it; nothing if sessions are only read here.
     pub(super) fn ask(self: &Arc<Self>, change: impl FnOnce(&mut Work)) {
+        if self.service.reads_only {
+            return;
+        }
         let mut work = self.work();
         change(&mut work);
         let is_running = std::mem::replace(&mut work.is_running, true);
@@ -188,7 +211,7 @@ impl Entry {
 
     /// Waits until no actor works on it.
     pub(super) async fn is_done(&self) {
-        let mut changes = self.changes.subscribe();
+        let mut changes = self.changes();
         while self.is_running() {
             // The sender lives as long as this.
             let _ = changes.changed().await;
@@ -240,6 +263,11 @@ impl Entry {
 
     pub(super) fn listen(&self) -> watch::Receiver<u64> {
         self.listeners.fetch_add(1, Ordering::Relaxed);
+        self.changes()
+    }
+
+    /// Says when there is something new, without being a listener.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
@@ -253,5 +281,10 @@ impl Entry {
 
     pub(super) fn has_listeners(&self) -> bool {
         self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns whether someone waits until no process works on the session.
+    pub(super) fn is_rest_awaited(&self) -> bool {
+        self.awaiting_rest.load(Ordering::Relaxed) > 0
     }
 }

@@ -1,13 +1,13 @@
 //! What can be done in a session.
 
 use super::cursor::Cursor;
-use super::entry::{Attendance, Entry};
+use super::entry::{Attendance, AwaitsRest, Entry};
 use super::off_thread;
 use super::records::RecordReader;
 use super::subscription::Subscription;
 use super::update::UpdateBody;
 use crate::compaction;
-use crate::error::Result;
+use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
 use crate::parking::{self, unkept};
 use crate::sessions;
@@ -143,6 +143,7 @@ impl SessionHandle {
     /// # Cancel safety
     /// As [`Ticket::edit`].
     pub async fn edit(&self, ticket: &TicketId, message: Message) -> Result<bool> {
+        self.refuse_if_read_only()?;
         let begun = self.entry.begun.lock().await;
         if begun.contains_key(&ticket.0) {
             return Ok(false);
@@ -163,6 +164,7 @@ impl SessionHandle {
     /// # Cancel safety
     /// As [`Ticket::withdraw`].
     pub async fn withdraw(&self, ticket: &TicketId) -> Result<bool> {
+        self.refuse_if_read_only()?;
         let mut begun = self.entry.begun.lock().await;
         match begun.get(&ticket.0) {
             Some(Some(steers)) if steers.turn.take_back(steers.mail) => {
@@ -238,13 +240,47 @@ impl SessionHandle {
         if self.entry.is_running() {
             return Ok(false);
         }
+        Ok(self.state().await? == SessionState::CutOff)
+    }
+
+    /// Returns how the session stands in the list of all, by its records and its lock; one of which nothing is recorded yet
+    /// is done.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn state(&self) -> Result<SessionState> {
         let (store, session) = (self.entry.store().clone(), self.id().clone());
         let read = off_thread(move || match store.session(&session) {
-            Ok(info) => Ok(info.state == SessionState::CutOff),
-            Err(StoreError::Unknown { .. }) => Ok(false),
+            Ok(info) => Ok(info.state),
+            Err(StoreError::Unknown { .. }) => Ok(SessionState::Done),
             Err(error) => Err(sessions::failed(error)),
         });
         read.await
+    }
+
+    /// Waits until no process works on the session, neither this one nor another.
+    ///
+    /// # Errors
+    /// When it cannot be read whether one does.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn at_rest_everywhere(&self) -> Result<()> {
+        let _awaits = AwaitsRest::begin(&self.entry);
+        let mut changes = self.entry.changes();
+        loop {
+            changes.borrow_and_update();
+            let (store, session) = (self.entry.store().clone(), self.id().clone());
+            let is_in_use = off_thread(move || Ok(store.is_in_use(&session)));
+            if !is_in_use.await? && !self.entry.is_running() {
+                return Ok(());
+            }
+            // The sender is the entry's, which lives as long as this.
+            let _ = changes.changed().await;
+        }
     }
 
     /// Has a turn carried on that was cut off, and looks again at what waits.
@@ -379,7 +415,16 @@ impl SessionHandle {
         off_thread(move || usage::of_one(&store, &session)).await
     }
 
+    pub(super) fn refuse_if_read_only(&self) -> Result<()> {
+        if !self.entry.service.reads_only {
+            return Ok(());
+        }
+        let message = format!("session `{}` was opened to be read alone", self.id());
+        Err(SetupError::new(SetupErrorKind::Usage, message))
+    }
+
     async fn push(&self, key: &str, actor: &str, body: MailBody) -> Result<Pushed> {
+        self.refuse_if_read_only()?;
         let mail = NewMail {
             session: self.id().clone(),
             key: key.to_owned(),

@@ -98,6 +98,8 @@ struct Shared {
     held: Arc<Held>,
     /// Those that someone has a handle of, listens to, or that are worked on.
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
+    /// Whether sessions are only read here: no session is taken, and nothing is submitted.
+    reads_only: bool,
     /// Whether no further turn is to begin.
     is_closed: AtomicBool,
     /// What the host lends to sessions.
@@ -187,24 +189,40 @@ impl SessionService {
             Some(true) => sessions::in_memory()?,
             _ => sessions::open(&settings)?,
         };
+        Ok(Self::start(runtime, Arc::new(host), store, false))
+    }
+
+    /// Opens the journal of all sessions to listen to them alone: what other processes do in them is shown, and nothing is
+    /// submitted or begun here, nor does this process take a session. To be called within a runtime of tokio.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to_read(runtime: Runtime, directory: PathBuf) -> Result<Self> {
+        let settings = runtime.settings(directory)?;
+        let store = sessions::open_to_read(&settings)?;
+        Ok(Self::start(runtime, Arc::new(NoHost), store, true))
+    }
+
+    fn start(runtime: Runtime, host: Arc<dyn SessionHost>, store: Store, reads_only: bool) -> Self {
         let shared = Arc::new(Shared {
             store,
             memory: Mutex::default(),
             runtime,
-            host: Arc::new(host),
+            host,
             number: RandomState::new().hash_one(()),
             held: Arc::default(),
             entries: Mutex::default(),
+            reads_only,
             is_closed: AtomicBool::default(),
             loans: Loans::default(),
             checkpoints: Checkpoints::default(),
             look_again: Arc::default(),
         });
         let watched = watcher::start(&shared);
-        Ok(Self {
+        Self {
             shared,
             _watched: Arc::new(watched),
-        })
+        }
     }
 
     /// Returns what all sessions share.

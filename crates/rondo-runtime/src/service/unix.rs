@@ -11,7 +11,7 @@ mod linux {
     /// Bytes of events that are read at once.
     const EVENT_BYTES: usize = 4096;
 
-    /// Tells when a file of a directory was written to. Events are read as bytes from a pipe would be: what they say
+    /// Tells when a file of the journal was written to, and when a lock of a session was closed. Events are read as bytes from a pipe would be: what they say
     /// is not looked at, since the journal's version tells whether anything is new.
     pub(crate) struct Changes(Receiver);
 
@@ -19,11 +19,13 @@ mod linux {
         /// Listens from now on.
         ///
         /// # Errors
-        /// When the directory cannot be watched, or the system has no more watches to give.
-        pub(in super::super) fn of(directory: &Path) -> io::Result<Self> {
+        /// When a directory cannot be watched, or the system has no more watches to give.
+        pub(in super::super) fn of(journal: &Path, locks: &Path) -> io::Result<Self> {
             let descriptor = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
             let written = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
-            inotify::add_watch(&descriptor, directory, written)?;
+            inotify::add_watch(&descriptor, journal, written)?;
+            // Also when a process is killed: nothing is written then.
+            inotify::add_watch(&descriptor, locks, WatchFlags::CLOSE_WRITE)?;
             let events = Receiver::from_file_unchecked(File::from(descriptor))?;
             Ok(Self(events))
         }
@@ -64,7 +66,7 @@ mod other {
         ///
         /// # Errors
         /// Always.
-        pub(in super::super) fn of(_: &Path) -> io::Result<Self> {
+        pub(in super::super) fn of(_: &Path, _: &Path) -> io::Result<Self> {
             Err(io::ErrorKind::Unsupported.into())
         }
 

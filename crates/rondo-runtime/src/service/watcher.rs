@@ -69,8 +69,11 @@ impl News {
             return Self::Never;
         }
         let path = store.path();
-        let changes = path.as_deref().and_then(|it| it.parent()).map(Changes::of);
-        match changes {
+        let changes = path
+            .as_deref()
+            .and_then(|it| it.parent())
+            .zip(store.locks());
+        match changes.map(|(journal, locks)| Changes::of(journal, &locks)) {
             Some(Ok(changes)) => Self::Told(changes),
             Some(Err(_)) | None => Self::None,
         }
@@ -92,19 +95,20 @@ impl News {
 
 impl Watcher {
     async fn watch(mut self) {
+        let mut is_news = true;
         while let Some(shared) = self.shared.upgrade() {
-            let wait = self.look(shared).await;
+            let wait = self.look(shared, is_news).await;
             sleep(LOOK_EVERY).await;
-            tokio::select! {
-                () = self.changes.next() => {}
-                () = self.again.notified() => {}
-                () = until(wait) => {}
-            }
+            is_news = tokio::select! {
+                () = self.changes.next() => true,
+                () = self.again.notified() => true,
+                () = until(wait) => false,
+            };
         }
     }
 
     /// Looks, and returns how long it may take until something is to be done that no change tells of.
-    async fn look(&mut self, shared: Arc<Shared>) -> Option<Duration> {
+    async fn look(&mut self, shared: Arc<Shared>, is_news: bool) -> Option<Duration> {
         let entries = shared.in_use();
         let now = Clock::system().now();
         let mut next_due = None;
@@ -127,15 +131,18 @@ impl Watcher {
         if is_retry {
             self.tried = now;
         }
-        if has_changed || is_retry {
+        if (has_changed || is_retry) && !shared.reads_only {
             see_mail(&entries, &waiting(&shared).await, is_retry).await;
         }
+        let is_still_in_use = see_rest(&entries).await;
         if has_changed {
             see_records(entries).await;
         }
         let due_in = next_due.map(|it| it.since(now));
         let retry_in = retries.then_some(RETRY_EVERY);
-        due_in.into_iter().chain(retry_in).min()
+        // The system tells that a lock is closed a moment before it is free.
+        let rest_in = (is_news && is_still_in_use).then_some(Duration::ZERO);
+        due_in.into_iter().chain(retry_in).chain(rest_in).min()
     }
 }
 
@@ -170,6 +177,24 @@ async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry
             entry.ask(|work| work.look = true);
         }
     }
+}
+
+/// Tells those who wait until no process works on a session. Returns whether one does in any session where that is waited
+/// for.
+async fn see_rest(entries: &[Arc<Entry>]) -> bool {
+    let awaited = entries.iter().filter(|it| it.is_rest_awaited());
+    let awaited: Vec<_> = awaited.cloned().collect();
+    if awaited.is_empty() {
+        return false;
+    }
+    let seen = spawn_blocking(move || {
+        let (in_use, at_rest): (Vec<_>, Vec<_>) = awaited
+            .into_iter()
+            .partition(|it| it.store().is_in_use(&it.id));
+        at_rest.iter().for_each(|it| it.changed());
+        !in_use.is_empty()
+    });
+    seen.await.unwrap_or_default()
 }
 
 /// Tells those who listen of what others recorded.

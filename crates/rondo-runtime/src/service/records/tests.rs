@@ -3,8 +3,9 @@
 use super::*;
 use crate::service::{NoHost, SessionService};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_core::ports::{Commit, Journal as _};
+use rondo_core::ports::{Commit, Fence};
 use rondo_core::session::Delivery;
+use rondo_core::session_store::NewSession;
 use rondo_testkit::{CallScript, ReplyScript, Server, openai};
 use rondo_types::Message;
 use serde_json::json;
@@ -64,8 +65,14 @@ fn whole(store: &Store, session: &SessionId) -> Vec<(Place, UpdateBody)> {
 #[tokio::test]
 async fn a_listener_reads_each_record_once_and_is_given_each_update_once() {
     let (session, records) = recorded().await;
-    let store = Store::in_memory().unwrap();
-    let owned = store.create(&session, TimeMs(1)).unwrap();
+    let store = sessions::in_memory().unwrap();
+    let new = NewSession {
+        id: session.clone(),
+        at: TimeMs(1),
+        title: String::new(),
+        directory: String::new(),
+    };
+    let owned = store.begin(new).unwrap();
     let mut reader = RecordReader::new(store.clone(), session.clone());
     let mut all = Vec::new();
     let mut endings = 0;
@@ -75,7 +82,11 @@ async fn a_listener_reads_each_record_once_and_is_given_each_update_once() {
         // The journal gets what begins a turn at once.
         let begins = usize::from(matches!(first.body, RecordBody::TurnStarted { .. })) * 2;
         let piece = std::iter::once(first).chain(rest.by_ref().take(begins));
-        let (fence, at) = (owned.fence().clone(), owned.at());
+        let fence = Fence {
+            session: session.clone(),
+            epoch: owned.epoch(),
+        };
+        let at = owned.at();
         let appended = owned.append(&fence, at, piece.collect(), Commit::default());
         appended.await.unwrap();
         let mut is_last = false;
