@@ -5,6 +5,7 @@ use rondo_testkit::Server;
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 /// Asks for a command in the background, and returns the session's id and its process's.
 async fn detached(env: &TestEnv, server: &Server, args: &[&str]) -> (String, String) {
@@ -126,6 +127,29 @@ async fn a_listener_is_told_that_the_turn_was_cut_off() {
         (Some(0), "Done.\n"),
         "{shown:?}"
     );
+}
+
+#[tokio::test]
+async fn a_listener_that_waits_is_told_that_the_process_was_killed() {
+    let env = TestEnv::new();
+    let server = serve(vec![calls("exec", &waits_for_a_file())]).await;
+    let (id, pid) = detached(&env, &server, &["--yolo"]).await;
+    let mut listener = env
+        .command(&["attach", &id, "--output-format", "stream-json"])
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
+    // After the last record so far.
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains("tool_call_started") {
+            break;
+        }
+    }
+    Command::new("kill").args(["-9", &pid]).status().unwrap();
+    let shown = env.wait(listener).await;
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stderr.contains("its turn was cut off"), "{shown:?}");
+    env.write("go", "");
 }
 
 #[tokio::test]

@@ -122,13 +122,20 @@ pub(super) struct Work {
     pub(super) retry: bool,
     /// When the next question expires.
     pub(super) due: Option<TimeMs>,
-    /// The last record that was sent to listeners.
+    /// The last record that listeners were sent or have read.
     pub(super) head: Seq,
     /// A person's cells that were asked for.
     pub(super) cells: Vec<AskedCell>,
 }
 
 impl Work {
+    /// Notes up to where the records were read, if nothing is known of that: news of other sessions is none of this one.
+    pub(super) fn note_first_head(&mut self, head: Seq) {
+        if self.head == Seq(0) {
+            self.head = head;
+        }
+    }
+
     /// Takes what is to be looked at now: whether at the mailbox, and whether at the session whatever waits.
     pub(super) fn take(&mut self) -> (bool, bool) {
         let look = std::mem::take(&mut self.look);

@@ -189,6 +189,11 @@ impl RecordReader {
         })
     }
 
+    /// The last record that was read.
+    pub(super) fn head(&self) -> Seq {
+        Seq(self.next.0 - 1)
+    }
+
     /// The number of the turn that was read last.
     pub(super) fn number(&self) -> u32 {
         self.number

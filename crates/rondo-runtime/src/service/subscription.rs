@@ -41,6 +41,8 @@ pub struct Subscription {
     has_read_all: Option<RingStart>,
     /// The number of an update that was too large to be held, and was looked for in the records.
     looked_for: Option<u64>,
+    /// Whether nothing was left when it looked last: until something changes, it need not look again.
+    was_at_end: bool,
     /// Whether it is told only of the latest turns.
     is_of_latest: bool,
     /// The turns before them that it is not told of.
@@ -73,6 +75,7 @@ impl Subscription {
             read_to: Place::default(),
             has_read_all: None,
             looked_for: None,
+            was_at_end: false,
             is_of_latest: false,
             passed: 0,
             ending: None,
@@ -121,11 +124,13 @@ impl Subscription {
     /// Cancel safe: no update is lost.
     pub async fn next(&mut self) -> Result<Update> {
         loop {
-            if let Some(update) = self.next_told().await? {
+            let is_nothing_new = self.was_at_end && !self.changes.has_changed().unwrap_or_default();
+            if !is_nothing_new && let Some(update) = self.next_told().await? {
                 return Ok(update);
             }
             // The sender is the entry's, which lives as long as this.
             let _ = self.changes.changed().await;
+            self.was_at_end = false;
         }
     }
 
@@ -154,6 +159,7 @@ impl Subscription {
 
     /// Returns the next update; `None` where it has to be waited for.
     async fn next_told(&mut self) -> Result<Option<Update>> {
+        self.was_at_end = false;
         loop {
             if let Some((place, body)) = self.read.pop_front() {
                 self.place = place;
@@ -170,7 +176,10 @@ impl Subscription {
             match told {
                 Step::Told(body) => return Ok(Some(self.update(body))),
                 Step::Again => {}
-                Step::Wait => return Ok(None),
+                Step::Wait => {
+                    self.was_at_end = true;
+                    return Ok(None);
+                }
             }
         }
     }
@@ -230,6 +239,8 @@ impl Subscription {
             let (start, turn) = self.read_turn().await?;
             if turn.as_ref().is_none_or(|it| it.is_last) {
                 self.has_read_all = Some(start);
+                let head = self.records.as_ref().map(RecordReader::head);
+                self.entry.work().note_first_head(head.unwrap_or_default());
             }
             if let Some(turn) = turn {
                 self.take(turn);

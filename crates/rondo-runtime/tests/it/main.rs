@@ -13,6 +13,7 @@ mod extensions;
 mod json_lines;
 mod latest;
 mod look_first;
+mod reading;
 mod service;
 mod slow;
 mod stopping;
