@@ -170,17 +170,17 @@ impl Listener {
         }
     }
 
-    fn over(mut self, ending: Option<&TurnEnding>) -> Result<Exit> {
+    fn over(mut self, ending: Option<TurnEnding>) -> Result<Exit> {
         let Some(TurnEnding { outcome, process }) = ending else {
             let message = "the end of the turn could not be read";
             return Err(CliError::new(Exit::Journal, message));
         };
         let exit = match process {
             Some(process) => Exit::of_code(Some(process.exit_code)),
-            None => Exit::of_outcome(outcome, Circumstances::default()),
+            None => Exit::of_outcome(&outcome, Circumstances::default()),
         };
         let finished = FinishedTurn {
-            outcome,
+            outcome: &outcome,
             exit,
             denied: &[],
         };

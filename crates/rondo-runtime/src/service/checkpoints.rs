@@ -1,6 +1,6 @@
 //! Places in the records of sessions from which listeners read on, so that who comes back does not read all turns.
 
-use super::records::Checkpoint;
+use super::records::{Checkpoint, RecordReader};
 use rondo_types::SessionId;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,6 +71,17 @@ impl Checkpoints {
         }
         found.bytes = found.bytes.max(bytes);
         held.put(found);
+    }
+
+    /// Holds the place before the turn that was read, for those who come back in it. The first one needs none.
+    pub(super) fn hold_from(&self, session: &SessionId, reader: &RecordReader) {
+        let turn = reader.number();
+        if turn < 2 || self.has(session, turn) {
+            return;
+        }
+        if let Some(checkpoint) = reader.checkpoint() {
+            self.hold(session, checkpoint, reader.history_bytes());
+        }
     }
 
     /// Forgets those of a session.

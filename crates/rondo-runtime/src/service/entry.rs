@@ -5,6 +5,7 @@ use super::actor::Actor;
 use super::attached::Attached;
 use super::cells::AskedCell;
 use super::cursor::Place;
+use super::follower::Follower;
 use super::ring::Ring;
 use super::update::UpdateBody;
 use crate::session::SessionOptions;
@@ -43,6 +44,7 @@ pub(super) struct Entry {
     work: Mutex<Work>,
     pub(super) wake: Notify,
     ring: Mutex<Ring>,
+    pub(super) follower: Follower,
     attached: Mutex<Attached>,
     changes: watch::Sender<u64>,
     listeners: AtomicUsize,
@@ -162,6 +164,7 @@ impl Entry {
             begun: tokio::sync::Mutex::default(),
             work: Mutex::default(),
             wake: Notify::new(),
+            follower: Follower::default(),
             attached: Mutex::default(),
             changes: watch::Sender::default(),
             listeners: AtomicUsize::default(),
@@ -283,6 +286,7 @@ impl Entry {
         let others = self.listeners.fetch_sub(1, Ordering::Relaxed);
         if others == 1 && !self.is_running() {
             self.ring().forget();
+            self.follower.stop();
         }
     }
 

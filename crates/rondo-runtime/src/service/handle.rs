@@ -261,7 +261,8 @@ impl SessionHandle {
         read.await
     }
 
-    /// Waits until no process works on the session, neither this one nor another.
+    /// Waits until no process works on the session, neither this one nor another. Listeners here have been told by then what
+    /// was recorded until that.
     ///
     /// # Errors
     /// When it cannot be read whether one does.
@@ -276,7 +277,12 @@ impl SessionHandle {
             let (store, session) = (self.entry.store().clone(), self.id().clone());
             let is_in_use = off_thread(move || Ok(store.is_in_use(&session)));
             if !is_in_use.await? && !self.entry.is_running() {
-                return Ok(());
+                let entry = Arc::clone(&self.entry);
+                return off_thread(move || {
+                    entry.see_records();
+                    Ok(())
+                })
+                .await;
             }
             // The sender is the entry's, which lives as long as this.
             let _ = changes.changed().await;

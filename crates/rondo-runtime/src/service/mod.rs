@@ -10,7 +10,8 @@
 //! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
-//! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
+//! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these; `follower`:
+//!   reads what other processes record, once for all listeners.
 //! - [`kept`]: listing, naming, copying and removing sessions.
 //! - `replaced`: the file that a call would replace which waits for an answer.
 //! - `watcher`: sees what other processes do; `unix`: news of changed files.
@@ -21,6 +22,7 @@ pub mod cells;
 mod checkpoints;
 pub mod cursor;
 mod entry;
+mod follower;
 pub mod handle;
 pub mod host;
 pub mod kept;

@@ -150,6 +150,40 @@ impl Ring {
         self.until = Some(at);
     }
 
+    /// Returns whether the session is worked on here.
+    pub(super) fn is_taken(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// Returns whether the session is not worked on here, and everything up to a record was told.
+    pub(super) fn is_released_at(&self, at: Seq) -> bool {
+        self.until == Some(at)
+    }
+
+    /// Begins after what is recorded up to a record and a place, unless something is held or the session is worked on here.
+    pub(super) fn begin_after(&mut self, place: Place, at: Seq) -> bool {
+        if self.is_taken() || !self.is_empty() {
+            return false;
+        }
+        self.start = place;
+        self.until = Some(at);
+        true
+    }
+
+    /// Holds what other processes recorded from one record to another, if what was told ends at the first of them.
+    pub(super) fn follow(&mut self, from: Seq, to: Seq, updates: Vec<(Place, UpdateBody)>) -> bool {
+        if !self.is_released_at(from) {
+            return false;
+        }
+        for (place, body) in updates {
+            if place > self.end() {
+                self.push(place, body);
+            }
+        }
+        self.until = Some(to);
+        true
+    }
+
     /// Holds one more, and lets go of the oldest where there is too much. One that is too large by itself is not held:
     /// who comes to it reads the records, or misses it.
     pub(super) fn push(&mut self, place: Place, body: UpdateBody) {

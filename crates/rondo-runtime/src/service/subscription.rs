@@ -1,13 +1,11 @@
 //! A listener of a session.
 
-use super::checkpoints::Checkpoints;
 use super::cursor::{Cursor, LivePlace, Place};
 use super::entry::Entry;
 use super::records::{ReadRun, ReadTurn, RecordReader, TurnEnding};
 use super::ring::{Next, RingStart, Stand, TooLarge};
 use super::update::{Update, UpdateBody};
 use crate::error::{Result, SetupError, SetupErrorKind};
-use rondo_types::SessionId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -47,8 +45,8 @@ pub struct Subscription {
     is_of_latest: bool,
     /// The turns before them that it is not told of.
     passed: u32,
-    /// How the turn ended that was read last.
-    ending: Option<TurnEnding>,
+    /// The number of the turn that ended last of those that it read, and how that ended.
+    ending: Option<(u32, TurnEnding)>,
 }
 
 impl Subscription {
@@ -95,11 +93,15 @@ impl Subscription {
         self.passed
     }
 
-    /// Returns how the turn ended whose result was returned last; `None` if this process runs the session, since the
+    /// Returns how the turn of the last update ended; `None` if it has not, or if this process runs the session, since the
     /// records were not read then.
     #[must_use]
-    pub fn ending(&self) -> Option<&TurnEnding> {
-        self.ending.as_ref()
+    pub fn ending(&self) -> Option<TurnEnding> {
+        let turn = self.place.turn;
+        match &self.ending {
+            Some((number, ending)) if *number == turn => Some(ending.clone()),
+            _ => self.entry.follower.ending(turn),
+        }
     }
 
     /// Returns the cursor after the last update that was returned.
@@ -296,7 +298,7 @@ impl Subscription {
                 None => RecordReader::near_end(store, session.clone())?,
             };
             let turn = reader.turn()?;
-            hold_checkpoint(&service.checkpoints, &session, &reader);
+            service.checkpoints.hold_from(&session, &reader);
             Ok((reader, turn))
         })
     }
@@ -316,8 +318,8 @@ impl Subscription {
         if turn.number > self.place.turn {
             self.reset_beyond_read();
         }
-        if turn.ending.is_some() || turn.number > self.place.turn {
-            self.ending = turn.ending;
+        if let Some(ending) = turn.ending {
+            self.ending = Some((turn.number, ending));
         }
         let is_last_turn = turn.is_last;
         let mut place = self.last_place();
@@ -379,7 +381,8 @@ impl Subscription {
     /// All is read and told: goes on with what the service holds, or waits. `seen` is where that began before
     /// the records were read.
     fn join(&mut self, seen: RingStart) -> Step {
-        let ring = self.entry.ring();
+        let entry = Arc::clone(&self.entry);
+        let mut ring = entry.ring();
         if ring.start() != seen {
             return Step::Again;
         }
@@ -398,10 +401,16 @@ impl Subscription {
         let live = stand.live_bytes.saturating_sub(self.live_bytes);
         if ring.is_empty() {
             self.live_bytes += live;
-            return match live {
-                0 => Step::Wait,
-                bytes => Step::Told(UpdateBody::Missed { bytes }),
-            };
+            if live > 0 {
+                return Step::Told(UpdateBody::Missed { bytes: live });
+            }
+            let is_at_end = self.place == self.read_to;
+            let follower = &entry.follower;
+            if is_at_end && follower.take_over(&mut ring, self.place, &mut self.records) {
+                self.stand = Some(ring.stand_after(self.place, self.since));
+                self.records = None;
+            }
+            return Step::Wait;
         }
         // The records may be ahead of what is held: then it misses nothing of them.
         let missed = match self.place >= start || start.is_beginning() {
@@ -431,17 +440,6 @@ fn returned_bytes(place: Place, before: Place, after: Place) -> u64 {
         true => place.offset.saturating_sub(before.offset),
         false if is_begun => place.offset,
         false => 0,
-    }
-}
-
-/// Holds the place before the turn that was read, for those who come back in it. The first one needs none.
-fn hold_checkpoint(checkpoints: &Checkpoints, session: &SessionId, reader: &RecordReader) {
-    let turn = reader.number();
-    if turn < 2 || checkpoints.has(session, turn) {
-        return;
-    }
-    if let Some(checkpoint) = reader.checkpoint() {
-        checkpoints.hold(session, checkpoint, reader.history_bytes());
     }
 }
 

@@ -199,20 +199,6 @@ async fn see_rest(entries: &[Arc<Entry>]) -> bool {
 
 /// Tells those who listen of what others recorded.
 async fn see_records(entries: Vec<Arc<Entry>>) {
-    let seen = spawn_blocking(move || {
-        for entry in entries {
-            if entry.is_running() || !entry.has_listeners() {
-                continue;
-            }
-            let Ok(info) = entry.store().session(&entry.id) else {
-                continue;
-            };
-            let before = std::mem::replace(&mut entry.work().head, info.head);
-            if before != info.head {
-                entry.ring().forget();
-                entry.changed();
-            }
-        }
-    });
+    let seen = spawn_blocking(move || entries.iter().for_each(|it| it.see_records()));
     let _ = seen.await;
 }

@@ -1,0 +1,118 @@
+//! Reads what other processes record in a session, once for all of its listeners that have read what came before.
+
+use super::cursor::Place;
+use super::entry::Entry;
+use super::records::{RecordReader, TurnEnding};
+use super::ring::Ring;
+use rondo_core::ports::Seq;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What reads for the listeners of a session, if one of them has handed over its reader.
+#[derive(Default)]
+pub(super) struct Follower {
+    /// Held while records are read, on a thread that may wait for the disk.
+    reader: Mutex<Option<RecordReader>>,
+    /// The number of the turn that ended last, and how it ended.
+    ending: Mutex<Option<(u32, TurnEnding)>>,
+}
+
+impl Follower {
+    fn reader(&self) -> MutexGuard<'_, Option<RecordReader>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how a turn ended, if that was read here.
+    pub(super) fn ending(&self, turn: u32) -> Option<TurnEnding> {
+        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let ending = ending.as_ref().filter(|(number, _)| *number == turn);
+        ending.map(|(_, ending)| ending.clone())
+    }
+
+    /// Forgets the reader, once nobody listens.
+    pub(super) fn stop(&self) {
+        // One that reads at this moment ends with the session.
+        if let Ok(mut reader) = self.reader.try_lock() {
+            *reader = None;
+        }
+    }
+
+    /// Takes the reader of a listener that has read everything up to `place`, unless there is one that reads on from the same
+    /// record. Returns whether the listener will be told what is recorded from here on by the ring.
+    pub(super) fn take_over(
+        &self,
+        ring: &mut Ring,
+        place: Place,
+        reader: &mut Option<RecordReader>,
+    ) -> bool {
+        let (Some(head), Ok(mut follower)) = (
+            reader.as_ref().map(RecordReader::head),
+            self.reader.try_lock(),
+        ) else {
+            return false;
+        };
+        match follower.as_ref().map(RecordReader::head) {
+            Some(at) if ring.is_released_at(at) => at == head,
+            _ if ring.begin_after(place, head) => {
+                *follower = reader.take();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Entry {
+    /// Tells those who listen of what other processes recorded.
+    pub(super) fn see_records(&self) {
+        let mut reader = self.follower.reader();
+        if self.is_running() || !self.has_listeners() {
+            return;
+        }
+        let Ok(info) = self.store().session(&self.id) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.work().head, info.head);
+        if before == info.head {
+            return;
+        }
+        let followed = reader.take().and_then(|it| self.follow(it));
+        if let Some(reader) = &followed {
+            self.work().head = reader.head();
+        } else {
+            let mut ring = self.ring();
+            if ring.is_taken() {
+                return;
+            }
+            ring.forget();
+        }
+        *reader = followed;
+        drop(reader);
+        self.service.make_room();
+        self.changed();
+    }
+
+    /// Reads what was recorded since into the ring. Returns the reader, unless the ring does not end where it began to read, or
+    /// the records cannot be read: then listeners read for themselves, and say what is wrong.
+    fn follow(&self, mut reader: RecordReader) -> Option<RecordReader> {
+        let from = reader.head();
+        let mut updates = Vec::new();
+        loop {
+            let turn = reader.turn().ok()??;
+            self.service.checkpoints.hold_from(&self.id, &reader);
+            updates.extend(turn.runs.into_iter().flat_map(|it| it.updates));
+            if let Some(ending) = turn.ending {
+                let mut last = self
+                    .follower
+                    .ending
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *last = Some((turn.number, ending));
+            }
+            if turn.is_last {
+                break;
+            }
+        }
+        let to: Seq = reader.head();
+        self.ring().follow(from, to, updates).then_some(reader)
+    }
+}
