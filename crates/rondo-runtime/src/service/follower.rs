@@ -116,3 +116,6 @@ impl Entry {
         self.ring().follow(from, to, updates).then_some(reader)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -381,6 +381,14 @@ fn is_said(body: &RecordBody) -> bool {
 }
 
 #[cfg(test)]
+impl RecordReader {
+    /// Returns how many rows were read.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+#[cfg(test)]
 impl Checkpoint {
     /// One before a turn of a session of which nothing is known.
     pub(super) fn at(session: &SessionId, number: u32) -> Self {
@@ -395,4 +403,4 @@ impl Checkpoint {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -432,6 +432,14 @@ impl Subscription {
     }
 }
 
+#[cfg(test)]
+impl Subscription {
+    /// Returns whether it reads the records itself.
+    pub(super) fn reads_itself(&self) -> bool {
+        self.records.is_some() || self.reading.is_some()
+    }
+}
+
 /// Returns how many bytes of a delta between two places a listener was told that has come to `place`: by its record, or by
 /// an earlier subscription.
 fn returned_bytes(place: Place, before: Place, after: Place) -> u64 {

@@ -14,7 +14,7 @@ use serde_json::json;
 const TURNS: usize = 3;
 
 /// Returns the records of a session whose turns each run calls.
-async fn recorded() -> (SessionId, Vec<Record>) {
+pub(in crate::service) async fn recorded() -> (SessionId, Vec<Record>) {
     let home = tempfile::tempdir().unwrap();
     let calls = |turn: usize, step: usize| {
         let id = format!("c{turn}{step}");
