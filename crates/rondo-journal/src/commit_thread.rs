@@ -27,11 +27,14 @@ pub(crate) const FIRST_EPOCH: u64 = 1;
 /// Rows that one commit holds before those that still wait are left for the next.
 const COMMIT_ROWS_MAX: usize = 8192;
 
-/// Work on the connection between two commits.
+/// Work on the connection, or on the reason why there is none.
+type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+
+/// Something that is done between two commits.
 struct Task {
     /// Whether its own commit is to survive the loss of power.
     is_durable: bool,
-    work: Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>,
+    work: Work,
 }
 
 enum Job {
