@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use rondo_core::ports::CallEnd;
 use rondo_core::{Tool, ToolInvocation};
+use rondo_types::units::seconds;
 use rondo_types::{Concurrency, ToolErrorCode, ToolOutcome, ToolSpec};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl Bounds {
         let (code, message) = match self.passed_limit() {
             Some(limit) => (
                 ToolErrorCode::Timeout,
-                format!("the call did not end within {} s", limit.as_secs_f64()),
+                format!("the call did not end within {}", seconds(limit)),
             ),
             None => (
                 ToolErrorCode::Cancelled,

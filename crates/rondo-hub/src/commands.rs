@@ -10,6 +10,7 @@ use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::usage::{self, UsageSum};
+use rondo_types::units::{counted, dollars, tokens};
 use rondo_types::{AnswerValue, QuestionKind, TimeMs};
 use serde_json::Value;
 
@@ -352,11 +353,10 @@ async fn tell_usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxErro
 
 fn summed(sum: &UsageSum) -> String {
     format!(
-        "{} requests, {} tokens in, {} out, ${:.4}",
-        sum.requests,
-        sum.usage.input,
-        sum.usage.output,
-        sum.cost.usd(),
+        "{}, {}, {}",
+        counted(sum.requests, "request"),
+        tokens(sum.usage),
+        dollars(sum.cost.usd())
     )
 }
 

@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, RoleClient};
 use rondo_http::Transport;
+use rondo_types::units::seconds;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -184,7 +185,7 @@ impl Running {
         let limit = self.server.timeouts.startup;
         match timeout(limit, self.connect(means)).await {
             Ok(started) => started,
-            Err(_) => Err(format!("it did not start within {} s", limit.as_secs_f64())),
+            Err(_) => Err(format!("it did not start within {}", seconds(limit))),
         }
     }
 

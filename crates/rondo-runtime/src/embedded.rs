@@ -5,9 +5,10 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
-use crate::weights::{FetchOptions, Store, Wanted, fetch, size};
+use crate::weights::{FetchOptions, Store, Wanted, fetch};
 use rondo_core::Model;
 use rondo_core::ports::Embedder;
+use rondo_types::units::size;
 #[cfg(feature = "local")]
 use rondo_types::{ErrorClass, ModelError};
 use std::path::PathBuf;

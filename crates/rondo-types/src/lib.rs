@@ -27,6 +27,7 @@ mod tool;
 mod tool_kind;
 mod tool_names;
 mod turn_event;
+pub mod units;
 mod usage;
 
 pub use ask_reason::AskReason;

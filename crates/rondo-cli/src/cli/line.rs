@@ -2,6 +2,7 @@
 
 use super::Cli;
 use clap::{ArgAction, Command, CommandFactory as _};
+use rondo_types::units::counted;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 
@@ -358,8 +359,7 @@ const GUESSES_MAX: usize = 4;
 fn refused(first: &str, guesses: &[String], words: &[&str]) -> Line {
     let others = match guesses.len().saturating_sub(GUESSES_MAX) {
         0 => None,
-        1 => Some("1 other".to_owned()),
-        more => Some(format!("{more} others")),
+        more => Some(counted(more, "other")),
     };
     let guesses = guesses
         .iter()

@@ -27,6 +27,7 @@ use rondo_runtime::transport;
 use rondo_runtime::unchecked;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::weights::{Store, Wanted};
+use rondo_types::units::tokens;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -339,8 +340,5 @@ fn show_probe(seen: &ProbeReport, report: &mut Report) {
     if let Some(first) = seen.first_event_ms {
         report.info("first event", &format!("{first} ms"));
     }
-    report.info(
-        "spent",
-        &format!("{} tokens in, {} out", seen.spent.input, seen.spent.output),
-    );
+    report.info("spent", &tokens(seen.spent));
 }

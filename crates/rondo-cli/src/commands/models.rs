@@ -9,7 +9,8 @@ use crate::output::Output;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch, size};
+use rondo_runtime::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch};
+use rondo_types::units::size;
 use std::fmt::Write as _;
 use std::path::Path;
 

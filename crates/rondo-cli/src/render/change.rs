@@ -5,6 +5,7 @@ use super::question::{Line, Tone, without_middle};
 use crate::changes::Look;
 use rondo_core::shown::{self, BAR, visible};
 use rondo_tools::{DiffKind, DiffLine, FileBefore, FileChange};
+use rondo_types::units::counted;
 use serde_json::Value;
 
 /// Arguments that the lines of a change show.
@@ -141,18 +142,11 @@ fn summary(change: &FileChange) -> String {
             "replaces a text; there are too many lines to compare".to_owned()
         }
         (FileBefore::Absent, Some(lines)) if lines.is_empty() => "a new, empty file".to_owned(),
-        (FileBefore::Absent, Some(_)) => format!("a new file of {}", lines_of(added)),
+        (FileBefore::Absent, Some(_)) => format!("a new file of {}", counted(added, "line")),
         (FileBefore::Text, Some(lines)) if lines.is_empty() => "nothing changes".to_owned(),
         (FileBefore::Text, Some(_)) => {
-            format!("{} added, {removed} removed", lines_of(added))
+            format!("{} added, {removed} removed", counted(added, "line"))
         }
-    }
-}
-
-fn lines_of(count: usize) -> String {
-    match count {
-        1 => "1 line".to_owned(),
-        count => format!("{count} lines"),
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is shown of a turn's to-do list, and of the sessions that its calls started.
 
 use super::tool_line::tool_line;
+use crate::commands::ask::answers;
 use rondo_core::shown::visible;
 use rondo_runtime::todo::mark;
 use rondo_types::text::first_line;
+use rondo_types::units::{counted, dollars};
 use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEvent};
 
 /// Returns a line for each item of a list.
@@ -39,29 +41,22 @@ pub(super) fn of_event(event: &TurnEvent, columns: usize) -> Shown {
         EventBody::Parked { questions } => Shown::Line(format!(
             "  ↳ {} waits for {}",
             visible(event.session.as_str()),
-            match questions.len() {
-                1 => "an answer".to_owned(),
-                many => format!("{many} answers"),
-            }
+            answers(questions)
         )),
         _ => Shown::Nothing,
     }
 }
 
 fn over(session: &SessionId, result: &ResultEvent, columns: usize) -> String {
-    let plural = |count: u32, what: &str| match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    };
     let mut parts = vec![
         result.stop_reason.to_string(),
-        plural(result.steps, "step"),
-        plural(result.tool_calls, "call"),
-        format!("{} tokens", result.usage.total()),
+        counted(result.steps, "step"),
+        counted(result.tool_calls, "call"),
+        counted(result.usage.total(), "token"),
     ];
     let delegated = result.delegated.and_then(|it| it.cost).map(NanoUsd::usd);
     if let Some(usd) = result.cost_usd.filter(|it| *it > 0.0) {
-        parts.push(format!("{:.4} USD", usd + delegated.unwrap_or_default()));
+        parts.push(dollars(usd + delegated.unwrap_or_default()));
     }
     let line = format!("  ↳ {}: {}", visible(session.as_str()), parts.join(", "));
     first_line(&line, columns)

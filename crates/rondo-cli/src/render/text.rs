@@ -18,6 +18,7 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
 use rondo_types::text::first_line;
+use rondo_types::units::took;
 use rondo_types::{
     AnswerValue, CallId, CompactionKind, EventBody, InitEvent, MediaInfo, TodoItem, ToolErrorCode,
     TurnEvent,
@@ -25,7 +26,6 @@ use rondo_types::{
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
@@ -350,11 +350,9 @@ impl TextView {
 
     fn retried(&mut self, what_failed: &str, attempt: u32, delay_ms: u64) {
         let provider = self.model.split('/').next().unwrap_or_default();
-        let seconds = Duration::from_millis(delay_ms).as_secs_f64();
-        let seconds = format!("{seconds:.1}");
-        let seconds = seconds.strip_suffix(".0").unwrap_or(&seconds);
         self.aside(&format!(
-            "{what_failed} {provider}; retrying in {seconds} s (attempt {} of {})",
+            "{what_failed} {provider}; retrying in {} (attempt {} of {})",
+            took(delay_ms),
             attempt.saturating_add(1),
             self.attempts_max
         ));

@@ -63,6 +63,7 @@ use rondo_runtime::{models, profiles, providers, secrets};
 use rondo_script::Init;
 use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
+use rondo_types::units::counted;
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -337,7 +338,7 @@ impl Repl {
             }
             None => "the next question goes on with it",
         };
-        let turns = slash::turns(conversation.turns);
+        let turns = counted(conversation.turns, "turn");
         let named = named(conversation.session.as_str(), &turns);
         output.note(&format!("{named}: {what}"));
         // Where the mailbox cannot be read, the next question says so.

@@ -9,6 +9,7 @@ use rondo_core::ports::RecordBody;
 use rondo_python::{NotRestored, RecordedCell, Restoration, RestoreOptions};
 use rondo_runtime::sessions::{Cells, KeptCell};
 use rondo_types::text::first_line;
+use rondo_types::units::counted;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
@@ -233,10 +234,8 @@ impl Repl {
 
 /// Returns `3 Python cells`, and the verbs that go with it.
 fn of_cells(count: usize) -> (String, &'static str) {
-    match count {
-        1 => ("1 Python cell".to_owned(), "is"),
-        count => (format!("{count} Python cells"), "are"),
-    }
+    let verb = if count == 1 { "is" } else { "are" };
+    (counted(count, "Python cell"), verb)
 }
 
 fn numbers(rest: &str) -> Result<Vec<u32>> {

@@ -2,6 +2,7 @@
 
 use super::{Item, Step, Turn, TurnEnding, cells};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
+use rondo_types::units::elapsed;
 use rondo_types::{
     CallId, Message, ModelInfo, NanoUsd, Part, Question, Reply, TimeMs, ToolOutcome, Usage,
 };
@@ -238,8 +239,8 @@ impl Fold {
                 format!("{} answered question {}", answer.actor, answer.question)
             }
             RecordBody::Resumed { downtime_ms } => {
-                let seconds = downtime_ms / 1000;
-                format!("the turn goes on after {seconds} s in which no process worked on it")
+                let downtime = elapsed(downtime_ms / 1000);
+                format!("the turn goes on after {downtime} in which no process worked on it")
             }
             RecordBody::ToolInDoubt { call_id, .. } => {
                 format!("call {call_id} was running when the turn was cut off")

@@ -1,11 +1,12 @@
 //! A recorded session as a page of HTML.
 
-use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
+use super::words::{NO_END, built_answer, ending, of_step, of_turn, title};
 use super::{Item, Story, Turn};
 use crate::render::escape::xml;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::as_text;
 use rondo_types::TodoItem;
+use rondo_types::units::took;
 use std::fmt::Write as _;
 
 /// The page needs nothing but itself: no script, no font, no address.
@@ -150,7 +151,7 @@ fn write_item(page: &mut String, item: &Item) {
                 None => ("result", "returned".to_owned()),
             };
             let tool = if tool.is_empty() { "the call" } else { tool };
-            let summary = format!("{tool} {what} after {}", seconds(*took_ms));
+            let summary = format!("{tool} {what} after {}", took(*took_ms));
             folded(page, class, &summary, text);
         }
         Item::Cell { code, result, .. } => {

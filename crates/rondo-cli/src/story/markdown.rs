@@ -1,10 +1,11 @@
 //! A recorded session as Markdown.
 
-use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
+use super::words::{NO_END, built_answer, ending, of_step, of_turn, title};
 use super::{Item, Story, Turn};
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::mark;
 use rondo_types::TodoItem;
+use rondo_types::units::took;
 use std::fmt::Write as _;
 
 /// Renders the beginning of a session.
@@ -84,7 +85,7 @@ fn write_item(text: &mut String, item: &Item) {
                 None => "returned".to_owned(),
             };
             let tool = if tool.is_empty() { "the call" } else { tool };
-            let took = seconds(*took_ms);
+            let took = took(*took_ms);
             write!(text, "\n`{tool}` {what} after {took}:\n{}", fenced(said))
         }
         Item::Cell { code, result, .. } => {

@@ -3,6 +3,7 @@
 use super::{Step, Story, Turn};
 use rondo_runtime::calendar;
 use rondo_runtime::sanitize::cell;
+use rondo_types::units::{counted, dollars, tokens, took};
 use rondo_types::{Question, Usage};
 
 /// What is said in place of a cell's result where its end is not recorded.
@@ -21,7 +22,7 @@ pub(super) fn of_turn(turn: &Turn) -> String {
     let mut words = vec![
         calendar::utc_text(turn.began_ms),
         format!("profile {}", turn.profile),
-        seconds(turn.took_ms),
+        took(turn.took_ms),
     ];
     let is_told = turn.usage != Usage::default();
     words.extend(is_told.then(|| tokens(turn.usage)));
@@ -32,11 +33,11 @@ pub(super) fn of_turn(turn: &Turn) -> String {
 /// Says in a line what a step took.
 pub(super) fn of_step(step: &Step) -> String {
     let mut words = vec![step.model.clone()];
-    words.extend(step.replied_after_ms.map(seconds));
+    words.extend(step.replied_after_ms.map(took));
     words.extend(step.usage.map(tokens));
     words.extend(step.cost_usd.map(dollars));
     if step.requests > 1 {
-        words.push(format!("{} requests", step.requests));
+        words.push(counted(step.requests, "request"));
     }
     words.join(", ")
 }
@@ -75,19 +76,4 @@ pub(super) fn built_answer(turn: &Turn) -> Option<&str> {
         .next_back()
         .is_some_and(|said| said.contains(&ending.text));
     (!is_said && !ending.text.is_empty()).then_some(&ending.text)
-}
-
-pub(super) fn seconds(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms} ms"),
-        _ => format!("{}.{:02} s", ms / 1000, ms % 1000 / 10),
-    }
-}
-
-fn tokens(usage: Usage) -> String {
-    format!("{} + {} tokens", usage.input, usage.output)
-}
-
-fn dollars(usd: f64) -> String {
-    format!("${usd:.4}")
 }

@@ -43,7 +43,7 @@ async fn a_turn_that_needs_approval_waits_and_says_for_what() {
     let shown = env.ask(&server, &["--approval", "park", "make it"]).await;
     assert_eq!((shown.code, shown.stdout.as_str()), (Some(47), ""));
     for part in [
-        "note: the turn waits for an answer:\n  r00100100 (expires in 7d)\n",
+        "note: the turn waits for an answer:\n  r00100100 (expires in 7 d)\n",
         "`write_file` wants to run",
         "hint: `rondo answer s-",
     ] {

@@ -9,6 +9,7 @@ use crate::machine::{Input, ModelCall};
 use crate::observe::Moment;
 use crate::ports::ModelStream;
 use futures_util::StreamExt as _;
+use rondo_types::units::seconds;
 use rondo_types::{ErrorClass, EventBody, ModelError, ModelEvent, ModelInfo, TimeMs};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -122,16 +123,16 @@ impl ModelWork {
     }
 
     fn timed_out(&self, class: ErrorClass) -> Input {
-        let shown = |timeout: Option<Duration>| timeout.unwrap_or_default().as_secs_f64();
+        let shown = |timeout: Option<Duration>| seconds(timeout.unwrap_or_default());
         let message = match class {
             ErrorClass::FirstByteTimeout => {
                 format!(
-                    "the provider sent nothing for {} s",
+                    "the provider sent nothing for {}",
                     shown(self.first_byte_timeout)
                 )
             }
             ErrorClass::IdleTimeout => format!(
-                "the provider sent nothing for {} s in the middle of its reply",
+                "the provider sent nothing for {} in the middle of its reply",
                 shown(self.idle_timeout)
             ),
             ErrorClass::Deadline => {

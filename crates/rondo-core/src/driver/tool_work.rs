@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{Asker, CallEnd, OutputSink, ProgressSink, Tool, ToolInvocation};
 use data_encoding::HEXUPPER;
+use rondo_types::units::seconds;
 use rondo_types::{
     Allowance, CallId, EventBody, Question, QuestionSubject, SessionId, TimeMs, ToolErrorCode,
     ToolKind, ToolOutcome, TurnEvent, TurnId,
@@ -292,7 +293,7 @@ fn recoded(outcome: ToolOutcome, why: ToolErrorCode) -> ToolOutcome {
 fn stopped(why: ToolErrorCode, limit: Option<Duration>, how: &str) -> ToolOutcome {
     let text = match (why, limit) {
         (ToolErrorCode::Timeout, Some(limit)) => {
-            format!("the call did not end within {} s{how}", limit.as_secs_f64())
+            format!("the call did not end within {}{how}", seconds(limit))
         }
         _ => format!("the call was cancelled{how}"),
     };

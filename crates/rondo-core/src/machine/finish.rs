@@ -7,10 +7,10 @@ use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
 use crate::machine::io::{Arguments, PreparedCall};
 use crate::ports::{Record, RecordBody};
+use rondo_types::units::seconds;
 use rondo_types::{
     CallId, ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason, TimeMs, Transcript,
 };
-use std::time::Duration;
 
 /// The bound on findings that a built answer lists; the outcome has all of them.
 const FINDINGS_SHOWN_MAX: usize = 20;
@@ -261,10 +261,6 @@ fn is_silence(class: ErrorClass) -> bool {
         class,
         ErrorClass::FirstByteTimeout | ErrorClass::IdleTimeout
     )
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }
 
 fn finding_line(finding: &Finding) -> String {

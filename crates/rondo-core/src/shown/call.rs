@@ -1,6 +1,7 @@
 //! A call as text for the user: its most telling argument, or all of them within bounds.
 
 use super::{BAR, line, visible};
+use rondo_types::units::counted;
 use serde_json::{Map, Value};
 
 /// Arguments that say most about a call, the best first.
@@ -85,10 +86,8 @@ fn only_list(fields: &Map<String, Value>) -> Option<String> {
     let (first, None) = (values.next()?, values.next()) else {
         return None;
     };
-    Some(match first.as_array()?.len() {
-        1 => "(1 item)".to_owned(),
-        count => format!("({count} items)"),
-    })
+    let items = counted(first.as_array()?.len(), "item");
+    Some(format!("({items})"))
 }
 
 /// Returns the arguments of a call for the user to decide about, indented by two blanks, without a line break
@@ -218,8 +217,8 @@ fn block(name: &str, text: &str, indent: &str, bounds: Bounds, lines: &mut Vec<S
     let count = text.lines().count();
     let colon = if name.is_empty() { "" } else { ": " };
     lines.push(format!(
-        "{indent}{name}{colon}({count} {}, {chars} characters)",
-        if count == 1 { "line" } else { "lines" }
+        "{indent}{name}{colon}({}, {chars} characters)",
+        counted(count, "line")
     ));
     let (first, left_out, last) = ends(chars, bounds.text_chars);
     let mut shown = Vec::new();

@@ -3,13 +3,14 @@
 use super::catalogue::{CatalogueModel, IndexParts};
 use super::index;
 use super::partial::Partial;
-use super::progress::{Progress, size};
+use super::progress::Progress;
 use super::wanted::{Store, Wanted};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::settings::Settings;
 use rondo_http::{DownloadError, Network, Proxies, Secret, Transport, download};
+use rondo_types::units::size;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -18,5 +18,4 @@ mod wanted;
 
 pub use catalogue::{CatalogueModel, catalogue};
 pub use fetch::{FetchOptions, fetch};
-pub use progress::size;
 pub use wanted::{Store, Wanted};

@@ -4,6 +4,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use data_encoding::HEXLOWER;
+use rondo_types::units::size;
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -109,9 +110,9 @@ impl Partial {
             SetupErrorKind::Other,
             format_args!(
                 "the weights need {} more on the disk of `{}`, and {} are free",
-                super::size(needed),
+                size(needed),
                 parent.display(),
-                super::size(free)
+                size(free)
             ),
         )
         .hint("free some space, or point `XDG_CACHE_HOME` to another disk"))

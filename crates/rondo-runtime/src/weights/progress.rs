@@ -3,6 +3,7 @@
 use crate::notices::Notices;
 use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
+use rondo_types::units::{elapsed, size};
 
 /// How often the line is drawn anew.
 const REDRAW_MS: u64 = 100;
@@ -85,7 +86,9 @@ fn line(done: u64, total: Option<u64>, came: u64, elapsed_ms: u64) -> String {
     };
     let percent = done.saturating_mul(100) / total;
     let left = total.saturating_sub(done).checked_div(speed);
-    let left = left.map_or(String::new(), |seconds| format!("  {} left", span(seconds)));
+    let left = left.map_or(String::new(), |seconds| {
+        format!("  {} left", elapsed(seconds))
+    });
     format!(
         "{percent:>3} %  {} of {}  {}/s{left}",
         size(done),
@@ -94,45 +97,14 @@ fn line(done: u64, total: Option<u64>, came: u64, elapsed_ms: u64) -> String {
     )
 }
 
-/// Returns a number of bytes for people, such as `1.12 GB`; powers of ten, as disks are sold.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
-    for (unit, name) in UNITS {
-        if bytes >= unit {
-            let hundredths = bytes / (unit / 100);
-            return match hundredths {
-                0..1_000 => format!("{}.{:02} {name}", hundredths / 100, hundredths % 100),
-                _ => format!("{} {name}", hundredths / 100),
-            };
-        }
-    }
-    format!("{bytes} B")
-}
-
-/// Returns a number of seconds for people, such as `1:05`.
-fn span(seconds: u64) -> String {
-    let (minutes, seconds) = (seconds / 60, seconds % 60);
-    if minutes < 60 {
-        return format!("{minutes}:{seconds:02}");
-    }
-    format!("{}:{:02}:{seconds:02}", minutes / 60, minutes % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_times_are_written_for_people() {
-        let sizes = [999, 1_000, 98_362_432, 1_117_320_768].map(size);
-        assert_eq!(sizes, ["999 B", "1.00 kB", "98 MB", "1.11 GB"]);
-        assert_eq!([5, 65, 3_661].map(span), ["0:05", "1:05", "1:01:01"]);
-    }
-
-    #[test]
     fn speed_and_time_left_count_only_what_came_now() {
         let shown = line(600_000_000, Some(1_000_000_000), 100_000_000, 10_000);
-        assert_eq!(shown, " 60 %  600 MB of 1.00 GB  10 MB/s  0:40 left");
+        assert_eq!(shown, " 60 %  600 MB of 1.00 GB  10 MB/s  40 s left");
         assert_eq!(line(5_000, None, 0, 0), "5.00 kB  0 B/s");
     }
 }

@@ -3,6 +3,7 @@
 use crate::text::clean;
 use crate::transcript::Card;
 use rondo_types::TimeMs;
+use rondo_types::units::elapsed;
 
 /// The signs of the spinner.
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"];
@@ -74,7 +75,7 @@ impl Activity {
         let seconds = now.0.saturating_sub(since.0) / 1000;
         let since = match seconds {
             0 => String::new(),
-            seconds => format!("  {seconds} s"),
+            seconds => format!("  {}", elapsed(seconds)),
         };
         Some(format!("{mark} {what}{since}"))
     }

@@ -7,6 +7,7 @@ use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::transcript::{cut, plan_row};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
+use rondo_types::units::{counted, rough};
 use rondo_types::{TimeMs, TodoStatus};
 
 /// Rows of a list that are shown at most.
@@ -68,10 +69,7 @@ impl App {
                 true => "(no title)".to_owned(),
                 false => clean::line(&it.info.title),
             };
-            let turns = match it.info.turns {
-                1 => "1 turn".to_owned(),
-                turns => format!("{turns} turns"),
-            };
+            let turns = counted(it.info.turns, "turn");
             let age = age(self.now, it.info.updated);
             let excerpt = it.excerpt.as_deref().map(clean::line);
             let beside = excerpt.unwrap_or_else(|| clean::line(&it.info.directory));
@@ -178,12 +176,9 @@ impl App {
 
 /// Returns how long ago something was, in at most six columns.
 fn age(now: TimeMs, then: TimeMs) -> String {
-    let minutes = now.0.saturating_sub(then.0) / 60_000;
-    match minutes {
-        0 => "now".to_owned(),
-        1..60 => format!("{minutes} min"),
-        60..2_880 => format!("{} h", minutes / 60),
-        _ => format!("{} d", minutes / 1_440),
+    match now.since(then).as_secs() {
+        0..60 => "now".to_owned(),
+        seconds => rough(seconds),
     }
 }
 
@@ -198,7 +193,7 @@ mod tests {
             (MINUTE - 1, "now"),
             (59 * MINUTE, "59 min"),
             (60 * MINUTE, "1 h"),
-            (47 * 60 * MINUTE, "47 h"),
+            (23 * 60 * MINUTE, "23 h"),
             (48 * 60 * MINUTE, "2 d"),
         ] {
             assert_eq!(age(TimeMs(10 * ago), TimeMs(9 * ago)), told);

@@ -5,6 +5,7 @@ use crate::prompt::mode::Line;
 use crate::prompt::slash::{self, Command, Entry};
 use crate::transcript::{Entry as Told, Tone};
 use rondo_core::session::Delivery;
+use rondo_types::units::{counted, dollars};
 
 impl App {
     pub(super) fn next_run_mode(&mut self) -> Vec<Effect> {
@@ -86,9 +87,8 @@ impl App {
             Command::Cost => {
                 let meter = &self.story.meter;
                 let (tokens, cost) = (meter.total_tokens, meter.total_cost);
-                self.note(&format!(
-                    "{tokens} tokens and {cost:.4} USD in this session"
-                ));
+                let (tokens, cost) = (counted(tokens, "token"), dollars(cost));
+                self.note(&format!("{tokens} and {cost} in this session"));
             }
             Command::Explain => return self.explain(),
             Command::Ps => {

@@ -3,6 +3,7 @@
 use super::{App, keys};
 use crate::text::{Row, clean, columns};
 use crate::transcript::cut;
+use rondo_types::units::{dollars, rough};
 
 impl App {
     pub(super) fn activity_line(&self) -> Option<String> {
@@ -81,7 +82,8 @@ impl App {
             }
             if let (Some(max), Some(since)) = (limits.turn_timeout, meter.since) {
                 let gone = self.now.0.saturating_sub(since.0) / 1000;
-                figures.push(left(max.as_secs().saturating_sub(gone)));
+                let left = rough(max.as_secs().saturating_sub(gone));
+                figures.push(format!("{left} left"));
             }
         }
         if let Some(max) = self.context_max.filter(|it| *it > 0 && meter.context > 0) {
@@ -93,7 +95,7 @@ impl App {
             figures.push(format!("{} tokens", short(meter.context)));
         }
         if meter.total_cost > 0.0 {
-            figures.push(format!("{:.4} USD", meter.total_cost));
+            figures.push(dollars(meter.total_cost));
         }
         if self.story.transcript.is_empty() {
             let hints = ["/ commands", "@ files", "! shell"];
@@ -114,14 +116,6 @@ fn selection_hints() -> String {
     ];
     let hints = hints.map(|(action, does)| format!("{} {does}", keys::key_of(action)));
     format!(" {}", hints.join(" · "))
-}
-
-/// Returns the time that is left, to the minute while there are some.
-fn left(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s left"),
-        _ => format!("{} min left", seconds / 60),
-    }
 }
 
 /// Returns a number as people read it.

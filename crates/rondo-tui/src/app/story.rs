@@ -2,10 +2,11 @@
 
 use crate::app::activity::Activity;
 use crate::text::clean;
-use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transcript, seconds};
+use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transcript};
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_runtime::words;
+use rondo_types::units::{counted, dollars, took};
 use rondo_types::{
     CallId, EventBody, InitEvent, Limits, Question, QuestionId, ResultEvent, StopReason, TimeMs,
     TodoItem, TurnEvent,
@@ -375,7 +376,7 @@ impl Story {
             } => {
                 let what = words::failed_request(class, status);
                 let model = self.model.as_deref().unwrap_or("the model");
-                let (wait, next) = (seconds(delay_ms), attempt.saturating_add(1));
+                let (wait, next) = (took(delay_ms), attempt.saturating_add(1));
                 let text = format!("{what} {model}; attempt {next} in {wait}");
                 self.note(Tone::Warn, &text);
             }
@@ -567,12 +568,9 @@ impl Story {
             self.note(Tone::Bad, &error);
         }
         let cost = result.cost_usd.filter(|it| *it > 0.0);
-        let cost = cost.map_or_else(String::new, |it| format!(" · {it:.4} USD"));
-        let steps = match result.steps {
-            1 => "1 step".to_owned(),
-            steps => format!("{steps} steps"),
-        };
-        let took = seconds(result.elapsed_ms);
+        let cost = cost.map_or_else(String::new, |it| format!(" · {}", dollars(it)));
+        let steps = counted(result.steps, "step");
+        let took = took(result.elapsed_ms);
         self.transcript
             .push(Entry::End(format!("{steps} · {took}{cost}")));
         self.close_texts();

@@ -9,6 +9,7 @@ use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::service::{KeptSession, Replaced};
 use rondo_runtime::terminal::TerminalContext;
+use rondo_types::units::counted;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -264,10 +265,7 @@ impl Runner {
         self.writer
             .write(format!("\x1b]52;c;{encoded}\x07").into_bytes());
         tokio::spawn(self.program.copy(text.to_owned()));
-        let lines = match text.lines().count() {
-            1 => "copied 1 line".to_owned(),
-            lines => format!("copied {lines} lines"),
-        };
-        self.app.flash(lines);
+        let lines = counted(text.lines().count(), "line");
+        self.app.flash(format!("copied {lines}"));
     }
 }

@@ -9,6 +9,7 @@ use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
 use rondo_runtime::confined::sandbox_note;
+use rondo_types::units::{counted, took};
 use rondo_types::{TodoItem, TodoStatus, TurnEvent};
 use serde_json::Value;
 
@@ -86,8 +87,7 @@ impl Card {
     pub(crate) fn quoted(quote: &Quote) -> Self {
         let lines = match quote.text.trim_end().lines().count() {
             0 => None,
-            1 => Some("1 line".to_owned()),
-            lines => Some(format!("{lines} lines")),
+            lines => Some(counted(lines, "line")),
         };
         let facts = quote.facts.iter().map(|it| clean::line(it)).chain(lines);
         let mut card = Self {
@@ -288,7 +288,7 @@ impl Card {
             (None, false) => ("○ ", theme.dim),
         };
         let said = self.end.as_ref().map_or_else(String::new, |end| {
-            let took = end.took_ms.map_or_else(String::new, seconds);
+            let took = end.took_ms.map_or_else(String::new, took);
             [end.said.as_str(), &took]
                 .into_iter()
                 .filter(|it| !it.is_empty())
@@ -397,23 +397,13 @@ impl Told {
         let fields = result.as_object().filter(|it| it.len() == 3)?;
         fields.get("path")?.as_str()?;
         let status = clean::line(fields.get("status")?.as_str()?);
-        let said = match fields.get("bytes")?.as_u64()? {
-            1 => format!("{status}, 1 byte"),
-            bytes => format!("{status}, {bytes} bytes"),
-        };
+        let bytes = counted(fields.get("bytes")?.as_u64()?, "byte");
+        let said = format!("{status}, {bytes}");
         Some(Self {
             is_ok: true,
             said,
             text: String::new(),
         })
-    }
-}
-
-/// Returns seconds as people read them.
-pub(crate) fn seconds(ms: u64) -> String {
-    match ms {
-        0..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        _ => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a subagent does, as branches below the card of the call that started it.
 
-use super::card::{Card, seconds};
+use super::card::Card;
 use super::entry::cut;
 use crate::text::{Piece, Row, clean, columns};
 use crate::theme::Theme;
+use rondo_types::units::took;
 use rondo_types::{CallId, EventBody, TurnEvent};
 
 /// Calls of a subagent that are kept; the oldest ones give way.
@@ -168,7 +169,7 @@ impl Call {
             Some((true, _)) => ("✓ ", theme.good),
             Some((false, _)) => ("✗ ", theme.bad),
         };
-        let took = self.end.map_or_else(String::new, |it| seconds(it.1));
+        let took = self.end.map_or_else(String::new, |it| took(it.1));
         let branch = format!("{before}├ ");
         branch_row(&branch, mark, &self.line, &took, width, theme)
     }

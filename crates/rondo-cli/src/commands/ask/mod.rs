@@ -16,7 +16,7 @@ mod prepare;
 mod turn;
 
 pub(crate) use explain::explain;
-pub(crate) use parked::{how_to_answer, listed, waiting};
+pub(crate) use parked::{answers, how_to_answer, listed, waiting};
 pub(crate) use prepare::AskMode;
 pub(crate) use prepare::{source, working_directory};
 

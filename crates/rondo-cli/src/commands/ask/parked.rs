@@ -4,10 +4,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use rondo_core::clock::Clock;
 use rondo_runtime::sanitize;
-use rondo_runtime::values::TimeSpan;
+use rondo_types::units::{counted, rough};
 use rondo_types::{Question, SessionId, TimeMs};
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// Returns questions as a list: each with its name, what it asks and when it expires.
 pub(crate) fn listed(questions: &[Question]) -> String {
@@ -29,14 +28,17 @@ pub(super) fn waits(session: &SessionId, questions: &[Question], is_queued: bool
         true => ", and your message was queued until then",
         false => "",
     };
-    let message = format!("session `{session}` waits for {}{queued}", count(questions));
+    let message = format!(
+        "session `{session}` waits for {}{queued}",
+        answers(questions)
+    );
     CliError::new(Exit::Parked, format!("{message}:{}", listed(questions)))
         .hint(how_to_answer(session, questions))
 }
 
 /// Says what a turn waits for.
 pub(crate) fn waiting(questions: &[Question]) -> String {
-    format!("waits for {}:{}", count(questions), listed(questions))
+    format!("waits for {}:{}", answers(questions), listed(questions))
 }
 
 /// Returns how the questions are answered.
@@ -50,21 +52,17 @@ pub(crate) fn how_to_answer(session: &SessionId, questions: &[Question]) -> Stri
     )
 }
 
-fn count(questions: &[Question]) -> String {
+/// Returns how many answers are missing.
+pub(crate) fn answers(questions: &[Question]) -> String {
     match questions.len() {
         1 => "an answer".to_owned(),
-        count => format!("{count} answers"),
+        count => counted(count, "answer"),
     }
 }
 
-/// Returns how much time is left, in its largest unit.
+/// Returns how much time is left.
 fn left(until: TimeMs) -> String {
-    let left = until.since(Clock::system().now());
-    let units = [86_400, 3_600, 60, 1].map(Duration::from_secs);
-    let unit = units.into_iter().find(|unit| left >= *unit);
-    let unit = unit.unwrap_or(Duration::from_secs(1));
-    let whole = (left + unit / 2).as_secs() / unit.as_secs().max(1);
-    TimeSpan(unit.saturating_mul(u32::try_from(whole.max(1)).unwrap_or(u32::MAX))).to_string()
+    rough(until.since(Clock::system().now()).as_secs())
 }
 
 #[cfg(test)]
@@ -87,7 +85,7 @@ mod tests {
             subject: rondo_types::QuestionSubject::default(),
         };
         let expected =
-            "\n  r00100100 (expires in 3d)\n    `exec` wants to run `touch`\n    touch a";
+            "\n  r00100100 (expires in 3 d)\n    `exec` wants to run `touch`\n    touch a";
         assert_eq!(listed(&[question]), expected);
     }
 }

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::render::{DeniedCall, result_of_process};
 use rondo_core::replay::{ReplayedTurn, Rerun};
+use rondo_types::units::counted;
 use rondo_types::{EventBody, SessionId, TurnEvent};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -232,9 +233,4 @@ fn turn_data(turn: &ReplayedTurn) -> Value {
         "requests_changed": turn.requests_changed(),
         "differences": differences.collect::<Vec<_>>(),
     })
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

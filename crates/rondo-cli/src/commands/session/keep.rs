@@ -13,6 +13,7 @@ use rondo_runtime::paths::Paths;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::sessions;
 use rondo_types::TimeMs;
+use rondo_types::units::counted;
 use rustix::termios::isatty;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _};
@@ -141,8 +142,7 @@ pub(super) fn verdict(report: &Report) -> String {
         );
     }
     if report.mended > 0 {
-        let plural = if report.mended == 1 { "" } else { "s" };
-        let _ = write!(text, "; {} record{plural} restored", report.mended);
+        let _ = write!(text, "; {} restored", counted(report.mended, "record"));
     }
     for cut in &report.cut {
         match cut.session == report.session {

@@ -5,6 +5,7 @@ use rondo_core::clock::Clock;
 use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_core::storage::Store;
 use rondo_runtime::sanitize::cell;
+use rondo_types::units::rough;
 use rondo_types::{StopReason, TimeMs};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -165,12 +166,7 @@ fn outcome(end: StopReason) -> &'static str {
 }
 
 fn ago(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s ago"),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
+    format!("{} ago", rough(seconds))
 }
 
 /// Returns the end of a directory where the whole is wider than that.

@@ -11,7 +11,6 @@ mod session;
 mod turns;
 
 pub(super) use rondo_tui::prompt::slash::{is_name, names};
-pub(super) use turns::turns;
 
 use super::shell::Sharing;
 use super::{After, Repl};

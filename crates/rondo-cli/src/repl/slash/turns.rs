@@ -9,7 +9,8 @@ use crate::repl::{After, Repl};
 use crate::user_input;
 use rondo_runtime::skills::Skills;
 use rondo_runtime::todo::as_text;
-use rondo_types::{Part, Usage};
+use rondo_types::Part;
+use rondo_types::units::{counted, dollars, tokens, took};
 use std::fmt::Write as _;
 use std::io::Read as _;
 
@@ -25,9 +26,9 @@ impl Repl {
             let books = self.talk.books.open();
             let cost = match books.is_cost_partial {
                 true => "not every price is known".to_owned(),
-                false => format!("{:.4} USD", books.cost_usd),
+                false => dollars(books.cost_usd),
             };
-            let turns = turns(books.turns);
+            let turns = counted(books.turns, "turn");
             format!("{turns}, {}, {cost}\n", tokens(books.usage))
         };
         self.tell(&text)
@@ -45,9 +46,9 @@ impl Repl {
         let text = self.steps_text(|text, call| {
             let line = tool_line(&call.name, &call.arguments, columns.saturating_sub(12));
             let _ = match &call.end {
-                Some((_, ms, None)) => writeln!(text, "  • {line}  {}", seconds(*ms)),
+                Some((_, ms, None)) => writeln!(text, "  • {line}  {}", took(*ms)),
                 Some((_, ms, Some(code))) => {
-                    writeln!(text, "  ✗ {line}  {}, {code}", seconds(*ms))
+                    writeln!(text, "  ✗ {line}  {}, {code}", took(*ms))
                 }
                 None => writeln!(text, "  … {line}"),
             };
@@ -67,8 +68,8 @@ impl Repl {
                     serde_json::Value::String(text) => text.clone(),
                     other => serde_json::to_string_pretty(other).unwrap_or_default(),
                 };
-                let took = seconds(*ms);
-                let _ = writeln!(text, "    after {took}{code}: {}", indented(&result));
+                let time = took(*ms);
+                let _ = writeln!(text, "    after {time}{code}: {}", indented(&result));
             }
         });
         self.print(&text)
@@ -128,31 +129,11 @@ impl Repl {
     }
 }
 
-/// Returns how many turns these are, in words.
-pub(in crate::repl) fn turns(count: u32) -> String {
-    match count {
-        1 => "1 turn".to_owned(),
-        count => format!("{count} turns"),
-    }
-}
-
 fn step_line(step: &StepLog) -> String {
-    let took = step.took_ms.map_or("unfinished".to_owned(), seconds);
+    let time = step.took_ms.map_or("unfinished".to_owned(), took);
     let cost = step.cost_usd;
-    let cost = cost.map_or(String::new(), |usd| format!(", {usd:.4} USD"));
-    format!("step {}  {took}, {}{cost}", step.number, tokens(step.usage))
-}
-
-fn tokens(usage: Usage) -> String {
-    let cached = match usage.cache_read {
-        0 => String::new(),
-        cached => format!(" ({cached} cached)"),
-    };
-    format!("{} tokens in{cached}, {} out", usage.input, usage.output)
-}
-
-fn seconds(ms: u64) -> String {
-    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+    let cost = cost.map_or(String::new(), |usd| format!(", {}", dollars(usd)));
+    format!("step {}  {time}, {}{cost}", step.number, tokens(step.usage))
 }
 
 fn indented(text: &str) -> String {
