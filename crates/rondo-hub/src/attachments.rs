@@ -7,6 +7,7 @@ use crate::channel::InboundFile;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use rondo_runtime::files::sync_above;
+use rondo_types::text::first_bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -98,8 +99,8 @@ fn shortened(name: &str) -> String {
     let end = end
         .filter(|it| it.len() <= NAME_END_BYTES_MAX)
         .unwrap_or_default();
-    let begin_max = name.floor_char_boundary(NAME_BYTES_MAX - end.len());
-    format!("{}{end}", name.get(..begin_max).unwrap_or_default())
+    let begin = first_bytes(name, NAME_BYTES_MAX - end.len());
+    format!("{begin}{end}")
 }
 
 #[cfg(all(test, unix))]

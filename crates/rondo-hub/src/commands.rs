@@ -10,6 +10,7 @@ use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::usage::{self, UsageSum};
+use rondo_types::text::first_bytes;
 use rondo_types::units::{counted, dollars, tokens};
 use rondo_types::{AnswerValue, QuestionKind, TimeMs};
 use serde_json::Value;
@@ -83,10 +84,7 @@ impl Command {
         if word.is_empty() || !word.chars().all(is_word) {
             return None;
         }
-        let rest = rest.trim();
-        let rest = rest
-            .get(..rest.floor_char_boundary(REST_BYTES_MAX))
-            .unwrap_or_default();
+        let rest = first_bytes(rest.trim(), REST_BYTES_MAX);
         Some(match word.to_ascii_lowercase().as_str() {
             "new" | "reset" => Self::New,
             "stop" => Self::Stop,

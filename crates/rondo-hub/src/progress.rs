@@ -5,6 +5,7 @@ use crate::outgoing;
 use rondo_core::clock::Clock;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
+use rondo_types::text::first_bytes;
 use rondo_types::{EventBody, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -353,8 +354,7 @@ impl Observer for Watch {
             Moment::Begun { setup, .. } => self.with(|it| it.turn = Some(setup.turn.clone())),
             Moment::Event(EventBody::TextDelta { text }) => self.with(|turn| {
                 let room = DRAFT_BYTES_MAX.saturating_sub(turn.text.len());
-                let end = text.floor_char_boundary(room);
-                turn.text.push_str(text.get(..end).unwrap_or_default());
+                turn.text.push_str(first_bytes(text, room));
                 turn.has_changed = true;
             }),
             Moment::Event(EventBody::Warning { text }) => self.tell(text),

@@ -2,6 +2,7 @@
 
 use crate::calendar;
 use crate::notes::{MEMORY_BYTES_MAX, Memory};
+use rondo_types::text::first_bytes;
 use std::fmt::Write as _;
 
 /// The end of a memory's element, which is escaped in texts, so that no memory can close its own element.
@@ -57,9 +58,8 @@ fn element(memory: &Memory) -> String {
         add("from_outside", "true");
     }
     let text = &memory.text;
-    let end = text.floor_char_boundary(MEMORY_BYTES_MAX);
-    let kept = text.get(..end).unwrap_or_default();
-    let note = if end < text.len() {
+    let kept = first_bytes(text, MEMORY_BYTES_MAX);
+    let note = if kept.len() < text.len() {
         "\n[cut: the memory is longer]"
     } else {
         ""

@@ -3,6 +3,7 @@
 use crate::analysis::{AllowedDirs, Analysis};
 use rondo_core::shown;
 use rondo_types::ToolKind;
+use rondo_types::text::in_three;
 use serde_json::Value;
 
 /// The programs of a command that a question names.
@@ -60,11 +61,6 @@ fn programs(analysis: &Analysis) -> String {
 
 /// Returns a text with its middle left out where it is long.
 pub(crate) fn shortened(text: &str) -> String {
-    let chars = text.chars().count();
-    if chars <= WORDS_CHARS_MAX {
-        return text.to_owned();
-    }
-    let begin: String = text.chars().take(WORDS_CHARS_MAX / 2).collect();
-    let end: String = text.chars().skip(chars - WORDS_CHARS_MAX / 2).collect();
-    format!("{begin}…{end}")
+    let parts = in_three(text, WORDS_CHARS_MAX);
+    parts.map_or(text.to_owned(), |[begin, _, end]| format!("{begin}…{end}"))
 }

@@ -6,6 +6,7 @@ use crate::lookup::Lookup;
 use crate::unix;
 use data_encoding::HEXLOWER;
 use rondo_core::shown;
+use rondo_types::text::{first_chars, with_mark};
 use rondo_types::{Grant, GrantScope};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -128,14 +129,11 @@ pub(crate) fn offers_of_command(
 
 /// Returns the scope of this call alone.
 pub(crate) fn exactly(tool: &str, hash: &str, shown: &str) -> GrantScope {
-    let mut line = shown::line(shown.trim());
-    if line.chars().count() > SHOWN_CHARS_MAX {
-        line = line.chars().take(SHOWN_CHARS_MAX).chain(['…']).collect();
-    }
+    let line = shown::line(shown.trim());
     GrantScope::Call {
         tool: tool.to_owned(),
         hash: hash.to_owned(),
-        shown: line,
+        shown: with_mark(first_chars(&line, SHOWN_CHARS_MAX), &line, "…"),
     }
 }
 

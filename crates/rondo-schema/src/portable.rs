@@ -8,6 +8,7 @@
 //! server that wrote the schema checks the arguments anyway.
 
 use crate::validator::{SchemaError, Validator};
+use rondo_types::text::first_bytes;
 use serde_json::{Map, Value, json};
 
 /// The bound on a portable schema, as JSON, in bytes.
@@ -175,8 +176,8 @@ impl<'a> Walk<'a> {
     ) -> Result<Map<String, Value>, NotPortable> {
         let mut out = Map::new();
         if let Some(text) = from.get("description").and_then(Value::as_str) {
-            let end = text.floor_char_boundary(DESCRIPTION_BYTES_MAX);
-            out.insert("description".to_owned(), json!(text.get(..end)));
+            let text = first_bytes(text, DESCRIPTION_BYTES_MAX);
+            out.insert("description".to_owned(), json!(text));
         }
         let constant = from.get("const").map(std::slice::from_ref);
         let values = from.get("enum").and_then(Value::as_array);

@@ -1,5 +1,6 @@
 //! Shortens and quotes values for messages.
 
+use rondo_types::text::{first_chars, with_mark};
 use serde_json::Value;
 
 /// The bound on a value quoted in a message, in characters.
@@ -7,10 +8,7 @@ pub(crate) const QUOTE_CHARS_MAX: usize = 80;
 
 /// Returns at most `max` characters of `text`, with `...` where it was cut.
 pub(crate) fn clip(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
-    }
+    with_mark(first_chars(text, max), text, "...")
 }
 
 /// Returns a value as short JSON; a long string is cut before it is written out.

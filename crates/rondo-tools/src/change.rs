@@ -9,6 +9,7 @@ use crate::recovery::FileState;
 use crate::workspace::Workspace;
 use crate::write;
 use rondo_types::CallId;
+use rondo_types::text::in_three;
 use serde::Deserialize as _;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -310,19 +311,13 @@ fn note(kind: DiffKind) -> DiffLine {
 }
 
 fn without_middle(line: &str) -> String {
-    let chars = line.chars().count();
-    if chars <= LINE_CHARS_MAX {
-        return line.to_owned();
+    match in_three(line, LINE_CHARS_MAX) {
+        None => line.to_owned(),
+        Some([first, middle, last]) => {
+            let left_out = middle.chars().count();
+            format!("{first} [{left_out} characters are left out here] {last}")
+        }
     }
-    let at = |place: usize| line.char_indices().nth(place).map_or(line.len(), |it| it.0);
-    let half = LINE_CHARS_MAX / 2;
-    let (first, last) = (line.get(..at(half)), line.get(at(chars - half)..));
-    let left_out = chars - 2 * half;
-    format!(
-        "{} [{left_out} characters are left out here] {}",
-        first.unwrap_or_default(),
-        last.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

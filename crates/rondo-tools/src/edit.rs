@@ -10,6 +10,7 @@ use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
+use rondo_types::text::{first_bytes, with_mark};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
@@ -357,10 +358,7 @@ fn diff(old: &str, new: &str, count: usize, shown: &str) -> Option<String> {
         .context_radius(DIFF_CONTEXT_LINES)
         .header(shown, shown)
         .to_string();
-    if text.len() <= DIFF_BYTES_MAX {
-        return Some(text);
-    }
-    let end = text.floor_char_boundary(DIFF_BYTES_MAX);
-    let head = text.get(..end).unwrap_or("");
-    Some(format!("{head}\n[the rest of the diff is left out]\n"))
+    let head = first_bytes(&text, DIFF_BYTES_MAX);
+    let mark = "\n[the rest of the diff is left out]\n";
+    Some(with_mark(head, &text, mark))
 }

@@ -4,6 +4,7 @@
 //! file's. Everything else (places, count, the edited text) follows from it, except for
 //! [`Edit::undone`], which puts `old` back and so relies on every match being equal to it.
 
+use rondo_types::text::{first_chars, with_mark};
 use std::iter;
 use std::ops::Range;
 
@@ -201,8 +202,5 @@ fn squeezed(line: &str) -> String {
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(HINT_CHARS_MAX) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
-    }
+    with_mark(first_chars(text, HINT_CHARS_MAX), text, "...")
 }

@@ -12,6 +12,7 @@ use grep_searcher::{
     SinkMatch,
 };
 use rondo_core::ports::{Tool, ToolInvocation};
+use rondo_types::text::{first_chars, with_mark};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
@@ -294,13 +295,10 @@ impl FileSink<'_> {
     fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\r', '\n']);
-        let end = text.char_indices().nth(LINE_CHARS_MAX).map(|(end, _)| end);
-        let (text, rest) = match end.and_then(|end| text.get(..end)) {
-            Some(head) => (head, " [cut]"),
-            None => (text, ""),
-        };
+        let head = first_chars(text, LINE_CHARS_MAX);
+        let is_cut = head.len() < text.len();
         let number = number.unwrap_or(0);
-        let mut line = format!("{number}{mark}{text}{rest}\n");
+        let mut line = format!("{number}{mark}{}\n", with_mark(head, text, " [cut]"));
         if !self.is_named {
             line = format!("{}\n{line}", self.shown);
         }
@@ -308,7 +306,7 @@ impl FileSink<'_> {
             self.report.more = true;
             return false;
         }
-        self.report.cut |= !rest.is_empty();
+        self.report.cut |= is_cut;
         self.report.files += usize::from(!self.is_named);
         self.is_named = true;
         self.report.body.push_str(&line);

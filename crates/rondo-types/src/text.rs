@@ -14,6 +14,42 @@ pub fn first_chars(text: &str, chars_max: usize) -> &str {
     end.map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
 }
 
+/// Returns the end of a text, at most so many bytes.
+#[must_use]
+pub fn last_bytes(text: &str, bytes_max: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(bytes_max));
+    text.get(start..).unwrap_or_default()
+}
+
+/// Returns the last lines of a text, at most so many lines and bytes.
+#[must_use]
+pub fn last_lines(text: &str, lines_max: usize, bytes_max: usize) -> &str {
+    let text = last_bytes(text, bytes_max);
+    let before = text.rmatch_indices('\n').nth(lines_max.saturating_sub(1));
+    before.map_or(text, |(at, _)| text.get(at + 1..).unwrap_or_default())
+}
+
+/// Splits a text of more than so many characters into its beginning, its middle and its end: the beginning and the end
+/// have so many together.
+#[must_use]
+pub fn in_three(text: &str, chars_max: usize) -> Option<[&str; 3]> {
+    let beginning = first_chars(text, chars_max - chars_max / 2);
+    let rest = text.strip_prefix(beginning)?;
+    let middle_chars = rest.chars().count().checked_sub(chars_max / 2)?;
+    let middle = first_chars(rest, middle_chars);
+    let end = rest.strip_prefix(middle)?;
+    (middle_chars > 0).then_some([beginning, middle, end])
+}
+
+/// Returns the beginning of a text, with a mark behind it if the text is longer.
+#[must_use]
+pub fn with_mark(beginning: &str, text: &str, mark: &str) -> String {
+    match beginning.len() < text.len() {
+        true => format!("{beginning}{mark}"),
+        false => beginning.to_owned(),
+    }
+}
+
 /// Returns a text of at most so many characters. `…` stands for the end of a longer one.
 #[must_use]
 pub fn shortened(text: &str, chars_max: usize) -> String {
@@ -56,8 +92,7 @@ pub fn both_ends(text: &str, bytes_max: usize) -> String {
         return text.to_owned();
     }
     let head = first_bytes(text, bytes_max / 2);
-    let tail = text.ceil_char_boundary(text.len() - bytes_max / 2);
-    let tail = text.get(tail..).unwrap_or_default();
+    let tail = last_bytes(text, bytes_max / 2);
     let left_out = text.len() - head.len() - tail.len();
     format!("{head}\n[{left_out} bytes left out]\n{tail}")
 }
@@ -73,6 +108,38 @@ mod tests {
             assert_eq!(first_bytes("äbc", max), bytes, "{max}");
             assert_eq!(first_chars("äbc", max), chars, "{max}");
         }
+    }
+
+    #[test]
+    fn an_end_begins_after_the_character_that_does_not_fit() {
+        for (max, end) in [(0, ""), (1, "c"), (2, "c"), (3, "äc"), (9, "bäc")] {
+            assert_eq!(last_bytes("bäc", max), end, "{max}");
+        }
+        for (lines, bytes, end) in [
+            (0, 99, "d"),
+            (1, 99, "d"),
+            (2, 99, "c\nd"),
+            (3, 99, "ab\nc\nd"),
+            (3, 5, "b\nc\nd"),
+            (9, 99, "ab\nc\nd"),
+        ] {
+            assert_eq!(last_lines("ab\nc\nd", lines, bytes), end, "{lines} {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_text_past_its_bound_is_split_in_three() {
+        assert_eq!(in_three("äbcde", 5), None);
+        assert_eq!(in_three("äbcde", 4), Some(["äb", "c", "de"]));
+        assert_eq!(in_three("äbcde", 3), Some(["äb", "cd", "e"]));
+        assert_eq!(in_three("äbcde", 0), Some(["", "äbcde", ""]));
+        assert_eq!(in_three("", 0), None);
+    }
+
+    #[test]
+    fn a_beginning_is_marked_if_it_is_not_the_whole_text() {
+        assert_eq!(with_mark("äb", "äbc", "..."), "äb...");
+        assert_eq!(with_mark("äbc", "äbc", "..."), "äbc");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Errors of all dialects: their class, retry delay, and a message that is safe to show.
 
 use crate::Headers;
+use rondo_types::text::first_bytes;
 use rondo_types::{ErrorClass, ModelError, TimeMs};
 use serde_json::Value;
 use std::time::UNIX_EPOCH;
@@ -198,8 +199,7 @@ pub(crate) fn of_foreign_body(status: u16, body: &[u8]) -> Failure {
 
 /// Cuts a provider's text to what an error may carry, and leaves out what looks like a key.
 pub(crate) fn clip(text: &str) -> String {
-    let end = text.floor_char_boundary(MESSAGE_BYTES_MAX);
-    let kept = text.get(..end).unwrap_or_default();
+    let kept = first_bytes(text, MESSAGE_BYTES_MAX);
     if !KEY_PREFIXES.iter().any(|prefix| kept.contains(prefix)) {
         return kept.trim().to_owned();
     }
@@ -224,9 +224,7 @@ pub(crate) fn summary(body: &[u8]) -> String {
     if lower.trim_start().starts_with('<') {
         return "html page".to_owned();
     }
-    let line = one_line(&text);
-    let end = line.floor_char_boundary(SUMMARY_BYTES_MAX);
-    clip(line.get(..end).unwrap_or_default())
+    clip(first_bytes(&one_line(&text), SUMMARY_BYTES_MAX))
 }
 
 fn one_line(text: &str) -> String {

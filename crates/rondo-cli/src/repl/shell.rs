@@ -10,6 +10,7 @@ use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
 use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part, shell_text};
 use rondo_types::Part;
+use rondo_types::text::last_lines;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -255,7 +256,7 @@ pub(super) struct LastCommand {
 impl LastCommand {
     fn new(command: &str, end: &CommandEnd) -> Self {
         let code = end.exit_code;
-        let output = last_lines(end.captured.trim_end());
+        let output = last_lines(end.captured.trim_end(), LAST_LINES_MAX, LAST_BYTES_MAX);
         let part = shell_part(
             command,
             &CommandEnd {
@@ -284,14 +285,6 @@ impl LastCommand {
     }
 }
 
-/// Returns the last lines of an output, within [`LAST_LINES_MAX`] and [`LAST_BYTES_MAX`].
-fn last_lines(output: &str) -> &str {
-    let lines = output.rmatch_indices('\n').nth(LAST_LINES_MAX - 1);
-    let by_lines = lines.map_or(0, |(at, _)| at + 1);
-    let by_bytes = output.ceil_char_boundary(output.len().saturating_sub(LAST_BYTES_MAX));
-    output.get(by_lines.max(by_bytes)..).unwrap_or_default()
-}
-
 fn lost(err: ShellError) -> CliError {
     let said = match &err {
         ShellError::EndedEarly(said) | ShellError::NotReady(said) => said.trim().to_owned(),
@@ -316,6 +309,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join("\n")
         };
+        let last_lines = |text: &str| last_lines(text, LAST_LINES_MAX, LAST_BYTES_MAX).to_owned();
         assert_eq!(last_lines(""), "");
         assert_eq!(last_lines(&lines(40)), lines(40));
         assert_eq!(

@@ -1,5 +1,7 @@
 //! Shortens a long text: its beginning and end stay, with a note of how much is missing between.
 
+use rondo_types::text::{first_bytes, last_bytes};
+
 /// Bytes of the line that says how much is missing, at most.
 const NOTE_BYTES_MAX: usize = 48;
 
@@ -11,22 +13,7 @@ pub(crate) fn shorten_text(text: &str, bytes: usize) -> String {
         return text.to_owned();
     }
     let kept = bytes.saturating_sub(NOTE_BYTES_MAX);
-    let head = floor_boundary(text, kept * 2 / 3);
-    let tail = ceil_boundary(text, text.len() - kept / 3);
-    let (kept_head, _) = text.split_at(head);
-    let (_, kept_tail) = text.split_at(tail);
-    format!("{kept_head}\n[{} bytes left out]\n{kept_tail}", tail - head)
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len())
+    let (head, tail) = (first_bytes(text, kept * 2 / 3), last_bytes(text, kept / 3));
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[{left_out} bytes left out]\n{tail}")
 }

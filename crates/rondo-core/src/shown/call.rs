@@ -1,6 +1,7 @@
 //! A call as text for the user: its most telling argument, or all of them within bounds.
 
 use super::{BAR, line, visible};
+use rondo_types::text::in_three;
 use rondo_types::units::counted;
 use serde_json::{Map, Value};
 
@@ -220,20 +221,18 @@ fn block(name: &str, text: &str, indent: &str, bounds: Bounds, lines: &mut Vec<S
         "{indent}{name}{colon}({}, {chars} characters)",
         counted(count, "line")
     ));
-    let (first, left_out, last) = ends(chars, bounds.text_chars);
     let mut shown = Vec::new();
-    if left_out == 0 {
-        barred(text, indent, &mut shown);
-    } else {
-        let at = |place: usize| text.char_indices().nth(place).map_or(text.len(), |it| it.0);
-        let (before, after) = (at(first), at(chars - last));
-        barred(text.get(..before).unwrap_or_default(), indent, &mut shown);
-        let middle = text.get(before..after).unwrap_or_default();
-        shown.push(format!(
-            "{indent}[{left_out} characters with {} line breaks are left out here]",
-            middle.matches('\n').count()
-        ));
-        barred(text.get(after..).unwrap_or_default(), indent, &mut shown);
+    match in_three(text, bounds.text_chars) {
+        None => barred(text, indent, &mut shown),
+        Some([before, middle, after]) => {
+            barred(before, indent, &mut shown);
+            shown.push(format!(
+                "{indent}[{} characters with {} line breaks are left out here]",
+                middle.chars().count(),
+                middle.matches('\n').count()
+            ));
+            barred(after, indent, &mut shown);
+        }
     }
     lines.extend(without_middle(shown, bounds.parts, indent.len() / 2));
 }
@@ -246,14 +245,13 @@ fn barred(text: &str, indent: &str, lines: &mut Vec<String>) {
 }
 
 fn short_name(name: &str) -> String {
-    let chars = name.chars().count();
-    let (first, left_out, last) = ends(chars, NAME_CHARS_MAX);
-    if left_out == 0 {
-        return line(name);
+    match in_three(name, NAME_CHARS_MAX) {
+        None => line(name),
+        Some([begin, middle, end]) => {
+            let left_out = middle.chars().count();
+            format!("{}[{left_out} more]{}", line(begin), line(end))
+        }
     }
-    let begin: String = name.chars().take(first).collect();
-    let end: String = name.chars().skip(chars - last).collect();
-    format!("{}[{left_out} more]{}", line(&begin), line(&end))
 }
 
 fn without_middle(mut lines: Vec<String>, max: usize, depth: usize) -> Vec<String> {

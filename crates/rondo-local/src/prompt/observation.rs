@@ -4,6 +4,7 @@
 //! sounds right instead of what stands there.
 
 use rondo_types::ToolContent;
+use rondo_types::text::in_three;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -93,15 +94,13 @@ fn lines(fields: &Map<String, Value>) -> String {
 
 /// Keeps the beginning and the end of what does not fit.
 fn cut(text: &str) -> String {
-    let count = text.chars().count();
-    if count <= OBSERVATION_CHARS_MAX {
-        return text.to_owned();
+    match in_three(text, OBSERVATION_CHARS_MAX) {
+        None => text.to_owned(),
+        Some([head, middle, tail]) => {
+            let left_out = middle.chars().count();
+            format!("{head}\n[{left_out} characters left out]\n{tail}")
+        }
     }
-    let half = OBSERVATION_CHARS_MAX / 2;
-    let head: String = text.chars().take(half).collect();
-    let tail: String = text.chars().skip(count - half).collect();
-    let left_out = count - 2 * half;
-    format!("{head}\n[{left_out} characters left out]\n{tail}")
 }
 
 #[cfg(test)]

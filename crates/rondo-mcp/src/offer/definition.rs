@@ -5,6 +5,7 @@ use crate::config::Server;
 use data_encoding::HEXLOWER;
 use rondo_core::shown::is_hidden;
 use rondo_schema::portable;
+use rondo_types::text::first_bytes;
 use rondo_types::{Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,8 +112,7 @@ impl ToolDefinition {
             .filter(|it| matches!(it, '\n' | '\t') || !is_hidden(*it))
             .collect();
         let text = text.trim();
-        let end = text.floor_char_boundary(DESCRIPTION_BYTES_MAX);
-        text.get(..end).unwrap_or_default().to_owned()
+        first_bytes(text, DESCRIPTION_BYTES_MAX).to_owned()
     }
 
     /// Returns what is different in another definition of the tool, line by line, in a form that cannot mislead a

@@ -5,6 +5,7 @@ use crate::client;
 use crate::running::Running;
 use async_trait::async_trait;
 use rondo_core::ports::{QUESTION_BYTES_MAX, Tool, ToolInvocation};
+use rondo_types::text::first_bytes;
 use rondo_types::{ToolErrorCode, ToolOutcome, ToolSpec};
 use std::sync::Arc;
 
@@ -35,9 +36,7 @@ impl Callable {
             "The server `{server}` describes its tool `{tool}` in another way than when it was accepted:\n"
         );
         let room = QUESTION_BYTES_MAX - head.len().min(QUESTION_BYTES_MAX) - 64;
-        let diff = diff
-            .get(..diff.floor_char_boundary(room))
-            .unwrap_or_default();
+        let diff = first_bytes(diff, room);
         let asked = invocation
             .asker
             .approval(format!("{head}{diff}\nAccept it, and call it?"));

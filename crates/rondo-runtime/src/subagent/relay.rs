@@ -1,6 +1,7 @@
 //! The events of a child, as the listeners of its parent see them.
 
 use rondo_core::ports::ProgressSink;
+use rondo_types::text::{first_bytes, with_mark};
 use rondo_types::{ChangedFile, EventBody, ToolErrorCode, TurnEvent};
 use serde_json::Value;
 
@@ -112,10 +113,7 @@ fn cut_value(value: &mut Value) {
 }
 
 fn cut(text: &mut String) {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-        text.push('…');
-    }
+    *text = with_mark(first_bytes(text, TEXT_BYTES_MAX), text, "…");
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use frankenstein::types::{File, Message};
 use futures_util::future::join_all;
 use rondo_hub::channel::{InboundBody, InboundFile};
+use rondo_types::text::{first_chars, with_mark};
 use rondo_types::{Media, MediaKind, MediaSource};
 use serde_json::json;
 use std::time::Duration;
@@ -135,10 +136,7 @@ pub(super) fn quoted(message: &Message, me: u64) -> Option<String> {
             Some(text).filter(|_| !is_own)?
         }
     };
-    let mut quote: String = text.chars().take(QUOTE_CHARS_MAX).collect();
-    if quote.len() < text.len() {
-        quote.push('\u{2026}');
-    }
+    let quote = with_mark(first_chars(text, QUOTE_CHARS_MAX), text, "…");
     Some(format!("> {}", quote.replace('\n', "\n> ")))
 }
 

@@ -6,6 +6,7 @@ use frankenstein::types::{
 };
 use rondo_hub::channel::{ChatKind, Choice, Sender};
 use rondo_types::AnswerValue;
+use rondo_types::text::first_bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -228,8 +229,7 @@ pub(crate) fn encoded(choice: &Choice) -> Option<String> {
         AnswerValue::Approve => format!("y{token}"),
         AnswerValue::Deny { reason } => {
             let room = DATA_BYTES_MAX.checked_sub(1 + token.len())?;
-            let reason = reason.get(..reason.floor_char_boundary(room))?;
-            format!("n{token}{reason}")
+            format!("n{token}{}", first_bytes(reason, room))
         }
         AnswerValue::Value { value, .. } => format!("v{token}{value}"),
     };

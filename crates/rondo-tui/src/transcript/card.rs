@@ -9,6 +9,7 @@ use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
 use rondo_runtime::confined::sandbox_note;
+use rondo_types::text::last_lines;
 use rondo_types::units::{counted, took};
 use rondo_types::{TodoItem, TodoStatus, TurnEvent};
 use serde_json::Value;
@@ -409,15 +410,7 @@ impl Told {
 
 /// Returns the end of a text: so many lines, and no more than fit so many rows of this width twice over.
 fn tail(text: &str, lines_max: usize, width: usize) -> &str {
-    let least = text.len().saturating_sub(lines_max * width.max(20) * 2);
-    let text = text
-        .get(text.ceil_char_boundary(least)..)
-        .unwrap_or_default();
-    let mut starts = text.rmatch_indices('\n').skip(lines_max.saturating_sub(1));
-    match starts.next() {
-        Some((at, _)) => text.get(at + 1..).unwrap_or_default(),
-        None => text,
-    }
+    last_lines(text, lines_max, lines_max * width.max(20) * 2)
 }
 
 #[cfg(test)]
