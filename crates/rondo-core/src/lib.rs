@@ -10,6 +10,7 @@
 //! - [`catalog`]: checks arguments and answers against their JSON Schemas.
 //! - [`clock`]: the only place that reads a clock.
 //! - [`driver`]: the only loop that awaits.
+//! - [`notices`]: notes for the user, apart from the answer.
 //! - [`observe`]: hooks for telemetry.
 //! - [`compaction`]: summarises, drops and shortens older messages.
 //! - [`history`]: a session's transcript, from its records.
@@ -34,6 +35,7 @@ pub mod events;
 pub mod history;
 pub mod joined;
 pub mod machine;
+pub mod notices;
 pub mod observe;
 mod outside_text;
 pub mod pairing;

@@ -4,6 +4,7 @@
 
 use async_trait::async_trait;
 use hyper::header::{HeaderMap, LOCATION};
+use rondo_core::notices::NoNotices;
 use rondo_core::ports::{Asker, OutputSink, ProgressSink, ToolInvocation, ToolScope};
 use rondo_http::{RawRequest, Secret, Transport};
 use rondo_mcp::config::{Connection, Origin, Placeholders, Server, WrittenServer};
@@ -76,7 +77,7 @@ async fn tried(
         programs: Arc::new(NoPrograms),
         pins: PinStore::default(),
         tokens: tokens.clone(),
-        notes: Arc::new(|_| ()),
+        notices: Arc::new(NoNotices),
         consent: Consent::Ask,
         bytes_max: Options::BYTES,
     });

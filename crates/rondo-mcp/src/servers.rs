@@ -10,6 +10,7 @@ use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequestParams, Role,
     ServerResult,
 };
+use rondo_core::notices::Notices;
 use rondo_core::ports::ToolSource;
 use rondo_http::Transport;
 use rondo_types::{Part, SessionId};
@@ -27,9 +28,6 @@ const STARTS_AT_ONCE: usize = 4;
 const SESSIONS_MAX: usize = 1024;
 /// How long the end of all servers is waited for.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
-
-/// Takes notes for the user. They quote servers; control characters are escaped.
-pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What happens when a tool is not what it was when it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +50,8 @@ pub struct Options {
     pub pins: PinStore,
     /// What the user was granted by those at addresses.
     pub tokens: TokenStore,
-    /// Takes notes, at the next step of any session.
-    pub notes: Notes,
+    /// Shows notes to the user, at the next step of any session. They quote servers; control characters are escaped.
+    pub notices: Arc<dyn Notices>,
     /// What happens to tools that have changed.
     pub consent: Consent,
     /// Bytes of schemas that are offered in every request; beyond that, tools are found by a search.
@@ -69,7 +67,7 @@ impl Options {
 pub struct Servers {
     running: Vec<Arc<Running>>,
     catalog: Arc<Catalog>,
-    notes: Notes,
+    notices: Arc<dyn Notices>,
     bytes_max: usize,
     stop: CancellationToken,
     tasks: Mutex<JoinSet<()>>,
@@ -125,7 +123,7 @@ impl Servers {
         Self {
             running,
             catalog,
-            notes: options.notes,
+            notices: options.notices,
             bytes_max: options.bytes_max,
             stop,
             tasks: Mutex::new(tasks),
@@ -144,7 +142,7 @@ impl Servers {
             Arc::clone(&self.catalog),
             self.running.clone(),
             self.bytes_max,
-            Arc::clone(&self.notes),
+            Arc::clone(&self.notices),
         ));
         if sessions.len() == SESSIONS_MAX {
             sessions.remove(0);

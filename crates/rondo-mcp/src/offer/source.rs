@@ -7,8 +7,8 @@ use super::catalog::{Catalog, Entry};
 use super::search::search;
 use super::tool::Callable;
 use crate::running::Running;
-use crate::servers::Notes;
 use async_trait::async_trait;
+use rondo_core::notices::Notices;
 use rondo_core::ports::{Tool, ToolInvocation, ToolScope, ToolSource};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
@@ -45,7 +45,7 @@ struct Shared {
     catalog: Arc<Catalog>,
     running: Vec<Arc<Running>>,
     bytes_max: usize,
-    notes: Notes,
+    notices: Arc<dyn Notices>,
     offered: Mutex<Offers>,
     generation: AtomicU64,
 }
@@ -64,13 +64,13 @@ impl SessionTools {
         catalog: Arc<Catalog>,
         running: Vec<Arc<Running>>,
         bytes_max: usize,
-        notes: Notes,
+        notices: Arc<dyn Notices>,
     ) -> Self {
         Self(Arc::new(Shared {
             catalog,
             running,
             bytes_max,
-            notes,
+            notices,
             offered: Mutex::default(),
             generation: AtomicU64::new(0),
         }))
@@ -81,7 +81,7 @@ impl ToolSource for SessionTools {
     fn tools(&self, _: &ToolScope) -> Vec<Arc<dyn Tool>> {
         let shared = &self.0;
         for note in shared.running.iter().flat_map(|it| it.take_notes()) {
-            (shared.notes)(&note);
+            shared.notices.note(&note);
         }
         let entries = shared.catalog.entries();
         let (all, unsettled) = shared.catalog.names();

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use rondo_core::notices::Notices;
 use rondo_core::ports::{
     Asker, OutputSink, ProgressSink, Tool, ToolInvocation, ToolScope, ToolSource,
 };
@@ -255,16 +256,24 @@ pub(crate) fn configured(name: &str, change: impl FnOnce(&mut WrittenServer)) ->
 /// What the notes say.
 pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
 
+/// Keeps notes.
+struct Kept(Notes);
+
+impl Notices for Kept {
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+}
+
 pub(crate) fn options(scripts: &Scripts, servers: Vec<Server>) -> (Options, Notes) {
     let notes = Notes::default();
-    let sink = Arc::clone(&notes);
     let options = Options {
         servers,
         transport: rondo_http::Transport::new(rondo_http::Network::default()).unwrap(),
         programs: Arc::new(scripts.clone()),
         tokens: TokenStore::default(),
         pins: PinStore::default(),
-        notes: Arc::new(move |note| sink.lock().unwrap().push(note.to_owned())),
+        notices: Arc::new(Kept(Arc::clone(&notes))),
         consent: Consent::Ask,
         bytes_max: Options::BYTES,
     };

@@ -105,14 +105,13 @@ pub(crate) fn start(
     if servers.is_empty() {
         return Ok(None);
     }
-    let sink = Arc::clone(notices);
     Ok(Some(Servers::start(Options {
         servers,
         transport: transport(settings)?,
         programs: Arc::new(Programs::of(settings)),
         pins: pins(settings),
         tokens: tokens(settings),
-        notes: Arc::new(move |note| sink.note(note)),
+        notices: Arc::clone(notices),
         consent,
         bytes_max: settings
             .values
