@@ -1,13 +1,17 @@
 //! Sends traces and metrics to a collector, within bounds on memory and time.
 
-use crate::post::{Metrics, Post, Spans};
+use crate::post::Post;
 use crate::settings::{Settings, Target};
 use crate::telemetry::Telemetry;
 use opentelemetry::KeyValue;
 use opentelemetry::propagation::TextMapPropagator as _;
+use opentelemetry_otlp::{
+    ExporterBuildError, MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig,
+    WithHttpConfig,
+};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, Sampler,
@@ -33,6 +37,13 @@ const SPANS_WITH_CONTENT_WAITING_MAX: usize = 256;
 const SPANS_WITH_CONTENT_AT_ONCE_MAX: usize = 16;
 /// How often metrics are sent.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
+
+/// How often one delivery is repeated.
+const RETRIES_MAX: usize = 2;
+/// The wait before the first repetition, unless the collector names one; doubled for the second.
+const BACKOFF: Duration = Duration::from_millis(200);
+/// The address that the exporters are built with. [`Post`] has the real one, which may hold a secret.
+const ADDRESS: &str = "http://collector.invalid/";
 
 /// A [`Telemetry`] that is sent to a collector over OTLP (HTTP, protobuf).
 ///
@@ -68,6 +79,9 @@ pub enum ExporterError {
     /// The HTTP client cannot be built.
     #[error("failed to set up the HTTP client")]
     Client(#[source] rondo_http::HttpError),
+    /// The exporter cannot be built.
+    #[error("failed to set up the exporter")]
+    Exporter(#[source] ExporterBuildError),
     /// There can be no runtime.
     #[error("failed to start a runtime")]
     Runtime(#[source] std::io::Error),
@@ -95,8 +109,19 @@ impl Exporter {
         let resource = resource(settings);
         let told = Arc::default();
         let post = |target: &Option<Target>| post(target.as_ref(), settings, &told);
-        let traces = traces(post(&settings.traces)?, resource.clone(), settings.content);
-        let metrics = metrics(post(&settings.metrics)?, resource);
+        let spans = post(&settings.traces)?.map(|post| {
+            let builder = SpanExporter::builder().with_http();
+            configured(builder, post, settings).build()
+        });
+        let totals = post(&settings.metrics)?.map(|post| {
+            let builder = MetricExporter::builder().with_http();
+            let builder = builder.with_temporality(Temporality::Cumulative);
+            configured(builder, post, settings).build()
+        });
+        let spans = spans.transpose().map_err(ExporterError::Exporter)?;
+        let totals = totals.transpose().map_err(ExporterError::Exporter)?;
+        let traces = traces(spans, resource.clone(), settings.content);
+        let metrics = metrics(totals, resource);
         let mut telemetry = Telemetry::new(&traces, &metrics).with_content(settings.content);
         if let Some(parent) = &settings.traceparent {
             let carrier = HashMap::from([("traceparent".to_owned(), parent.clone())]);
@@ -158,6 +183,24 @@ fn post(
         .transpose()
 }
 
+/// Sets everything that the exporter would otherwise take from the environment, but headers and compression: [`Post`] sends
+/// its own headers, and nothing is compressed in this build.
+fn configured<B: WithExportConfig + WithHttpConfig>(
+    builder: B,
+    post: Post,
+    settings: &Settings,
+) -> B {
+    let retries = RetryPolicy::recommended()
+        .with_max_retries(RETRIES_MAX)
+        .with_initial_delay(BACKOFF);
+    builder
+        .with_http_client(post)
+        .with_endpoint(ADDRESS)
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(settings.timeout)
+        .with_retry_policy(retries)
+}
+
 /// The instance tells the totals of one process from those of another.
 fn resource(settings: &Settings) -> Resource {
     let instance = RandomIdGenerator::default().new_trace_id().to_string();
@@ -173,12 +216,12 @@ fn resource(settings: &Settings) -> Resource {
 }
 
 /// Everything that the SDK would otherwise take from the environment is set.
-fn traces(post: Option<Post>, resource: Resource, content: bool) -> SdkTracerProvider {
+fn traces(exporter: Option<SpanExporter>, resource: Resource, content: bool) -> SdkTracerProvider {
     let builder = SdkTracerProvider::builder()
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
         .with_span_limits(SpanLimits::default())
         .with_resource(resource);
-    let Some(post) = post else {
+    let Some(exporter) = exporter else {
         return builder.build();
     };
     let (waiting, at_once) = if content {
@@ -194,18 +237,18 @@ fn traces(post: Option<Post>, resource: Resource, content: bool) -> SdkTracerPro
         .with_max_export_batch_size(at_once)
         .with_scheduled_delay(SPANS_EVERY)
         .build();
-    let processor = BatchSpanProcessor::builder(Spans::new(post))
+    let processor = BatchSpanProcessor::builder(exporter)
         .with_batch_config(config)
         .build();
     builder.with_span_processor(processor).build()
 }
 
-fn metrics(post: Option<Post>, resource: Resource) -> SdkMeterProvider {
+fn metrics(exporter: Option<MetricExporter>, resource: Resource) -> SdkMeterProvider {
     let builder = SdkMeterProvider::builder().with_resource(resource);
-    let Some(post) = post else {
+    let Some(exporter) = exporter else {
         return builder.build();
     };
-    let reader = PeriodicReader::builder(Metrics::new(post))
+    let reader = PeriodicReader::builder(exporter)
         .with_interval(METRICS_EVERY)
         .build();
     builder.with_reader(reader).build()

@@ -1,33 +1,21 @@
-//! Posts one kind of telemetry to its address: <https://opentelemetry.io/docs/specs/otlp/#otlphttp>.
+//! Sends to one address what `opentelemetry-otlp` writes: <https://opentelemetry.io/docs/specs/otlp/#otlphttp>.
+//!
+//! The exporters of that crate take the environment's headers over those of their caller, and read them where a host of
+//! Rondo may have another environment. So the headers of a request are not sent, but those of the settings.
 //!
 //! The SDK calls this from threads of its own and waits, so each address has a small runtime.
 
 use crate::ExporterError;
 use crate::settings::{Settings, Target};
-use bytes::Bytes;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
-use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
-use opentelemetry_sdk::metrics::Temporality;
-use opentelemetry_sdk::metrics::data::ResourceMetrics;
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use opentelemetry_sdk::trace::{SpanData, SpanExporter};
-use prost::Message as _;
-use rondo_http::{Destination, HttpError, Network, Receipt, Secret, Transport};
+use async_trait::async_trait;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use rondo_http::{Destination, Network, Receipt, Secret, Transport};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::time::{sleep, timeout};
-
-/// How often one delivery is tried.
-const ATTEMPTS_MAX: u32 = 3;
-/// The wait before the second attempt, where the collector does not say; doubled for the third.
-const BACKOFF: Duration = Duration::from_millis(200);
+use tokio::time::timeout;
 
 /// The way to one address.
 pub(crate) struct Post {
@@ -70,39 +58,39 @@ impl Post {
         })
     }
 
-    fn deliver(&self, body: Vec<u8>) -> OTelSdkResult {
-        let Some(runtime) = &self.runtime else {
-            return Err(failure(&Undelivered::Stopped));
-        };
-        let trying = async { timeout(self.timeout, self.try_often(body.into())).await };
-        let sent = runtime.block_on(trying);
-        sent.unwrap_or(Err(Undelivered::TimedOut)).map_err(|error| {
-            if !self.told.swap(true, Ordering::Relaxed) {
-                tracing::warn!(%error, "telemetry is lost, which is not said again");
-            }
-            failure(&error)
-        })
+    fn deliver(&self, body: Bytes) -> Result<Receipt, Undelivered> {
+        let runtime = self.runtime.as_ref().ok_or(Undelivered::Stopped)?;
+        let sending = async { timeout(self.timeout, self.destination.post(body)).await };
+        match runtime.block_on(sending) {
+            Ok(Ok(receipt)) => Ok(receipt),
+            Ok(Err(_)) => Err(Undelivered::Unreachable),
+            Err(_) => Err(Undelivered::TimedOut),
+        }
     }
 
-    async fn try_often(&self, body: Bytes) -> Result<(), Undelivered> {
-        let mut wait = BACKOFF;
-        let mut attempt = 1;
-        loop {
-            let sent = self.destination.post(body.clone()).await;
-            let Receipt {
-                status,
-                retry_after,
-            } = sent.map_err(|_| Undelivered::Unreachable)?;
-            if (200..300).contains(&status) {
-                return Ok(());
-            }
-            if !may_pass(status) || attempt == ATTEMPTS_MAX {
-                return Err(Undelivered::Refused(status));
-            }
-            sleep(retry_after.unwrap_or(wait)).await;
-            wait = wait.saturating_mul(2);
-            attempt += 1;
+    fn warn(&self, error: &Undelivered) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "telemetry may be lost, which is not reported again");
         }
+    }
+}
+
+#[async_trait]
+impl HttpClient for Post {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let receipt = self.deliver(request.into_body());
+        let Receipt {
+            status,
+            retry_after,
+        } = receipt.inspect_err(|error| self.warn(error))?;
+        if !(200..300).contains(&status) {
+            self.warn(&Undelivered::Refused(status));
+        }
+        let mut response = Response::builder().status(status);
+        if let Some(wait) = retry_after {
+            response = response.header("retry-after", wait.as_secs());
+        }
+        Ok(response.body(Bytes::new())?)
     }
 }
 
@@ -120,10 +108,6 @@ impl fmt::Debug for Post {
     }
 }
 
-fn failure(error: &Undelivered) -> OTelSdkError {
-    OTelSdkError::InternalFailure(error.to_string())
-}
-
 /// Proxies are not for telemetry; certificate authorities are read with the first delivery by https.
 fn destination(target: &Target, settings: &Settings) -> Result<Destination, ExporterError> {
     let network = Network {
@@ -139,74 +123,11 @@ fn destination(target: &Target, settings: &Settings) -> Result<Destination, Expo
     Transport::new(network)
         .and_then(|transport| Destination::new(transport, "otel", &target.url, &headers))
         .map_err(|error| match error {
-            HttpError::BaseUrl { .. } => ExporterError::Address,
-            HttpError::Header { name, .. } => ExporterError::Header { name },
-            HttpError::CaFile { path, source } => ExporterError::Certificate { path, source },
+            rondo_http::HttpError::BaseUrl { .. } => ExporterError::Address,
+            rondo_http::HttpError::Header { name, .. } => ExporterError::Header { name },
+            rondo_http::HttpError::CaFile { path, source } => {
+                ExporterError::Certificate { path, source }
+            }
             other => ExporterError::Client(other),
         })
-}
-
-/// What the specification allows to be sent again.
-fn may_pass(status: u16) -> bool {
-    matches!(status, 429 | 502 | 503 | 504)
-}
-
-/// Spans, to their address.
-#[derive(Debug)]
-pub(crate) struct Spans {
-    post: Post,
-    resource: ResourceAttributesWithSchema,
-}
-
-impl Spans {
-    pub(crate) fn new(post: Post) -> Self {
-        Self {
-            post,
-            resource: ResourceAttributesWithSchema::default(),
-        }
-    }
-}
-
-impl SpanExporter for Spans {
-    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        let request = ExportTraceServiceRequest {
-            resource_spans: group_spans_by_resource_and_scope(batch, &self.resource),
-        };
-        self.post.deliver(request.encode_to_vec())
-    }
-
-    fn set_resource(&mut self, resource: &Resource) {
-        self.resource = resource.into();
-    }
-}
-
-/// Metrics, to their address, as totals since the beginning.
-#[derive(Debug)]
-pub(crate) struct Metrics {
-    post: Post,
-}
-
-impl Metrics {
-    pub(crate) fn new(post: Post) -> Self {
-        Self { post }
-    }
-}
-
-impl PushMetricExporter for Metrics {
-    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        let request = ExportMetricsServiceRequest::from(metrics);
-        self.post.deliver(request.encode_to_vec())
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn temporality(&self) -> Temporality {
-        Temporality::Cumulative
-    }
 }

@@ -23,7 +23,7 @@ pub struct Settings {
     pub traces: Option<Target>,
     /// Where metrics are sent; absent for no metrics.
     pub metrics: Option<Target>,
-    /// How long one delivery may take.
+    /// How long one attempt to deliver may take; no attempt begins later than this after the first one.
     pub timeout: Duration,
     /// A file of certificate authorities, in PEM, that are trusted beside the system's.
     pub certificate: Option<PathBuf>,

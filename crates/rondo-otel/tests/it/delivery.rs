@@ -53,6 +53,51 @@ async fn the_environments_settings_are_followed() {
 }
 
 #[tokio::test]
+async fn the_settings_win_over_the_environment_of_the_process() {
+    const OF_PROCESS: [(&str, &str); 5] = [
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "authorization=process,x-process=1",
+        ),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://process.invalid"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"),
+    ];
+    // The environment of this process belongs to all tests, so another process runs this one again.
+    if std::env::var_os("OTEL_EXPORTER_OTLP_HEADERS").is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args([
+            "--exact",
+            "delivery::the_settings_win_over_the_environment_of_the_process",
+        ]);
+        let output = again.envs(OF_PROCESS).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && printed.contains("1 passed"),
+            "{printed}"
+        );
+        return;
+    }
+    let collector = Collector::start().await;
+    let mut settings = collector.settings();
+    for target in [&mut settings.traces, &mut settings.metrics] {
+        target.as_mut().unwrap().headers =
+            vec![("authorization".to_owned(), "settings".to_owned())];
+    }
+    let exporter = Exporter::start(&settings).unwrap();
+    ask(&exporter).await;
+    shut_down(exporter).await.unwrap();
+    collector.span("invoke_agent default");
+    assert!(!collector.histograms().is_empty());
+    for request in collector.server.requests() {
+        assert_eq!(request.header("authorization"), Some("settings"));
+        assert_eq!(request.header("x-process"), None);
+        assert_eq!(request.header("content-encoding"), None);
+    }
+}
+
+#[tokio::test]
 async fn a_delivery_that_may_pass_later_is_repeated() {
     let busy = Response::text(503, "").header("retry-after", "0");
     let done = Response::text(200, "");
