@@ -1,4 +1,7 @@
 //! What the model reads of what the sandbox refused.
+//!
+//! The record of a call has its result as the model read it and no other field for the sandbox, so [`changed_protected`] and
+//! [`sandbox_note`] find the parts of the text again by `CHANGED` and `ASK`, which are therefore never reworded.
 
 use rondo_launch::{CallStatus, LOST_MAX};
 use rondo_policy::OUTSIDE_SANDBOX;

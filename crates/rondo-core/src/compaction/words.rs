@@ -2,7 +2,8 @@
 
 use rondo_types::Message;
 
-/// Heads a summary. It also tells a summary from other messages, so it is never reworded.
+/// Heads a summary, and tells it from other messages: a transcript that a program keeps and gives to the next turn has no
+/// records beside it that could. So it is never reworded.
 const SUMMARY_HEAD: &str = "Summary of the earlier conversation, which is no longer shown:\n\n";
 
 /// The system prompt of the request for a summary.
