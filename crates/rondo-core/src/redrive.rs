@@ -261,6 +261,8 @@ impl<A: Arguments> Drive<A> {
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. }
+            | RecordBody::FolderAsked { .. }
+            | RecordBody::FolderAnswered { .. }
             | RecordBody::ScriptStarted(_)
             | RecordBody::ScriptCallStarted { .. }
             | RecordBody::ScriptCallFinished { .. }

@@ -199,7 +199,8 @@ fn cancel(event: &Event<'_>, session: &rondo_types::SessionId) -> NewMail {
 
 async fn stop(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
-    let asked = questions::of_session(&*core.store, &session).await?;
+    let mut asked = questions::of_session(&*core.store, &session).await?;
+    asked.retain(|it| it.kind != QuestionKind::Trust);
     if !core.shown.is_running(&session) && asked.is_empty() {
         return core.tell(event, "Nothing runs.".to_owned()).await;
     }
@@ -216,7 +217,8 @@ async fn stop(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
 async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
     let waiting = core.session(&session).waiting().await?;
-    let asked = questions::of_session(&*core.store, &session).await?;
+    let mut asked = questions::of_session(&*core.store, &session).await?;
+    asked.retain(|it| it.kind != QuestionKind::Trust);
     let runs = match core.shown.is_running(&session) {
         true => "A turn runs.",
         false if !asked.is_empty() => "A turn waits for answers.",
@@ -265,7 +267,9 @@ async fn answer(
     value: &AnswerValue,
 ) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
-    let asked = questions::of_session(&*core.store, &session).await?;
+    let mut asked = questions::of_session(&*core.store, &session).await?;
+    // An owner is asked about the folder elsewhere, and answers it by itself.
+    asked.retain(|it| it.kind != QuestionKind::Trust);
     let chosen = match number {
         None => asked,
         Some(number) => asked

@@ -24,7 +24,7 @@ use rondo_runtime::TurnBuilder;
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::{AskedTurn, SessionHost, ToolFilter};
-use rondo_types::{Commit, Question, SessionId, StopReason};
+use rondo_types::{Commit, Question, QuestionKind, SessionId, StopReason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::future::pending;
@@ -76,6 +76,13 @@ impl SessionHost for HubHost {
     async fn turn(&self, turn: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
         let core = self.core()?;
         core.contribute(turn, builder).await
+    }
+
+    async fn ask_about_folder(&self, turn: &AskedTurn<'_>, question: &Question) -> Result<()> {
+        let core = self.core()?;
+        core.ask_owner(turn.session, question)
+            .await
+            .map_err(unreadable)
     }
 
     fn failed(&self, session: &SessionId, key: Option<&str>, error: &SetupError) {
@@ -158,6 +165,29 @@ impl Core {
         Ok(())
     }
 
+    /// Asks an owner about the folder of a session, in their private chat. Without one nobody is asked.
+    async fn ask_owner(
+        &self,
+        session: &SessionId,
+        question: &Question,
+    ) -> Result<(), MailboxError> {
+        let owners = self.store.rows(OWNER_CHATS, "", 1).await?;
+        let Some(owner) = owners.first().and_then(|(_, key)| ChatKey::of_text(key)) else {
+            return Ok(());
+        };
+        let open = questions::of_session(&*self.store, session).await?;
+        if open.iter().any(|it| it.hash == question.hash) {
+            return Ok(());
+        }
+        let asking = questions::ask_owner(&owner, session, &open, question);
+        let commit = HostCommit {
+            outbox: asking.outbox,
+            rows: asking.rows,
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await.map(drop)
+    }
+
     async fn source(
         self: &Arc<Self>,
         session: &SessionId,
@@ -165,6 +195,11 @@ impl Core {
         of: TurnSource,
     ) -> Result<Arc<dyn CommitSource>> {
         let open = questions::of_session(&*self.store, session).await;
+        let is_of_folder = |it: &Asked| it.kind == QuestionKind::Trust;
+        let (of_folder, open) = open
+            .map_err(unreadable)?
+            .into_iter()
+            .partition(is_of_folder);
         Ok(Arc::new(TurnCommits {
             core: Arc::downgrade(self),
             session: session.clone(),
@@ -172,8 +207,8 @@ impl Core {
             owner_chat: of.owner_chat,
             timed: self.timed(of.begun.as_ref()).await.map_err(unreadable)?,
             begun: of.begun,
-            open: open.map_err(unreadable)?,
-            asked: Mutex::default(),
+            open,
+            asked: Mutex::new(of_folder),
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
             at_stake: AtStake::after(of.known),
@@ -320,7 +355,7 @@ struct TurnCommits {
     begun: Option<Begun>,
     /// What it asked when it was parked.
     open: Vec<Asked>,
-    /// What it asks now.
+    /// What it asks now, and what is asked about its folder.
     asked: Mutex<Vec<Asked>>,
     /// Why the latest request failed.
     failure: Mutex<Option<String>>,
@@ -397,9 +432,9 @@ impl TurnCommits {
                 }
             }
             RecordBody::Resumed { .. } if !self.open.is_empty() => {
-                commit
-                    .rows
-                    .extend(questions::forget(&self.session, &self.open));
+                let left = self.asked();
+                let rows = questions::forget_some(&self.session, &self.open, &left);
+                commit.rows.extend(rows);
             }
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());

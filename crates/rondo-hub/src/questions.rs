@@ -145,12 +145,16 @@ pub fn ask(
     let mut all = open.to_vec();
     all.extend(questions.iter().map(|it| Asked::of(session, it)));
     let mut outbox = Vec::new();
-    for (index, asked) in all.iter().enumerate().skip(open.len()) {
+    // Those about the folder have no number here.
+    let has_number = |it: &&Asked| it.kind != QuestionKind::Trust;
+    let numbered = all.iter().filter(has_number).count();
+    let before = open.iter().filter(has_number).count();
+    for (asked, number) in all.iter().skip(open.len()).zip(before + 1..) {
         let details = Details {
             choices: choices(asked),
             ..Details::default()
         };
-        let text = asked.text((all.len() > 1).then_some(index + 1));
+        let text = asked.text((numbered > 1).then_some(number));
         let mut put = |to: &ChatKey, key: String, text: String| {
             let entry = outgoing::entry(key, to, OutboxKind::Question, text, &details);
             outbox.push(outgoing::of_turn(entry, session, turn));
@@ -165,6 +169,36 @@ pub fn ask(
     Asking {
         asked: all,
         outbox,
+        rows,
+    }
+}
+
+/// Asks an owner about the folder of a session, in the owner's private chat. The question is answered by its button alone:
+/// `/approve` in the session's chat is about what was asked there.
+#[must_use]
+pub fn ask_owner(
+    owner: &ChatKey,
+    session: &SessionId,
+    open: &[Asked],
+    question: &Question,
+) -> Asking {
+    let asked = Asked::of(session, question);
+    let details = Details {
+        choices: choices(&asked),
+        ..Details::default()
+    };
+    let text = format!(
+        "In `{session}`: {}\n\nAnswer with a button, or with `rondo answer {session}`. Until then it is not used.",
+        asked.prompt
+    );
+    let key = format!("question:{}:owner", asked.token);
+    let entry = outgoing::entry(key, owner, OutboxKind::Question, text, &details);
+    let others = open.iter().filter(|it| it.id != question.id);
+    let all: Vec<Asked> = others.cloned().chain([asked]).collect();
+    let rows = note(session, &all);
+    Asking {
+        asked: all,
+        outbox: vec![outgoing::of_turn(entry, session, &TurnId::new(""))],
         rows,
     }
 }

@@ -17,7 +17,7 @@ use crate::users::{Actor, Role, identity};
 use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
-use rondo_types::{AnswerValue, Media, Message, Part, SessionId, TimeMs};
+use rondo_types::{AnswerValue, Media, Message, Part, QuestionKind, SessionId, TimeMs};
 
 /// Bytes of an event's id.
 const EVENT_ID_BYTES_MAX: usize = 200;
@@ -350,10 +350,20 @@ impl Core {
         let at = TimeMs(event.inbound.at_ms);
         let mails = asked.iter();
         let mails = mails.map(|it| it.answered(session, &event.actor.id, value.clone(), at));
-        let commit = HostCommit {
+        let mut commit = HostCommit {
             mail: mails.collect(),
             ..HostCommit::default()
         };
+        // No turn's records say that it was answered.
+        let of_folder = asked.iter().filter(|it| it.kind == QuestionKind::Trust);
+        let of_folder: Vec<_> = of_folder.cloned().collect();
+        if !of_folder.is_empty() {
+            let mut left = questions::of_session(&*self.store, session).await?;
+            left.retain(|it| !of_folder.contains(it));
+            commit
+                .rows
+                .extend(questions::forget_some(session, &of_folder, &left));
+        }
         let taken = self.done(event, commit, String::new()).await?;
         self.wake(session);
         Ok(taken)

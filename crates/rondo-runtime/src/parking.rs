@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{Mail, MailBody, MailId, MailboxError, NewMail, Pushed};
-use rondo_core::session_store::SessionState;
 use rondo_core::storage::Store;
 use rondo_core::{Approver, QuestionReply};
 use rondo_types::{Answer, AnswerValue, CallId, Question, SessionId, TimeMs};
@@ -127,7 +126,7 @@ impl Approver for MailApprover {
         };
         let reply = tokio::select! {
             biased;
-            mail = self.submitted(question) => return self.taken(question, mail).await,
+            mail = submitted(&self.store, &self.session, question) => return self.taken(question, mail).await,
             reply = in_place => reply,
         };
         match reply {
@@ -146,28 +145,6 @@ impl MailApprover {
         question.subject.session == self.session
     }
 
-    /// Waits for an answer in the mailbox.
-    async fn submitted(&self, question: &Question) -> (Answer, Mail) {
-        let mut changed = self.store.changed();
-        let mut news = News::of(&self.store);
-        loop {
-            // What cannot be read now is read the next time.
-            let rows = self.store.list(&self.session).await.unwrap_or_default();
-            for mail in rows {
-                if let MailBody::Answer { answer } = &mail.body
-                    && answer.hash == question.hash
-                {
-                    return (answer.clone(), mail);
-                }
-            }
-            sleep(LOOK_EVERY).await;
-            tokio::select! {
-                _ = changed.changed() => {}
-                () = news.next() => {}
-            }
-        }
-    }
-
     async fn taken(&self, question: &Question, (answer, mail): (Answer, Mail)) -> QuestionReply {
         if self.is_own(question) {
             return QuestionReply::Answered(answer, Some(mail.id));
@@ -181,6 +158,32 @@ impl MailApprover {
     async fn keep(&self, question: &Question, answer: &Answer) -> Option<MailId> {
         let mail = mail_of(&self.session, question, answer.clone());
         self.store.push(mail).await.ok().map(Pushed::id)
+    }
+}
+
+/// Waits for an answer in a session's mailbox.
+pub(crate) async fn submitted(
+    store: &Store,
+    session: &SessionId,
+    question: &Question,
+) -> (Answer, Mail) {
+    let mut changed = store.changed();
+    let mut news = News::of(store);
+    loop {
+        // What cannot be read now is read the next time.
+        let rows = store.list(session).await.unwrap_or_default();
+        for mail in rows {
+            if let MailBody::Answer { answer } = &mail.body
+                && answer.hash == question.hash
+            {
+                return (answer.clone(), mail);
+            }
+        }
+        sleep(LOOK_EVERY).await;
+        tokio::select! {
+            _ = changed.changed() => {}
+            () = news.next() => {}
+        }
     }
 }
 
@@ -359,20 +362,29 @@ impl Parked {
     /// Cancel safe.
     pub async fn is_taken(&mut self, question: &Question) -> Result<bool> {
         for _ in 0..TAKEN_LOOKS {
-            // In this order: a process that has ended recorded before what it took.
-            let info = self.store.session(&self.session);
-            let info = info.map_err(sessions::failed)?;
+            let is_held = self.store.is_in_use(&self.session);
+            // Read after that: a process that lets go of the session has recorded the answer before.
             let history = self.store.history(&self.session);
             self.history = history.map_err(sessions::failed)?;
             if self.questions().iter().all(|it| it.hash != question.hash) {
                 return Ok(true);
             }
-            if info.state != SessionState::Running {
+            if !is_held {
                 return Ok(false);
             }
             sleep(LOOK_EVERY).await;
         }
         Ok(true)
+    }
+
+    /// Returns whether there is something to go on with once all is answered: a turn, or a message that waits.
+    ///
+    /// # Errors
+    /// When the mailbox cannot be read.
+    pub fn goes_on(&self) -> Result<bool> {
+        let mail = self.store.mail(&self.session).map_err(unkept)?;
+        let has_message = mail.iter().any(|it| it.body.is_message());
+        Ok(has_message || self.history.open_turn().is_some())
     }
 
     /// Drops answers to questions that are not asked any more.
@@ -392,8 +404,7 @@ impl Parked {
     }
 
     fn questions(&self) -> Vec<Question> {
-        let open = self.history.open_turn();
-        open.map_or_else(Vec::new, |it| it.questions)
+        self.history.questions()
     }
 
     /// Looks which questions are open now.

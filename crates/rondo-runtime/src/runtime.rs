@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::error::Result;
 use crate::extensions::Extensions;
 use crate::mcp;
-use crate::notices::Notices;
+use crate::notices::{NoNotices, Notices};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
 use crate::settings::{Settings, Source, Values};
@@ -12,7 +12,7 @@ use crate::shared_values::SharedValues;
 use crate::spec::{ConnectedModel, TurnSpec};
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
-use crate::trust_question::TrustAnswers;
+use crate::trust_question::{AskingSession, TrustAnswers};
 use rondo_core::{Approver, EventSender};
 use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
@@ -86,9 +86,30 @@ impl Runtime {
     /// # Errors
     /// When a file or a variable is malformed, or there is no home directory.
     pub fn settings(&self, directory: PathBuf) -> Result<Settings> {
+        self.settings_of(directory, None)
+    }
+
+    /// Reads the same for a session: what is asked about the directory is recorded in it, and may be answered there.
+    ///
+    /// # Errors
+    /// As [`settings`](Self::settings).
+    pub(crate) fn settings_of(
+        &self,
+        directory: PathBuf,
+        session: Option<AskingSession>,
+    ) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
-        let answers = &self.0.trust_answers;
-        Settings::load_with(answers, env, directory, flags, self.notices())
+        let answers = self.0.trust_answers.of(session, &env);
+        Settings::load_with(&answers, env, directory, flags, self.notices())
+    }
+
+    /// Reads the same without asking or noting anything, for what does not depend on it.
+    ///
+    /// # Errors
+    /// As [`settings`](Self::settings).
+    pub(crate) fn settings_unasked(&self, directory: PathBuf) -> Result<Settings> {
+        let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
+        Settings::load(env, directory, flags, &NoNotices)
     }
 
     /// Has an approver asked while settings are read whether a folder is trusted, its servers may be started and what a

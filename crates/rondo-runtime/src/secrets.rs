@@ -41,11 +41,16 @@ impl KeyNames {
 
 /// Collects the values of all variables that hold a key.
 pub fn of_env(settings: &Settings) -> Secrets {
-    let names = KeyNames::of(settings);
-    let secret = settings
-        .env
-        .iter()
-        .filter(|(name, value)| names.has(name, value));
+    named(&KeyNames::of(settings), &settings.env)
+}
+
+/// Collects the values of the variables whose names are usual for keys, before the settings are known.
+pub(crate) fn of_usual_names(env: &Env) -> Secrets {
+    named(&KeyNames::new(Vec::new()), env)
+}
+
+fn named(names: &KeyNames, env: &Env) -> Secrets {
+    let secret = env.iter().filter(|(name, value)| names.has(name, value));
     Secrets::new(secret.map(|(_, value)| value.to_owned()))
 }
 

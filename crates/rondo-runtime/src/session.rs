@@ -10,6 +10,7 @@ use crate::sandboxed::SandboxOffer;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::spec::{ConnectedModel, TurnSpec, go_on_with};
+use crate::trust_question::AskingSession;
 use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::ports::{MailBody, RecordBody, Seq};
@@ -17,7 +18,7 @@ use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::shown;
 use rondo_core::storage::Store;
-use rondo_types::{Message, Outcome, Part, Question, SessionId, Transcript};
+use rondo_types::{Answer, Message, Outcome, Part, Question, SessionId, Transcript};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -90,12 +91,26 @@ enum FoundSource {
 
 impl FoundSession {
     fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
-        let settings = runtime.settings(options.directory.clone())?;
-        let source = FoundSource::find(source, &settings)?;
-        Self::of(runtime, options, settings, source)
+        if *source == SessionSource::New {
+            let settings = runtime.settings(options.directory.clone())?;
+            let source = FoundSource::find(source, &settings)?;
+            return Self::of(runtime, options, settings, source, None);
+        }
+        // What is asked about the folder is recorded in the session, which has to be known before.
+        let settings = runtime.settings_unasked(options.directory.clone())?;
+        match FoundSource::find(source, &settings)? {
+            FoundSource::Known(store, info) => {
+                let found = Self::stored(runtime, options, store, *info, None)?;
+                FoundSource::check(source, &found.settings)?;
+                Ok(found)
+            }
+            found @ (FoundSource::Memory | FoundSource::New(_)) => {
+                Self::of(runtime, options, settings, found, None)
+            }
+        }
     }
 
-    /// One that is in a journal already.
+    /// One that is in a journal already. `taken` is the answer about its folder that its owner has just recorded.
     ///
     /// # Errors
     /// When the settings make no sense.
@@ -104,10 +119,16 @@ impl FoundSession {
         options: &SessionOptions,
         store: Store,
         info: SessionInfo,
+        taken: Option<Answer>,
     ) -> Result<Self> {
-        let settings = runtime.settings(options.directory.clone())?;
+        let session = AskingSession {
+            store: store.clone(),
+            info: info.clone(),
+            taken: taken.clone(),
+        };
+        let settings = runtime.settings_of(options.directory.clone(), Some(session))?;
         let source = FoundSource::Known(store, Box::new(info));
-        Self::of(runtime, options, settings, source)
+        Self::of(runtime, options, settings, source, taken)
     }
 
     fn of(
@@ -115,12 +136,18 @@ impl FoundSession {
         options: &SessionOptions,
         mut settings: Settings,
         source: FoundSource,
+        taken: Option<Answer>,
     ) -> Result<Self> {
-        if let FoundSource::Known(_, info) = &source
+        if let FoundSource::Known(store, info) = &source
             && !options.is_directory_named
             && let Some(own) = sessions::own_directory(info, &settings.directory)?
         {
-            settings = runtime.settings(own)?;
+            let session = AskingSession {
+                store: store.clone(),
+                info: (**info).clone(),
+                taken,
+            };
+            settings = runtime.settings_of(own, Some(session))?;
         }
         Ok(Self {
             settings,
@@ -169,6 +196,7 @@ impl FoundSession {
 
 impl FoundSource {
     fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
+        Self::check(source, settings)?;
         let is_ephemeral = settings.values.ephemeral == Some(true);
         match source {
             SessionSource::New if is_ephemeral => Ok(Self::Memory),
@@ -179,10 +207,6 @@ impl FoundSource {
                     .spawn(move || sessions::open(&settings));
                 opening.map(Self::New).map_err(no_thread)
             }
-            SessionSource::Latest | SessionSource::Id(_) if is_ephemeral => {
-                let message = "a session that goes on cannot be ephemeral";
-                Err(SetupError::new(SetupErrorKind::Usage, message))
-            }
             SessionSource::Latest => Self::known(settings, |store| {
                 sessions::latest(store, &settings.directory)
             }),
@@ -190,6 +214,16 @@ impl FoundSource {
                 Self::known(settings, |store| sessions::find_conversation(store, id))
             }
         }
+    }
+
+    /// Checks that the settings let a session go on.
+    fn check(source: &SessionSource, settings: &Settings) -> Result<()> {
+        let is_ephemeral = settings.values.ephemeral == Some(true);
+        if *source == SessionSource::New || !is_ephemeral {
+            return Ok(());
+        }
+        let message = "a session that goes on cannot be ephemeral";
+        Err(SetupError::new(SetupErrorKind::Usage, message))
     }
 
     fn known(
@@ -300,6 +334,11 @@ impl Session {
     #[must_use]
     pub fn conversation(&self) -> Option<&Conversation> {
         self.conversation.as_ref()
+    }
+
+    /// Returns the same, to note what was recorded.
+    pub(crate) fn conversation_mut(&mut self) -> Option<&mut Conversation> {
+        self.conversation.as_mut()
     }
 
     /// Returns whether something of it could not be recorded.
@@ -661,7 +700,7 @@ impl Session {
     }
 
     /// Begins the record with a first question, whose words become the title even where a cell began it.
-    fn begin_turn(&mut self, title: String) -> Result<()> {
+    pub(crate) fn begin_turn(&mut self, title: String) -> Result<()> {
         let of_cells = self
             .conversation()
             .filter(|it| it.turns == 0 && it.has_records());

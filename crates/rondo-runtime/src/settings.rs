@@ -9,10 +9,12 @@ use crate::paths::Paths;
 use crate::policy;
 use crate::review::Review;
 use crate::sandboxed;
+use crate::secrets;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use crate::trust_question::TrustAnswers;
 use rondo_policy::rules::Rules;
+use rondo_types::Question;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub struct Settings {
     pub rules: Rules,
     /// The servers of the Model Context Protocol.
     pub mcp: McpSetup,
+    /// What a person can be asked about the directory, and nobody has answered: what it is about is not used.
+    pub folder_questions: Vec<Question>,
 }
 
 /// Effective values, which copies share until one of them is changed.
@@ -168,7 +172,7 @@ impl Settings {
             }),
             broken,
         )?;
-        Ok(Self {
+        let mut settings = Self {
             values: values.into(),
             sources: sources.into(),
             env,
@@ -176,7 +180,16 @@ impl Settings {
             directory,
             rules,
             mcp,
-        })
+            folder_questions: Vec::new(),
+        };
+        settings.folder_questions = answers.unanswered();
+        if !settings.folder_questions.is_empty() {
+            let secrets = secrets::of_env(&settings);
+            for question in &mut settings.folder_questions {
+                question.prompt = secrets.text(std::mem::take(&mut question.prompt));
+            }
+        }
+        Ok(settings)
     }
 
     /// Returns the source of a setting's effective value; `None` if no layer sets it.

@@ -1,13 +1,20 @@
 //! What a person is asked about a folder before something of it is used: its settings, the servers of its project, and what
 //! a sandboxed command left changed in its protected files.
 
+use crate::env::Env;
 use crate::mcp::WaitingServer;
+use crate::parking::{self, GivenAnswer, MailApprover};
 use crate::project::UntrustedProject;
 use crate::review::{self, Difference, DifferenceKind};
 use crate::sanitize;
+use crate::secrets;
+use crate::sessions::Conversation;
 use data_encoding::HEXLOWER;
+use rondo_core::redact::Secrets;
+use rondo_core::session_store::SessionInfo;
+use rondo_core::storage::Store;
 use rondo_core::{Approver, QuestionReply};
-use rondo_types::{AnswerValue, Question, QuestionId, QuestionKind, QuestionSubject};
+use rondo_types::{Answer, AnswerValue, Question, QuestionId, QuestionKind, QuestionSubject};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,9 +156,18 @@ fn bounded(text: String) -> String {
     shown
 }
 
-/// The answers to questions about folders, and the approver that is asked in place. Clones share both.
+/// The answers to questions about folders that come up while settings are read, and the approver that is asked in place.
+/// Clones share all of it.
 #[derive(Clone, Default)]
-pub(crate) struct TrustAnswers(Arc<Mutex<State>>);
+pub(crate) struct TrustAnswers {
+    state: Arc<Mutex<State>>,
+    /// The session whose settings are read.
+    session: Option<Arc<AskingSession>>,
+    /// What no question shows.
+    secrets: Secrets,
+    /// The questions without an answer.
+    open: Arc<Mutex<Vec<Question>>>,
+}
 
 #[derive(Default)]
 struct State {
@@ -160,45 +176,138 @@ struct State {
     denied: Vec<String>,
 }
 
+/// A session whose settings are read: it records what is asked, and its mailbox has answers.
+pub(crate) struct AskingSession {
+    /// Its journal and mailbox.
+    pub(crate) store: Store,
+    /// What is known of it.
+    pub(crate) info: SessionInfo,
+    /// The answer that its owner has taken and recorded.
+    pub(crate) taken: Option<Answer>,
+}
+
 impl TrustAnswers {
     /// Has questions put to an approver while settings are read, or to nobody.
     pub(crate) fn ask(&self, approver: Option<Arc<dyn Approver>>) {
         self.state().approver = approver;
     }
 
+    /// Returns the same answers while the settings of a session, or of none, are read. Files of a folder may hold the keys of
+    /// an environment, which no question shows.
+    pub(crate) fn of(&self, session: Option<AskingSession>, env: &Env) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            session: session.map(Arc::new),
+            secrets: secrets::of_usual_names(env),
+            open: Arc::default(),
+        }
+    }
+
     /// Returns the answer to a question: the one that was given, or that of the approver; `None` if nobody answers.
     pub(crate) fn answer(&self, question: &Question) -> Option<bool> {
-        let state = self.state();
-        if state.denied.contains(&question.hash) {
-            return Some(false);
+        let question = &Question {
+            prompt: self.secrets.text(question.prompt.clone()),
+            ..question.clone()
+        };
+        let answer = self.given(question).or_else(|| self.put(question));
+        match answer {
+            None => self.open().push(question.clone()),
+            Some(false) => self.state().denied.push(question.hash.clone()),
+            Some(true) => {}
         }
-        let approver = state.approver.clone();
-        drop(state);
-        let is_yes = asked_in_place(approver?, question)?;
-        if !is_yes {
-            self.state().denied.push(question.hash.clone());
+        answer
+    }
+
+    /// Returns the questions without an answer.
+    pub(crate) fn unanswered(&self) -> Vec<Question> {
+        self.open().clone()
+    }
+
+    /// Returns the answer in the session's mailbox, which is recorded then, or that of this process.
+    fn given(&self, question: &Question) -> Option<bool> {
+        let is_denied = self.state().denied.contains(&question.hash);
+        let Some(session) = &self.session else {
+            return is_denied.then_some(false);
+        };
+        if let Some(taken) = session.taken.as_ref().filter(|it| it.hash == question.hash) {
+            return Some(taken.value == AnswerValue::Approve);
         }
+        let given = parking::answers(&session.store, &session.info.id).ok()?;
+        let given = given.into_iter().rfind(|it| it.answers(question));
+        let Some(GivenAnswer { answer, mail }) = given else {
+            return is_denied.then_some(false);
+        };
+        let is_yes = answer.value == AnswerValue::Approve;
+        // The process that owns the session takes it otherwise.
+        waited_for(async {
+            let conversation = Conversation::take(&session.store, &session.info).ok()?;
+            conversation.record_folder_answer(answer, mail).await.ok()
+        })??;
         Some(is_yes)
     }
 
+    /// Asks in place.
+    fn put(&self, question: &Question) -> Option<bool> {
+        let approver = self.state().approver.clone()?;
+        let session = self.session.clone();
+        let reply = waited_for(async {
+            match session {
+                Some(session) => session.ask(approver, question).await,
+                None => approver.ask(question).await,
+            }
+        });
+        match reply? {
+            QuestionReply::Answered(answer, _) if answer.hash == question.hash => {
+                Some(answer.value == AnswerValue::Approve)
+            }
+            QuestionReply::Answered(..) | QuestionReply::Later { .. } => None,
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Question>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asks on a thread of its own, since settings are read in asynchronous code as well as outside of it.
-fn asked_in_place(approver: Arc<dyn Approver>, question: &Question) -> Option<bool> {
-    let ask = move || {
-        let tasks = Builder::new_current_thread().enable_all().build().ok()?;
-        Some(tasks.block_on(approver.ask(question)))
-    };
-    let reply = thread::scope(|scope| scope.spawn(ask).join());
-    match reply.ok().flatten()? {
-        QuestionReply::Answered(answer, _) if answer.hash == question.hash => {
-            Some(answer.value == AnswerValue::Approve)
+impl AskingSession {
+    /// Asks once the question is recorded, so that another process can answer it too. One that cannot be recorded, such as
+    /// since another process owns the session, is asked in place alone.
+    async fn ask(&self, host: Arc<dyn Approver>, question: &Question) -> QuestionReply {
+        let taken = Conversation::take(&self.store, &self.info);
+        let Ok(conversation) = taken else {
+            return host.ask(question).await;
+        };
+        let Ok(question) = conversation.record_folder_question(question).await else {
+            return host.ask(question).await;
+        };
+        let approver = MailApprover {
+            host,
+            store: self.store.clone(),
+            session: self.info.id.clone(),
+        };
+        let reply = approver.ask(&question).await;
+        if let QuestionReply::Answered(answer, mail) = &reply {
+            let answer = answer.clone();
+            // What was answered counts, recorded or not.
+            conversation.record_folder_answer(answer, *mail).await.ok();
         }
-        QuestionReply::Answered(..) | QuestionReply::Later { .. } => None,
+        reply
     }
+}
+
+/// Waits on a thread of its own, since settings are read in asynchronous code as well as outside of it.
+fn waited_for<T: Send>(work: impl Future<Output = T> + Send) -> Option<T> {
+    let wait = move || {
+        let tasks = Builder::new_current_thread().enable_all().build().ok()?;
+        Some(tasks.block_on(work))
+    };
+    thread::scope(|scope| scope.spawn(wait).join())
+        .ok()
+        .flatten()
 }
 
 #[cfg(test)]

@@ -79,7 +79,13 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
     }
     let session = parked.session.to_string();
     if parked.open.is_empty() {
-        return Ok(Some(session));
+        if parked.goes_on()? {
+            return Ok(Some(session));
+        }
+        output.note(&format!(
+            "the answer is kept, and holds from the next turn of session `{session}` on"
+        ));
+        return Ok(None);
     }
     let waits = format!(
         "the answer is kept, and session `{session}` {}",

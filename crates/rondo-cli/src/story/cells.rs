@@ -1,12 +1,12 @@
-//! What stands between the turns of a recorded session: Python cells, and what a script did.
+//! What stands between the turns of a recorded session: Python cells, questions about its folder, and what a script did.
 
 use super::{Item, Turn};
 use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
-use rondo_types::TimeMs;
 use rondo_types::text::first_line;
+use rondo_types::{AnswerValue, TimeMs};
 use serde_json::Value;
 
-/// Takes a record of the user's Python session, or of a script, into what followed a turn.
+/// Takes a record of the user's Python session, of a question about the folder, or of a script, into what followed a turn.
 pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
     match body {
         RecordBody::CellStarted { code, .. } => turn.cells.push(Item::Cell {
@@ -34,6 +34,22 @@ pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
             not_restored,
         } => turn.cells.push(Item::Note {
             text: format!("{repeated} cells were run again, {not_restored} were not restored"),
+        }),
+        RecordBody::FolderAsked { question } => turn.cells.push(Item::Note {
+            text: question
+                .prompt
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .to_owned(),
+        }),
+        RecordBody::FolderAnswered { answer } => turn.cells.push(Item::Note {
+            text: match &answer.value {
+                AnswerValue::Deny { reason } => format!("{}: no, {reason}", answer.actor),
+                AnswerValue::Approve | AnswerValue::Value { .. } => {
+                    format!("{}: yes", answer.actor)
+                }
+            },
         }),
         RecordBody::ScriptStarted(run) => {
             let words = [std::slice::from_ref(&run.name), run.arguments.as_slice()].concat();

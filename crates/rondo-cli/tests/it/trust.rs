@@ -149,3 +149,102 @@ async fn the_screen_opens_once_all_that_the_folder_brings_is_answered() {
     assert_eq!(model(&server), "theirs");
     screen::leave(person).await;
 }
+
+/// Allows what is asked on the screen.
+async fn allow(person: &mut Person, question: &str) {
+    person.shows("1 approval waits").await;
+    person.press(screen::REVIEW).await;
+    person.shows(question).await;
+    person.shows("y allow").await;
+    person.press("y").await;
+}
+
+#[tokio::test]
+async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn() {
+    let server = serve(vec![
+        says("first"),
+        says("second"),
+        says("third"),
+        says("fourth"),
+    ])
+    .await;
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    env.user_config("model = 'openai/mine'\n");
+    let mut person = Person::start(&env, &[]);
+    person.is_alternate().await;
+    person.shows("? help").await;
+    person.press("x\r").await;
+    person.shows("first").await;
+    leave_a_change(&env);
+    person.press("y\r").await;
+    allow(&mut person, ".envrc: added").await;
+    person.shows("second").await;
+    env.write(".rondo/config.toml", "yolo = true\n");
+    person.press("z\r").await;
+    allow(&mut person, "Trust").await;
+    person.shows("third").await;
+    let program = json!({"command": "python3", "args": ["server.py"]});
+    let servers = json!({"mcpServers": {"py": program}});
+    env.write(".mcp.json", servers.to_string());
+    person.press("w\r").await;
+    person.shows("1 approval waits").await;
+    person.press(screen::REVIEW).await;
+    person.shows("py: python3 server.py").await;
+    person.shows("y allow").await;
+    person.press("n").await;
+    person.shows("fourth").await;
+    screen::leave(person).await;
+}
+
+#[tokio::test]
+async fn another_terminal_answers_what_the_screen_asks_about_the_folder() {
+    let server = serve(vec![says("first"), says("second")]).await;
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    env.user_config("model = 'openai/mine'\n");
+    let mut person = Person::start(&env, &[]);
+    person.is_alternate().await;
+    person.shows("? help").await;
+    person.press("x\r").await;
+    person.shows("first").await;
+    leave_a_change(&env);
+    person.press("y\r").await;
+    person.shows("1 approval waits").await;
+    assert_eq!(server.requests().len(), 1);
+    let answered = env.run(&["answer", "latest", "y"]).await;
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    person.shows("second").await;
+    assert!(
+        !person.screen().contains("must be reviewed"),
+        "{}",
+        person.screen()
+    );
+    screen::leave(person).await;
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_records_what_ask_puts_about_its_folder() {
+    let server = serve(vec![says("first"), says("second")]).await;
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    env.user_config("model = 'openai/mine'\n");
+    let shown = env.run(&["ask", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    leave_a_change(&env);
+    let mut person = Person::start(&env, &["ask", "--continue", "y"]);
+    person.sees_below(CHANGES, CHOICE).await;
+    // It is recorded, so another terminal may answer it.
+    let answered = env.run(&["answer", "latest", "y"]).await;
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    person.sees("second").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(
+        !person.all().contains("must be reviewed"),
+        "{}",
+        person.all()
+    );
+}

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A version's folder, and its sessions with their turns. The last turn of a session `open-` was cut off.
-const VERSIONS: [(&str, &[(&str, u64)]); 7] = [
+const VERSIONS: [(&str, &[(&str, u64)]); 8] = [
     (
         "v1",
         &[
@@ -81,6 +81,7 @@ const VERSIONS: [(&str, &[(&str, u64)]); 7] = [
     ("v3-amended", &[("intercepted", 2), ("reserved", 1)]),
     ("v3-equipped", &[("equipped", 1)]),
     ("v3-ruled", &[("ruled", 1)]),
+    ("v4-folder", &[("asked-folder", 2)]),
 ];
 
 fn folder(version: &str) -> PathBuf {

@@ -35,6 +35,9 @@ pub struct History {
     outside_text: OutsideTextFold,
     #[serde(default)]
     grants: Vec<Grant>,
+    /// The question about the folder that nobody answered, and the place of its record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder_question: Option<(Question, u64)>,
 }
 
 /// A turn whose end is not recorded.
@@ -83,7 +86,7 @@ impl History {
     pub fn take(&mut self, record: &Record) {
         self.records += 1;
         if !record.body.is_of_turn() {
-            return;
+            return self.take_folder_question(&record.body);
         }
         self.outside_text.take(record);
         if let RecordBody::Answered { answer } = &record.body
@@ -125,6 +128,39 @@ impl History {
         if let RecordBody::Final { .. } = record.body {
             self.open = None;
         }
+    }
+
+    fn take_folder_question(&mut self, body: &RecordBody) {
+        match body {
+            RecordBody::FolderAsked { question } => {
+                self.folder_question = Some((question.clone(), self.records));
+            }
+            RecordBody::FolderAnswered { answer } => {
+                self.folder_question
+                    .take_if(|(question, _)| question.hash == answer.hash);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the question about the session's folder that nobody answered, if there is one. Its subject names no session.
+    #[must_use]
+    pub fn folder_question(&self) -> Option<Question> {
+        let (question, record) = self.folder_question.as_ref()?;
+        let mut question = question.clone();
+        question.subject.record = *record;
+        Some(question)
+    }
+
+    /// Returns all that the session asks and nobody answered: about its folder, and what its open turn asks.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
+        let of_turn = self.open_turn().map(|it| it.questions);
+        let of_folder = self.folder_question();
+        of_folder
+            .into_iter()
+            .chain(of_turn.into_iter().flatten())
+            .collect()
     }
 
     fn remember(&mut self, grant: &Grant) {

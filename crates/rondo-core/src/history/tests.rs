@@ -223,3 +223,36 @@ fn a_call_without_its_end_is_in_doubt_and_one_that_never_began_is_not_run() {
         assert_eq!((result.error, &result.call_id), (Some(code), &call_id));
     }
 }
+
+#[test]
+fn a_question_about_the_folder_is_open_until_it_is_answered_whatever_turns_do() {
+    let question = Question::new(
+        (
+            rondo_types::QuestionId("trust-settings".to_owned()),
+            rondo_types::QuestionKind::Trust,
+        ),
+        None,
+        "Trust it?".to_owned(),
+        "1".to_owned(),
+        rondo_types::QuestionSubject::default(),
+    );
+    let answer = question.answered("ada", rondo_types::AnswerValue::Approve);
+    let other = rondo_types::Answer {
+        hash: "2".to_owned(),
+        ..answer.clone()
+    };
+    let asked = record(
+        "",
+        RecordBody::FolderAsked {
+            question: question.clone(),
+        },
+    );
+    let mut history = History::of(&[record("t", started(1, 0)), asked, record("t", said("x"))]);
+    assert_eq!(history.questions(), std::slice::from_ref(&question));
+    assert_eq!(history.folder_question().unwrap().subject.record, 2);
+    assert_eq!(history.open_turn().unwrap().turn, TurnId::new("t"));
+    history.take(&record("", RecordBody::FolderAnswered { answer: other }));
+    assert_eq!(history.questions(), [question]);
+    history.take(&record("", RecordBody::FolderAnswered { answer }));
+    assert_eq!(history.questions(), []);
+}

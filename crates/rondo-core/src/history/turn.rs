@@ -292,6 +292,8 @@ impl TurnFold {
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. }
+            | RecordBody::FolderAsked { .. }
+            | RecordBody::FolderAnswered { .. }
             | RecordBody::ScriptStarted(_)
             | RecordBody::ScriptCallStarted { .. }
             | RecordBody::ScriptCallFinished { .. }

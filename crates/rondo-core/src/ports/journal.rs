@@ -472,6 +472,17 @@ pub enum RecordBody {
         /// How many things were not restored.
         not_restored: u32,
     },
+    /// A person is asked about the session's folder before a turn begins: any process may show the question and submit an
+    /// answer. From version 4 on.
+    FolderAsked {
+        /// The question.
+        question: Question,
+    },
+    /// The question about the folder that was asked last was answered, or is not asked any more. From version 4 on.
+    FolderAnswered {
+        /// The answer.
+        answer: Answer,
+    },
     /// A script begins to run in the session. It runs again from its beginning when it is resumed, over what follows.
     /// From version 3 on.
     ScriptStarted(ScriptRun),
@@ -503,7 +514,7 @@ pub enum RecordBody {
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 35] = [
+    pub const KINDS: [&str; 37] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -535,6 +546,8 @@ impl RecordBody {
         "cell_finished",
         "cells_repeating",
         "cells_repeated",
+        "folder_asked",
+        "folder_answered",
         "script_started",
         "script_call_started",
         "script_call_finished",
@@ -543,7 +556,7 @@ impl RecordBody {
 
     /// Returns whether it tells of a turn. What a person does in the Python session belongs to none: it
     /// may be recorded between two turns, or in the middle of one that was cut off, and says nothing
-    /// to a model. The calls of a script belong to none either: the turns that it starts are in sessions of their own.
+    /// to a model. So may a question about the folder. The calls of a script belong to none either: the turns that it starts are in sessions of their own.
     #[must_use]
     pub fn is_of_turn(&self) -> bool {
         !matches!(
@@ -552,6 +565,8 @@ impl RecordBody {
                 | Self::CellFinished { .. }
                 | Self::CellsRepeating { .. }
                 | Self::CellsRepeated { .. }
+                | Self::FolderAsked { .. }
+                | Self::FolderAnswered { .. }
                 | Self::ScriptStarted(_)
                 | Self::ScriptCallStarted { .. }
                 | Self::ScriptCallFinished { .. }

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use rondo_core::ports::MailboxError;
 use rondo_runtime::usage::UsageSum;
-use rondo_types::{SessionId, TimeMs};
+use rondo_types::{QuestionKind, SessionId, TimeMs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -132,7 +132,10 @@ pub(super) async fn get(call: Call, caller: Caller) -> Result<Response, ApiError
     let session = call.shared.session(&chat).await?;
     let questions = session.questions().await;
     let questions = questions.map_err(|error| ApiError::internal(&error))?;
-    let questions = questions.into_iter().map(|it| OpenQuestion {
+    // An owner is asked about the folder elsewhere.
+    let questions = questions.into_iter();
+    let questions = questions.filter(|it| it.kind != QuestionKind::Trust);
+    let questions = questions.map(|it| OpenQuestion {
         id: it.id.0,
         prompt: it.prompt,
         expires_ms: it.expires.map(|it| it.0),

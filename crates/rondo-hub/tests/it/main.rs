@@ -12,6 +12,7 @@ mod defects;
 mod delivering;
 mod expiring;
 mod extending;
+mod folders;
 #[expect(dead_code, reason = "the trial with kills uses more of it")]
 mod messenger;
 mod outgoing;

@@ -4,6 +4,7 @@ mod amended;
 mod cut_off;
 mod ended;
 mod equipped;
+mod folder;
 mod parked;
 mod room;
 mod ruled;
@@ -74,6 +75,13 @@ pub(crate) async fn write_equipped(dir: &Path) -> Result<Value, Failure> {
 pub(crate) async fn write_ruled(dir: &Path) -> Result<Value, Failure> {
     let store = store(&dir.join("store"), Durability::Full)?;
     ruled::write(&store).await?;
+    export(store, dir)
+}
+
+/// Does the same with a session that asked about its folder.
+pub(crate) async fn write_folder(dir: &Path) -> Result<Value, Failure> {
+    let store = store(&dir.join("store"), Durability::Full)?;
+    folder::write(&store).await?;
     export(store, dir)
 }
 

@@ -6,7 +6,7 @@
 //! many turns, `journal talk DIR TURNS` one as the full screen opens it, and `journal fixtures DIR` the sessions that are
 //! kept for later versions, with those that the prompt exported to the files named behind it; `journal parked DIR` those of parked turns, `journal amended DIR` those of
 //! turns with interceptors and budgets, `journal equipped DIR` one of a turn whose tools changed, `journal ruled DIR` one
-//! whose profile names sets of rules.
+//! whose profile names sets of rules, `journal folder DIR` one that asked about its folder.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         ["fixtures", dir, cells @ ..] => fixtures(fixtures::write(Path::new(dir), cells)),
         ["parked", dir] => fixtures(fixtures::write_parked(Path::new(dir))),
         ["equipped", dir] => fixtures(fixtures::write_equipped(Path::new(dir))),
+        ["folder", dir] => fixtures(fixtures::write_folder(Path::new(dir))),
         ["ruled", dir] => fixtures(fixtures::write_ruled(Path::new(dir))),
         ["amended", dir] => fixtures(fixtures::write_amended(Path::new(dir))),
         _ => Err(USAGE.into()),
@@ -59,7 +60,8 @@ fn main() -> ExitCode {
 
 const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
      journal large DIR TURNS | journal talk DIR TURNS | journal fixtures DIR [EXPORTED...] | \
-     journal parked DIR | journal amended DIR | journal equipped DIR | journal ruled DIR";
+     journal parked DIR | journal amended DIR | journal equipped DIR | journal ruled DIR | \
+     journal folder DIR";
 
 fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()

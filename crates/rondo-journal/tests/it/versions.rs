@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 9] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 10] = [
     (
         "v1",
         &[
@@ -43,6 +43,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 9] = [
     ("v3-ruled", &[("ruled", 1, 4)]),
     ("v3-script", &[("scripted", 1, 2)]),
     ("v4", &[("parked", 2, 6), ("open-parked", 1, 3)]),
+    ("v4-folder", &[("asked-folder", 2, 4)]),
 ];
 
 const V2_LAST: &[RecordedSession] = &[
@@ -208,6 +209,7 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
             "v3-script" => assert_eq!(parent("scripted-fork"), id("scripted")),
             "v3-equipped" => assert_eq!(parent("equipped-fork"), id("equipped")),
             "v3-amended" => assert_eq!(parent("reserved-fork"), id("reserved")),
+            "v4-folder" => assert_eq!(parent("asked-folder-fork"), id("asked-folder")),
             "v3" | "v4" => assert_eq!(parent("parked-fork"), id("parked")),
             _ => assert_eq!(parent("forked"), id("plain")),
         }
@@ -375,6 +377,13 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
                 matches!(it, RecordBody::Intercepted(Interception::Stopped { .. }))
             };
             assert!(has("intercepted", is_stopped));
+            continue;
+        }
+        if version == "v4-folder" {
+            let is_answered = |it: &RecordBody| matches!(it, RecordBody::FolderAnswered { .. });
+            assert!(has("asked-folder", is_answered));
+            let history = store.history(&id("asked-folder")).unwrap();
+            assert_eq!(history.folder_question().unwrap().hash, "3");
             continue;
         }
         if version == "v3" || version == "v4" {

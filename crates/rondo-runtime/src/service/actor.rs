@@ -3,6 +3,7 @@
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::{AttendedApprover, Entry, Steers};
+use super::folder::{BegunMessage, FolderAsk};
 use super::host::AskedTurn;
 use super::known::KnownRow;
 use super::running::{RunProgress, Running, Step};
@@ -35,7 +36,7 @@ pub(super) struct Actor {
     pub(super) machine: SessionMachine,
     /// While the machine owns it.
     pub(super) session: Option<Session>,
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     /// The rows of the mailbox that the machine knows, by their keys.
     known: HashMap<String, KnownRow>,
     /// Messages that were handed to the turn that runs, in order.
@@ -53,7 +54,9 @@ pub(super) struct Actor {
     /// Why cells cannot run.
     pub(super) cell_error: Option<SetupError>,
     /// The message that begins the turn, by its key, and who submitted it; none where the turn goes on.
-    asked: Option<(String, String)>,
+    pub(super) asked: Option<(String, String)>,
+    /// What is asked about the folder.
+    pub(super) folder: FolderAsk,
 }
 
 impl Actor {
@@ -72,6 +75,7 @@ impl Actor {
             cell: None,
             cell_error: None,
             asked: None,
+            folder: FolderAsk::default(),
         }
     }
 
@@ -184,6 +188,10 @@ impl Actor {
         let is_edited = known.is_some_and(|it| it.differs(&row));
         if is_known && !is_edited {
             return;
+        }
+        // Whoever waits for it takes it, and the turn that runs meanwhile has not asked.
+        if self.session.is_some() && self.answers_folder_question(&row) {
+            return self.note(&row);
         }
         if is_edited && self.entry.begun.lock().await.contains_key(&row.key) {
             return;
@@ -325,6 +333,23 @@ impl Actor {
         };
         begun.insert(key.clone(), None);
         drop(begun);
+        let message = BegunMessage {
+            key,
+            id,
+            delivery,
+            message,
+        };
+        self.ask_or_plan(run, message).await;
+    }
+
+    /// Plans the turn of a message, whatever was asked about the folder, and connects its model.
+    pub(super) async fn plan_message(&mut self, run: Run, begun: BegunMessage) {
+        let BegunMessage {
+            key,
+            id,
+            delivery,
+            message,
+        } = begun;
         let planned = match &self.session {
             Some(session) if delivery == Delivery::Compact => {
                 let history = session.conversation().map_or(&[][..], |it| &it.history);
@@ -343,7 +368,7 @@ impl Actor {
                 })
             }
             Some(session) => session.spec().map(|mut spec| {
-                if entry.python().is_some() {
+                if self.entry.python().is_some() {
                     python::offer(&mut spec, &session.settings);
                 }
                 Some(spec)
@@ -405,7 +430,7 @@ impl Actor {
         self.running = Some(Running::connecting(run, message, connecting));
     }
 
-    fn not_started(&mut self, run: Run, error: &SetupError) {
+    pub(super) fn not_started(&mut self, run: Run, error: &SetupError) {
         self.failed(error);
         self.running = None;
         self.inputs.push_back(Input::NotStarted { run });
@@ -416,6 +441,9 @@ impl Actor {
             return;
         };
         match step {
+            Step::FolderAsked(answered) => {
+                self.folder_asked(run, answered.map(|it| *it)).await;
+            }
             Step::Connected(connected) => self.begin(run, *connected).await,
             Step::Event(event) => self.happened(run, event),
             Step::End(end) => self.ended(run, end).await,
@@ -597,6 +625,7 @@ impl Actor {
             // Nothing is recorded of it: it is taken back with its message.
             Some(key) => {
                 self.running = None;
+                self.folder = FolderAsk::default();
                 self.drop_row(&key).await;
                 self.entry.begun.lock().await.remove(&key);
                 let ticket = TicketId(key);
@@ -644,6 +673,7 @@ impl Actor {
             self.entry.work().head = at;
         }
         self.running = None;
+        self.folder = FolderAsk::default();
         self.handed.clear();
         self.known.clear();
         self.entry.begun.lock().await.clear();
@@ -663,7 +693,7 @@ impl Actor {
     }
 
     /// Sends an update that is in no record, after the last one that was sent.
-    fn tell(&self, body: UpdateBody) {
+    pub(super) fn tell(&self, body: UpdateBody) {
         self.entry.tell_unrecorded(body);
     }
 
@@ -705,7 +735,7 @@ async fn next(running: &mut Option<Running>) -> Step {
     }
 }
 
-fn let_go() -> SetupError {
+pub(super) fn let_go() -> SetupError {
     SetupError::new(SetupErrorKind::Other, "the session was let go of")
 }
 

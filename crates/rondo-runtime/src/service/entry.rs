@@ -100,9 +100,7 @@ pub(super) struct AttendedApprover(pub(super) Arc<Entry>);
 #[async_trait]
 impl Approver for AttendedApprover {
     async fn ask(&self, _: &Question) -> QuestionReply {
-        let mut attending = self.0.attending.subscribe();
-        // The sender is the entry's, which lives as long as this.
-        let _ = attending.wait_for(|count| *count == 0).await;
+        self.0.unattended().await;
         QuestionReply::Later { expires: None }
     }
 }
@@ -217,6 +215,13 @@ impl Entry {
     /// Returns whether no further turn is to begin.
     pub(super) fn drains(&self) -> bool {
         self.work().drain || self.service.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nobody attends who can answer.
+    pub(super) async fn unattended(&self) {
+        let mut attending = self.attending.subscribe();
+        // The sender is the entry's, which lives as long as this.
+        let _ = attending.wait_for(|count| *count == 0).await;
     }
 
     /// Waits until no actor works on it.

@@ -211,7 +211,7 @@ impl SessionHandle {
         pushed.map(drop)
     }
 
-    /// Returns what the session's turn asks and nobody answered, be it parked or not.
+    /// Returns what the session and its turn ask and nobody answered, be it parked or not.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -221,7 +221,7 @@ impl SessionHandle {
     pub async fn questions(&self) -> Result<Vec<Question>> {
         let (store, session) = (self.entry.store().clone(), self.id().clone());
         let read = off_thread(move || match store.history(&session) {
-            Ok(history) => Ok(history.open_turn().map_or_else(Vec::new, |it| it.questions)),
+            Ok(history) => Ok(history.questions()),
             Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
             Err(error) => Err(sessions::failed(error)),
         });

@@ -4,7 +4,7 @@ use crate::error::{Result, SetupError};
 use crate::settings::Settings;
 use crate::turn::TurnBuilder;
 use async_trait::async_trait;
-use rondo_types::{Message, SessionId, TimeMs};
+use rondo_types::{Message, Question, SessionId, TimeMs};
 use std::sync::Arc;
 
 /// A turn that is about to begin, or to go on.
@@ -32,6 +32,16 @@ pub trait SessionHost: Send + Sync + 'static {
     /// When the turn is not to begin, or not now: the message stays in its mailbox, unless the host took it back.
     async fn turn(&self, turn: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
         let _ = (turn, builder);
+        Ok(())
+    }
+
+    /// Puts a question about the session's folder to a person elsewhere. It is called before each turn until the question is
+    /// answered. The turn waits only for those who attend, and the answer holds from the next one on.
+    ///
+    /// # Errors
+    /// When the turn is not to begin now.
+    async fn ask_about_folder(&self, turn: &AskedTurn<'_>, question: &Question) -> Result<()> {
+        let _ = (turn, question);
         Ok(())
     }
 

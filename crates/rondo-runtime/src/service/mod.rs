@@ -22,6 +22,7 @@ pub mod cells;
 mod checkpoints;
 pub mod cursor;
 mod entry;
+mod folder;
 mod follower;
 pub mod handle;
 pub mod host;

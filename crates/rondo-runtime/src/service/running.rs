@@ -5,9 +5,10 @@ use crate::error::Result;
 use crate::runtime::Runtime;
 use crate::turn::{Turn, TurnBuilder};
 use futures_util::future::BoxFuture;
+use rondo_core::ports::Mail;
 use rondo_core::session::Run;
 use rondo_core::{EventReceiver, TurnEnd, TurnHandle, control, events};
-use rondo_types::{Message, TurnEvent, TurnId};
+use rondo_types::{Answer, Message, TurnEvent, TurnId};
 use std::sync::Arc;
 
 /// A run of the session machine.
@@ -21,6 +22,8 @@ pub(super) struct Running {
 }
 
 enum State {
+    /// A person is asked about the folder, who may answer.
+    Asking(BoxFuture<'static, Option<(Answer, Mail)>>),
     /// The model is being connected, such as by fetching its weights.
     Connecting(BoxFuture<'static, Box<Result<TurnBuilder>>>),
     Turn(Box<RunningTurn>),
@@ -47,6 +50,8 @@ pub(super) struct RunProgress {
 
 /// What a run has come to.
 pub(super) enum Step {
+    /// The question about the folder is answered, or is not waited for any more.
+    FolderAsked(Option<Box<(Answer, Mail)>>),
     /// The model is connected, or cannot be.
     Connected(Box<Result<TurnBuilder>>),
     /// An event.
@@ -90,6 +95,20 @@ impl Running {
         }
     }
 
+    /// Waits for the answer to a question about the folder before the turn of a message.
+    pub(super) fn asking(
+        run: Run,
+        message: String,
+        answered: impl Future<Output = Option<(Answer, Mail)>> + Send + 'static,
+    ) -> Self {
+        Self {
+            run,
+            message: Some(message),
+            is_cancelled: false,
+            state: State::Asking(Box::pin(answered)),
+        }
+    }
+
     /// Runs a turn of a session of the runtime.
     pub(super) async fn turn(run: Run, turn: Turn, told: RunProgress, runtime: &Runtime) -> Self {
         let (sender, events) = events::channel(turn.session().clone(), turn.id());
@@ -115,7 +134,7 @@ impl Running {
     pub(super) fn handle(&self) -> Option<&TurnHandle> {
         match &self.state {
             State::Turn(running) => Some(&running.handle),
-            State::Connecting(_) => None,
+            State::Asking(_) | State::Connecting(_) => None,
         }
     }
 
@@ -123,7 +142,7 @@ impl Running {
     pub(super) fn id(&self) -> Option<&TurnId> {
         match &self.state {
             State::Turn(running) => Some(&running.id),
-            State::Connecting(_) => None,
+            State::Asking(_) | State::Connecting(_) => None,
         }
     }
 
@@ -131,16 +150,17 @@ impl Running {
     pub(super) fn progress(&mut self) -> Option<&mut RunProgress> {
         match &mut self.state {
             State::Turn(running) => Some(&mut running.told),
-            State::Connecting(_) => None,
+            State::Asking(_) | State::Connecting(_) => None,
         }
     }
 
-    /// Waits for what comes next. After [`Step::Connected`] and [`Step::End`] nothing does.
+    /// Waits for what comes next. After [`Step::FolderAsked`], [`Step::Connected`] and [`Step::End`] nothing does.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
     pub(super) async fn next(&mut self) -> Step {
         match &mut self.state {
+            State::Asking(answered) => Step::FolderAsked(answered.await.map(Box::new)),
             State::Connecting(connecting) => Step::Connected(connecting.await),
             State::Turn(running) => running.next().await,
         }

@@ -5,9 +5,11 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::session::{FoundSession, Session};
 use crate::sessions;
 use crate::settings::Settings;
+use crate::table::Layer;
 use rondo_core::ports::{Record, RecordBody};
 use rondo_core::session::Standing;
-use rondo_core::session_store::StoreError;
+use rondo_core::session_store::{SessionInfo, StoreError};
+use rondo_types::Answer;
 use std::sync::PoisonError;
 
 /// Returns how many processes worked on a turn, by its records.
@@ -59,7 +61,9 @@ fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
 pub(super) fn settings(entry: &Entry) -> Result<Settings> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
     let mut settings = match store.session(&entry.id) {
-        Ok(info) => FoundSession::stored(runtime, &entry.options, store.clone(), info)?.settings,
+        Ok(info) => {
+            FoundSession::stored(runtime, &entry.options, store.clone(), info, None)?.settings
+        }
         Err(StoreError::Unknown { .. }) => runtime.settings(entry.options.directory.clone())?,
         Err(error) => return Err(sessions::failed(error)),
     };
@@ -70,30 +74,48 @@ pub(super) fn settings(entry: &Entry) -> Result<Settings> {
     Ok(settings)
 }
 
+/// Finds a session that is there, with what its host chose. `taken` is the answer about its folder that was just recorded.
+fn found(entry: &Entry, info: SessionInfo, taken: Option<Answer>) -> Result<FoundSession> {
+    let (runtime, store) = (&entry.service.runtime, entry.store());
+    let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info, taken)?;
+    chosen(entry).over(&mut found.settings.values);
+    keeps(entry, &mut found.settings)?;
+    match named_model(entry) {
+        Some(model) => found.settings.values.model = Some(model),
+        None => found.keep_model()?,
+    }
+    Ok(found)
+}
+
+fn chosen(entry: &Entry) -> Layer {
+    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+    chosen.as_deref().cloned().unwrap_or_default()
+}
+
+fn named_model(entry: &Entry) -> Option<String> {
+    let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
+    named.clone()
+}
+
+/// Reads the settings of a session again that this process owns, with an answer about its folder.
+///
+/// # Errors
+/// When the settings make no sense, or the session cannot be read.
+pub(super) fn read_again(entry: &Entry, taken: Answer) -> Result<Settings> {
+    let info = entry.store().session(&entry.id).map_err(sessions::failed)?;
+    Ok(found(entry, info, Some(taken))?.settings)
+}
+
 /// Takes a session, be it there or not.
 pub(super) fn take(entry: &Entry) -> Result<Session> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
-    let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
-    let model = named.clone();
-    drop(named);
-    let chosen = entry.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-    let chosen = chosen.as_deref().cloned().unwrap_or_default();
     let taken = match store.session(&entry.id) {
-        Ok(info) => {
-            let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
-            chosen.over(&mut found.settings.values);
-            keeps(entry, &mut found.settings)?;
-            match model {
-                Some(model) => found.settings.values.model = Some(model),
-                None => found.keep_model()?,
-            }
-            found.open(String::new())
-        }
+        Ok(info) => found(entry, info, None)?.open(String::new()),
         Err(StoreError::Unknown { .. }) => {
             let mut settings = runtime.settings(entry.options.directory.clone())?;
-            chosen.over(&mut settings.values);
+            chosen(entry).over(&mut settings.values);
             let values = &mut *settings.values;
-            values.model = model.or(values.model.take());
+            values.model = named_model(entry).or(values.model.take());
             keeps(entry, &mut settings)?;
             let (id, store) = (entry.id.clone(), store.clone());
             Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))

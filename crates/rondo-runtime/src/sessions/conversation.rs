@@ -11,11 +11,11 @@ use rondo_core::Journal as _;
 use rondo_core::OutsideText;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_core::ports::{Commit, Entry, Fence, MemoryJournal, Record, RecordBody, Seq};
+use rondo_core::ports::{Commit, Entry, Fence, MailId, MemoryJournal, Record, RecordBody, Seq};
 use rondo_core::session_store::{NewSession, SessionInfo};
 use rondo_core::storage::Store;
 use rondo_policy::Grants;
-use rondo_types::{Outcome, Profile, Question, SessionId, TimeMs, Transcript, TurnId};
+use rondo_types::{Answer, Outcome, Profile, Question, SessionId, TimeMs, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub struct Conversation {
     pub grants: Grants,
     /// Whether it holds text from outside.
     pub(crate) outside_text: OutsideText,
+    /// What it asked about its folder and nobody answered, when it was taken.
+    pub(crate) folder_question: Option<Question>,
 }
 
 /// A turn that was interrupted.
@@ -116,6 +118,7 @@ impl Conversation {
         taken.lost_end = info.lost_end;
         taken.grants = grants(store, info, &history)?;
         taken.outside_text = OutsideText::new(history.has_outside_text());
+        taken.folder_question = history.folder_question();
         taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
             let entries = store.read(&info.id, open.first, usize::MAX);
@@ -172,6 +175,43 @@ impl Conversation {
     /// # Errors
     /// As [`record`](Self::record).
     pub async fn record_all(&self, bodies: Vec<RecordBody>) -> Result<Seq> {
+        self.record_with(bodies, Commit::default()).await
+    }
+
+    /// Records a question about the session's folder, and returns it with its place. One that is open already keeps its
+    /// record.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) async fn record_folder_question(&self, question: &Question) -> Result<Question> {
+        let mut asked = question.clone();
+        let known = self.folder_question.as_ref();
+        asked.subject.record = match known.filter(|it| it.hash == question.hash) {
+            Some(known) => known.subject.record,
+            None => {
+                let question = question.clone();
+                self.record(RecordBody::FolderAsked { question }).await?.0
+            }
+        };
+        asked.subject.session = self.session.clone();
+        Ok(asked)
+    }
+
+    /// Records the answer to such a question, and removes its row of the mailbox.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) async fn record_folder_answer(
+        &self,
+        answer: Answer,
+        mail: Option<MailId>,
+    ) -> Result<()> {
+        let commit = mail.map_or_else(Commit::default, Commit::of);
+        let body = RecordBody::FolderAnswered { answer };
+        self.record_with(vec![body], commit).await.map(drop)
+    }
+
+    async fn record_with(&self, bodies: Vec<RecordBody>, commit: Commit) -> Result<Seq> {
         let fence = Fence {
             session: self.session.clone(),
             epoch: self.journal.epoch(),
@@ -183,12 +223,9 @@ impl Conversation {
             at_ms,
             body,
         });
-        let appended = self.journal.append(
-            &fence,
-            self.journal.at(),
-            records.collect(),
-            Commit::default(),
-        );
+        let appended = self
+            .journal
+            .append(&fence, self.journal.at(), records.collect(), commit);
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
             SetupError::because(SetupErrorKind::Journal, context, err)
@@ -218,6 +255,7 @@ impl Conversation {
             answers: Vec::new(),
             grants: Grants::default(),
             outside_text: OutsideText::default(),
+            folder_question: None,
         }
     }
 }

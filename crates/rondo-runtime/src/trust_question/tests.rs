@@ -121,3 +121,15 @@ fn an_answer_to_another_question_does_not_count() {
     answers.ask(Some(Arc::new(AnswersAnother)));
     assert_eq!(answers.answer(&of_settings(&project("/p", "a"))), None);
 }
+
+#[test]
+fn a_question_shows_no_key_of_the_environment() {
+    let env = Env::of(&[("OPENAI_API_KEY", "sk-123456789")]);
+    let answers = TrustAnswers::default().of(None, &env);
+    let question = of_differences(&[difference("export KEY=sk-123456789\n")]);
+    assert_eq!(answers.answer(&question), None);
+    let open = answers.unanswered();
+    assert_eq!(open[0].hash, question.hash);
+    assert!(open[0].prompt.contains("export KEY="), "{open:?}");
+    assert!(!open[0].prompt.contains("sk-123456789"), "{open:?}");
+}

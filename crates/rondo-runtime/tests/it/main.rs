@@ -10,6 +10,7 @@ use std::fs;
 mod cells;
 mod ephemeral;
 mod extensions;
+mod folder;
 mod json_lines;
 mod latest;
 mod look_first;

@@ -303,6 +303,7 @@ impl Review {
             Some(QuestionKind::Input { .. }) => "a tool asks",
             Some(QuestionKind::Permission) => "may it do this?",
             Some(QuestionKind::Budget) => "may the turn go on?",
+            Some(QuestionKind::Trust) => "may this be used?",
             _ => "may this run?",
         }
     }

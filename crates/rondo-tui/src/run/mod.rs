@@ -35,7 +35,7 @@ use crate::terminal::writer::Writer;
 use crossterm::event::Event;
 use effects::{Done, RESULTS_MAX};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join};
 use python::PythonLink;
 use ratatui_core::layout::Rect;
 use rondo_core::clock::Clock;
@@ -541,13 +541,15 @@ impl Runner {
             // What cannot be stopped in time is carried on when the session is opened next.
             let _ = self.session.cancel().await;
         }
-        // A turn that asks is parked then.
-        self.attendance = None;
+        // A turn that asks is parked then. No other one begins: the service is told first.
+        let attendance = self.attendance.take();
+        let leave = async { drop(attendance) };
         let patience = match ended {
             Ended::Quit | Ended::Inline => STOP,
             Ended::Terminated => SETTLE,
         };
-        let _ = tokio::time::timeout(patience, self.service.close()).await;
+        let closed = join(self.service.close(), leave);
+        let _ = tokio::time::timeout(patience, closed).await;
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::CellFinished { .. } => "cell_finished",
             RecordBody::CellsRepeating { .. } => "cells_repeating",
             RecordBody::CellsRepeated { .. } => "cells_repeated",
+            RecordBody::FolderAsked { .. } => "folder_asked",
+            RecordBody::FolderAnswered { .. } => "folder_answered",
             RecordBody::ScriptStarted(_) => "script_started",
             RecordBody::ScriptCallStarted { .. } => "script_call_started",
             RecordBody::ScriptCallFinished { .. } => "script_call_finished",

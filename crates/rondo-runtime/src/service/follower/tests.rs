@@ -1,10 +1,9 @@
 //! Tests: listeners of a session that another process works on.
 
-use crate::service::records::tests::recorded;
+use crate::service::records::tests::{append, begun, recorded};
 use crate::service::{Cursor, SessionService, Subscription, Update, UpdateBody};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_core::ports::{Commit, Journal as _, RecordBody};
-use rondo_types::TimeMs;
+use rondo_core::ports::RecordBody;
 use std::sync::Arc;
 
 /// Listeners of one session.
@@ -31,7 +30,7 @@ async fn what_another_process_records_is_read_once_for_all_listeners() {
     let service = SessionService::open_to_read(runtime, home.path().to_owned()).unwrap();
     let session = service.session(id, SessionOptions::in_directory(home.path()));
     let entry = &session.entry;
-    let owned = entry.store().create(session.id(), TimeMs(1)).unwrap();
+    let owned = begun(entry.store(), session.id());
     let count = records.len();
     let mut rest = records.into_iter();
     let mut listeners = Vec::new();
@@ -39,9 +38,7 @@ async fn what_another_process_records_is_read_once_for_all_listeners() {
     while let Some(first) = rest.next() {
         let begins = usize::from(matches!(first.body, RecordBody::TurnStarted { .. })) * 2;
         let piece = std::iter::once(first).chain(rest.by_ref().take(begins));
-        let (fence, at) = (owned.fence().clone(), owned.at());
-        let appended = owned.append(&fence, at, piece.collect(), Commit::default());
-        appended.await.unwrap();
+        append(&owned, session.id(), piece.collect()).await;
         // They come when the first turn has begun.
         if listeners.is_empty() {
             listeners.extend((0..LISTENERS).map(|_| session.subscribe(Cursor::START)));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::service::{NoHost, SessionService};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_core::ports::{Commit, Fence};
+use rondo_core::ports::{Commit, Fence, Journal};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::NewSession;
 use rondo_testkit::{CallScript, ReplyScript, Server, openai};
@@ -45,6 +45,27 @@ pub(in crate::service) async fn recorded() -> (SessionId, Vec<Record>) {
     (session.id().clone(), records.map(Option::unwrap).collect())
 }
 
+/// Begins a session in a store.
+pub(crate) fn begun(store: &Store, session: &SessionId) -> Arc<dyn Journal> {
+    let new = NewSession {
+        id: session.clone(),
+        at: TimeMs(1),
+        title: String::new(),
+        directory: String::new(),
+    };
+    store.begin(new).unwrap()
+}
+
+/// Appends records to a session that is owned here.
+pub(crate) async fn append(owned: &Arc<dyn Journal>, session: &SessionId, records: Vec<Record>) {
+    let fence = Fence {
+        session: session.clone(),
+        epoch: owned.epoch(),
+    };
+    let appended = owned.append(&fence, owned.at(), records, Commit::default());
+    appended.await.unwrap();
+}
+
 fn updates(turn: ReadTurn) -> Vec<(Place, UpdateBody)> {
     turn.runs.into_iter().flat_map(|it| it.updates).collect()
 }
@@ -66,13 +87,7 @@ fn whole(store: &Store, session: &SessionId) -> Vec<(Place, UpdateBody)> {
 async fn a_listener_reads_each_record_once_and_is_given_each_update_once() {
     let (session, records) = recorded().await;
     let store = sessions::in_memory().unwrap();
-    let new = NewSession {
-        id: session.clone(),
-        at: TimeMs(1),
-        title: String::new(),
-        directory: String::new(),
-    };
-    let owned = store.begin(new).unwrap();
+    let owned = begun(&store, &session);
     let mut reader = RecordReader::new(store.clone(), session.clone());
     let mut all = Vec::new();
     let mut endings = 0;
@@ -82,13 +97,7 @@ async fn a_listener_reads_each_record_once_and_is_given_each_update_once() {
         // The journal gets what begins a turn at once.
         let begins = usize::from(matches!(first.body, RecordBody::TurnStarted { .. })) * 2;
         let piece = std::iter::once(first).chain(rest.by_ref().take(begins));
-        let fence = Fence {
-            session: session.clone(),
-            epoch: owned.epoch(),
-        };
-        let at = owned.at();
-        let appended = owned.append(&fence, at, piece.collect(), Commit::default());
-        appended.await.unwrap();
+        append(&owned, &session, piece.collect()).await;
         let mut is_last = false;
         while !is_last {
             let Some(turn) = reader.turn().unwrap() else {
