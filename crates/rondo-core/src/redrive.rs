@@ -7,8 +7,8 @@ use crate::machine::{
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{
-    AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Question, Recovery, TimeMs,
-    ToolSpec, Transcript,
+    Answer, AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Question, Recovery,
+    TimeMs, ToolSpec, Transcript,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -104,8 +104,6 @@ pub struct OpenAsk {
     pub prompt: String,
     /// Why the gate asks.
     pub reasons: Vec<AskReason>,
-    /// When to stop waiting for an answer.
-    pub until: Option<TimeMs>,
     /// Whether it is asked whether a call runs again.
     pub is_repeat: bool,
 }
@@ -256,7 +254,6 @@ impl<A: Arguments> Drive<A> {
             | RecordBody::TurnEnvironment { .. }
             | RecordBody::RequestQueued
             | RecordBody::Parked { .. }
-            | RecordBody::Answered { .. }
             | RecordBody::CellStarted { .. }
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
@@ -272,6 +269,7 @@ impl<A: Arguments> Drive<A> {
                 self.asked(at, call_id, (prompt, &[]))
             }
             RecordBody::Asked { question } => self.question(at, question),
+            RecordBody::Answered { answer } => self.answered(at, answer),
             RecordBody::ToolsChanged { tools } => self.equipped(at, tools),
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
@@ -396,13 +394,35 @@ impl<A: Arguments> Drive<A> {
         Ok(())
     }
 
-    /// A question of a running call, or of a budget, is none of the machine's.
+    /// Of a question of a running call, or about a budget, the machine knows only that it is open.
     fn question(&mut self, at: TimeMs, question: &Question) -> Step {
-        match &question.call {
-            Some(call_id) if !question.is_of_running_call() => {
-                self.asked(at, call_id, (&question.prompt, &question.reasons))
-            }
-            _ => Ok(()),
+        if let Some(call_id) = &question.call
+            && !question.is_of_running_call()
+        {
+            self.asked(at, call_id, (&question.prompt, &question.reasons))?;
+        }
+        self.end_wait(at);
+        self.input(
+            at,
+            Input::Asked {
+                question: question.id.clone(),
+                call: question.call.clone(),
+                is_of_running_call: question.is_of_running_call(),
+            },
+        );
+        Ok(())
+    }
+
+    fn answered(&mut self, at: TimeMs, answer: &Answer) -> Step {
+        let question = answer.question.clone();
+        self.input(at, Input::Answered { question });
+        Ok(())
+    }
+
+    /// The wait before a request is over once something is recorded that leads to it.
+    fn end_wait(&mut self, at: TimeMs) {
+        if self.state.open.wait.take().is_some() {
+            self.input(at, Input::Time);
         }
     }
 
@@ -451,9 +471,7 @@ impl<A: Arguments> Drive<A> {
     }
 
     fn reserved(&mut self, at: TimeMs, reservation: &Reservation) -> Step {
-        if self.state.open.wait.take().is_some() {
-            self.input(at, Input::Time);
-        }
+        self.end_wait(at);
         if reservation.refused.is_none() {
             return Ok(());
         }
@@ -475,9 +493,7 @@ impl<A: Arguments> Drive<A> {
     }
 
     fn requested(&mut self, at: TimeMs, model: &str) -> Step {
-        if self.state.open.wait.take().is_some() {
-            self.input(at, Input::Time);
-        }
+        self.end_wait(at);
         if self.state.open.model.is_none() {
             return Err("a request");
         }
@@ -501,9 +517,7 @@ impl<A: Arguments> Drive<A> {
     }
 
     fn finished(&mut self, at: TimeMs) -> Step {
-        if self.state.open.wait.take().is_some() {
-            self.input(at, Input::Time);
-        }
+        self.end_wait(at);
         self.state.finished = true;
         Ok(())
     }
@@ -525,7 +539,13 @@ impl<A: Arguments> Drive<A> {
     }
 
     fn input(&mut self, at: TimeMs, input: Input) {
-        let actions = self.state.machine.handle(at, input, &self.arguments);
+        let machine = &mut self.state.machine;
+        let before = machine.waited();
+        let actions = machine.handle(at, input, &self.arguments);
+        let waited = machine.waited().saturating_sub(before);
+        if let Some(call) = &mut self.state.open.model {
+            call.delay(waited);
+        }
         for action in actions {
             self.action(at, action);
         }
@@ -545,13 +565,11 @@ impl<A: Arguments> Drive<A> {
                 call,
                 prompt,
                 reasons,
-                until,
                 is_repeat,
             } => open.asks.push(OpenAsk {
                 call: *call,
                 prompt,
                 reasons,
-                until,
                 is_repeat,
             }),
             Action::EndCall { call, .. } => {

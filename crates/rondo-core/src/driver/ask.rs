@@ -2,7 +2,7 @@
 
 use super::intercept::Interceptors;
 use super::judge::Judge;
-use super::{CANCELLED, Driver, TaskEnd, guarded, not_approved, sleep_until_some};
+use super::{CANCELLED, Driver, TaskEnd, guarded, not_approved};
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{
     Approval, Approver, GateRequest, NotAnswered, QuestionReply, Terms, question_about_call,
@@ -13,11 +13,14 @@ use rondo_types::{
     QuestionSubject, TimeMs,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+/// The bound on the time for one answer in place, for an approver that has none of its own.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_hours(24 * 7);
 /// How often a question is put again because what it is about changed before the answer; then the call is denied.
 const ASKED_AGAIN_MAX: u32 = 3;
 /// Said below the words of such a question.
@@ -59,7 +62,6 @@ pub(super) struct CallAsk {
     interceptors: Interceptors,
     approver: Arc<dyn Approver>,
     cancel: CancellationToken,
-    until: Option<Instant>,
     can_park: bool,
 }
 
@@ -70,13 +72,12 @@ pub(super) struct RunningAsk {
 }
 
 impl Driver {
-    /// Asks a person about a call, once that is recorded, and waits for the answer until the instant or until the turn is
-    /// stopped.
+    /// Asks a person about a call, once that is recorded, and waits for the answer until the turn is stopped.
     pub(super) async fn ask(
         &mut self,
         call: PlannedCall,
         (prompt, reasons): (String, Vec<AskReason>),
-        (until, can_edit): (Option<TimeMs>, bool),
+        can_edit: bool,
     ) {
         let spec = self.setup.tools.spec(&call.name);
         let judged = spec.map(|spec| self.gate_request(spec, &call));
@@ -97,7 +98,6 @@ impl Driver {
             interceptors: self.interceptors(),
             approver: Arc::clone(&self.setup.approver),
             cancel: self.tasks_cancel.clone(),
-            until: until.map(|until| self.clock.instant(until)),
             can_park: self.batch.keeps_records(),
         };
         self.put(ask).await;
@@ -136,6 +136,12 @@ impl Driver {
     pub(super) async fn record_question(&mut self, mut question: Question) -> Option<Question> {
         let step = self.machine.steps();
         question.subject.record = self.batch.note_asked(self.at, step, question.clone());
+        let asked = Input::Asked {
+            question: question.id.clone(),
+            call: question.call.clone(),
+            is_of_running_call: question.is_of_running_call(),
+        };
+        self.note_waiting(self.at, asked);
         if !self.flush().await {
             return None;
         }
@@ -145,11 +151,28 @@ impl Driver {
         Some(question)
     }
 
+    /// Tells the machine that a person is asked or has answered. A request that is held back meanwhile has its time anew.
+    pub(super) fn note_waiting(&mut self, at: TimeMs, input: Input) -> Duration {
+        let before = self.machine.waited();
+        self.machine.handle(at, input, &self.catalog);
+        let waited = self.machine.waited().saturating_sub(before);
+        if let Some(call) = &mut self.held {
+            call.delay(waited);
+        }
+        waited
+    }
+
     /// Notes an answer, and tells of it.
     pub(super) fn note_answered(&mut self, at: TimeMs, answer: Answer, mail: Option<MailId>) {
         let step = self.machine.steps();
         let (question, actor) = (answer.question.clone(), answer.actor.clone());
         self.batch.note_answered(at, step, answer, mail);
+        self.note_waiting(
+            at,
+            Input::Answered {
+                question: question.clone(),
+            },
+        );
         let answered = EventBody::QuestionAnswered { question, actor };
         self.events.send(at, answered);
     }
@@ -337,7 +360,7 @@ impl CallAsk {
     async fn answer(&self, question: Question) -> CallAnswer {
         tokio::select! {
             () = self.cancel.cancelled() => CallAnswer::Denied(CANCELLED.to_owned()),
-            () = sleep_until_some(self.until) => CallAnswer::Denied("nobody answered in time".to_owned()),
+            () = sleep(ANSWER_TIMEOUT) => CallAnswer::Denied("nobody answered in time".to_owned()),
             answer = answer(&self.approver, &question) => match answer {
                 Ok(QuestionReply::Answered(answer, mail)) => CallAnswer::Given(answer, mail),
                 Ok(QuestionReply::Later { expires }) => CallAnswer::Later(expires),

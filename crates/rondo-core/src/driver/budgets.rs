@@ -1,7 +1,7 @@
 //! What the budgets grant for each request, and what is settled after it.
 
-use super::ask::answer;
-use super::{Driver, TaskEnd, guarded, sleep_until_some};
+use super::ask::{ANSWER_TIMEOUT, answer};
+use super::{Driver, TaskEnd, guarded};
 use crate::machine::{Input, ModelCall};
 use crate::ports::{
     Amount, Approver, BUDGET_TIMEOUT, Budgets, MailId, QuestionReply, Record, RecordBody,
@@ -10,7 +10,7 @@ use crate::ports::{
 use rondo_types::{Answer, AnswerValue, Question, QuestionSubject, SessionId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -66,8 +66,6 @@ pub(super) struct Funding {
     approver: Arc<dyn Approver>,
     cancel: CancellationToken,
     request: ReservationRequest,
-    /// When a person is no longer waited for.
-    until: Option<Instant>,
     can_park: bool,
 }
 
@@ -95,7 +93,7 @@ impl Funding {
         let answered = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            () = sleep_until_some(self.until) => None,
+            () = sleep(ANSWER_TIMEOUT) => None,
             reply = answer(&self.approver, &question) => reply.ok(),
         };
         let (answer, mail) = match answered {
@@ -174,10 +172,6 @@ impl Driver {
                 estimate: self.machine.next_amount(),
                 beyond: self.reservations.beyond,
             },
-            until: self
-                .machine
-                .work_deadline()
-                .map(|until| self.clock.instant(until)),
             can_park: self.batch.keeps_records(),
         };
         self.held = Some(call);
@@ -205,7 +199,9 @@ impl Driver {
         let Funded { reservation, given } = funded;
         self.at = self.clock.now();
         if let Some((answer, mail)) = given {
-            self.note_answered(self.held_at, answer, mail);
+            self.note_answered(self.at, answer, mail);
+            // A replay has waited until then, too.
+            self.held_at = self.at;
         }
         let step = self.machine.steps();
         let Some(call) = self.held.take() else {

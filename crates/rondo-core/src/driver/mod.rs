@@ -130,7 +130,8 @@ impl TurnSetup {
 /// Runs one turn to its outcome, or until it waits for answers that come later.
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
-/// failures are outcomes too. Where the approver replies [`QuestionReply::Later`](crate::QuestionReply::Later) it is parked instead, and sends
+/// failures are outcomes too. The time that a person takes to
+/// answer counts against no limit but a week for each answer. Where the approver replies [`QuestionReply::Later`](crate::QuestionReply::Later) it is parked instead, and sends
 /// `parked` last. Calls of `history` that lack a result get one first: where `input` is
 /// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
 /// with fail the turn, where the message has no others.
@@ -413,12 +414,11 @@ impl Driver {
                 call,
                 prompt,
                 reasons,
-                until,
                 is_repeat,
             } => {
                 // A turn that waits for a person is woken by nothing else.
                 self.alarm = Alarm::default();
-                Box::pin(self.ask(*call, (prompt, reasons), (until, !is_repeat))).await;
+                Box::pin(self.ask(*call, (prompt, reasons), !is_repeat)).await;
             }
             Action::EndCall { call, outcome } => self.ready.push_back(Input::ToolFinished {
                 call_id: call.call_id,
@@ -627,6 +627,9 @@ impl Driver {
     /// The journal is waited for within the turn's time, and a little longer: what it does not get
     /// is lost.
     fn flush_limit(&self) -> Duration {
+        if self.machine.is_waiting() {
+            return Duration::MAX;
+        }
         let left = self
             .machine
             .deadline()

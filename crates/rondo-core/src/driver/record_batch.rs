@@ -173,11 +173,7 @@ impl RecordBatch {
         {
             self.commit.take((*output.effects).clone());
         }
-        if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
-            for at in std::mem::take(&mut self.told.queued) {
-                self.note(at, RecordBody::RequestQueued);
-            }
-        }
+        self.note_queued(input);
         let body = match input {
             Input::Reply { reply } => RecordBody::ModelReplied {
                 reply: Box::new(reply.clone()),
@@ -230,12 +226,24 @@ impl RecordBatch {
                 decision: *decision,
                 still_running: *still_running,
             },
-            // The question is noted when it is asked, and that the turn goes on is noted with its downtime.
-            Input::AskAgain { .. } | Input::Resumed => return,
+            // Questions and answers are noted by themselves, and that the turn goes on is noted with its downtime.
+            Input::AskAgain { .. }
+            | Input::Asked { .. }
+            | Input::Answered { .. }
+            | Input::Resumed => return,
             // A steering message is recorded when it enters the transcript.
             Input::Steer { .. } | Input::Time => return,
         };
         self.note(at, body);
+    }
+
+    /// Notes before the end of a request when that had to wait.
+    fn note_queued(&mut self, input: &Input) {
+        if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
+            for at in std::mem::take(&mut self.told.queued) {
+                self.note(at, RecordBody::RequestQueued);
+            }
+        }
     }
 
     /// Takes what the request under way told its listener, for the record of its end.

@@ -311,7 +311,10 @@ impl Driver {
         self.settle_again();
         let (mut open, started) = (redriven.open, redriven.started);
         open.forget_repeats();
-        self.machine.handle(self.at, Input::Resumed, &self.catalog);
+        let waited = self.note_waiting(self.at, Input::Resumed);
+        if let Some(call) = &mut open.model {
+            call.delay(waited);
+        }
         match self.reopen(open, &started, redriven.sent).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,

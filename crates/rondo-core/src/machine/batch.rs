@@ -190,7 +190,6 @@ impl TurnMachine {
 
     /// Takes the gate's verdict on one call.
     pub(super) fn gate(&mut self, cx: &mut Cx<'_>, call_id: &CallId, verdict: Verdict) {
-        let until = self.work_deadline();
         let time = self.call_time(cx.at);
         let Some(call) = self.call_in(call_id, &CallState::AwaitingGate) else {
             return;
@@ -210,7 +209,6 @@ impl TurnMachine {
                     call: Box::new(call),
                     prompt,
                     reasons,
-                    until,
                     is_repeat: false,
                 });
             }

@@ -447,12 +447,10 @@ impl TurnMachine {
         }
     }
 
-    /// Returns the turn's deadline.
+    /// Returns the turn's deadline, which moves on by the time that people were waited for.
     pub(crate) fn deadline(&self) -> Option<TimeMs> {
-        Some(
-            self.started_at
-                .after(self.config.profile.limits.turn_timeout?),
-        )
+        let limit = self.config.profile.limits.turn_timeout?;
+        Some(self.started_at.after(limit).after(self.waited()))
     }
 
     /// Returns when ordinary work must end: the deadline, less what is held back.

@@ -13,6 +13,7 @@ pub(crate) const IN_DOUBT: &str = "the call was running when the program was cut
 impl TurnMachine {
     /// A question whether a call runs again does not outlive its process.
     pub(super) fn resumed(&mut self) {
+        self.waiting.forget_all();
         let Phase::Batch(batch) = &mut self.phase else {
             return;
         };
@@ -55,7 +56,6 @@ impl TurnMachine {
         (prompt, reasons): (String, Vec<AskReason>),
         has_begun: bool,
     ) {
-        let until = self.work_deadline();
         let time = self.call_time(cx.at);
         let is_repeat = self.call_in(call_id, &CallState::Running).is_some();
         let state = match is_repeat {
@@ -78,7 +78,6 @@ impl TurnMachine {
             call,
             prompt,
             reasons,
-            until,
             is_repeat,
         });
     }

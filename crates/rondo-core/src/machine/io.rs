@@ -3,8 +3,8 @@
 use crate::ports::{Approval, Interception, Purpose, RecordBody, Reservation, Verdict};
 use rondo_types::{
     AskReason, CallId, EventBody, InDoubtDecision, InitEvent, Message, ModelError, ModelInfo,
-    ModelRequest, Outcome, Profile, Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec,
-    Transcript, TurnId,
+    ModelRequest, Outcome, Profile, QuestionId, Recovery, Reply, SessionId, TimeMs, ToolOutcome,
+    ToolSpec, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -161,6 +161,21 @@ pub enum Input {
         /// What was refused.
         reservation: Reservation,
     },
+    /// A question is put to a person. The time until its answer counts against no limit, but for that of the call that
+    /// asks.
+    Asked {
+        /// The question.
+        question: QuestionId,
+        /// The call that it is about, or that asks it.
+        call: Option<CallId>,
+        /// Whether the call runs meanwhile.
+        is_of_running_call: bool,
+    },
+    /// A person answered a question. What the answer is about is another input.
+    Answered {
+        /// The question.
+        question: QuestionId,
+    },
     /// The turn goes on in another process. Whether a call runs again that a person was asked about is decided anew.
     Resumed,
     /// A call was begun and its end is not known, after a crash.
@@ -235,8 +250,6 @@ pub enum Action {
         prompt: String,
         /// Why the gate asks.
         reasons: Vec<AskReason>,
-        /// When to stop waiting for an answer.
-        until: Option<TimeMs>,
         /// Whether it is asked about a call that a record has cleared, which runs as it was or not at all.
         is_repeat: bool,
     },
@@ -279,6 +292,15 @@ pub struct ModelCall {
     pub idle_timeout: Option<Duration>,
     /// When the reply must be complete.
     pub end: Option<StepEnd>,
+}
+
+impl ModelCall {
+    /// Moves its end on, by the time that a person was waited for before it could be sent.
+    pub(crate) fn delay(&mut self, by: Duration) {
+        if let Some(end) = &mut self.end {
+            end.at = end.at.after(by);
+        }
+    }
 }
 
 /// The end of the time for a step, and which limit sets it.

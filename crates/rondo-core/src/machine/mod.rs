@@ -19,6 +19,7 @@
 //! - `intercept`: what interceptors decided.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
+//! - `waiting`: how long people were waited for.
 
 mod batch;
 mod budget;
@@ -34,6 +35,7 @@ pub(crate) mod judge;
 mod plan_calls;
 pub(crate) mod render;
 mod turn;
+mod waiting;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -7,6 +7,7 @@ use super::finish::Ending;
 use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
+use super::waiting::Waiting;
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
     Candidate, ErrorClass, EventBody, Finding, FinishReason, Message, ModelError, ModelInfo,
@@ -41,6 +42,8 @@ pub struct TurnMachine {
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
+    #[serde(default)]
+    pub(super) waiting: Waiting,
     pub(super) last_finish: Option<FinishReason>,
     /// What the provider calls the step's last reply.
     #[serde(default)]
@@ -115,6 +118,7 @@ impl TurnMachine {
             steering: Vec::new(),
             finalising: None,
             cancelled: false,
+            waiting: Waiting::default(),
             last_finish: None,
             last_response: ResponseName::default(),
             step_open: false,
@@ -165,6 +169,7 @@ impl TurnMachine {
             out: Vec::new(),
         };
         if !self.is_done() {
+            self.waiting.count(at);
             self.dispatch(&mut cx, input);
         }
         cx.out
@@ -188,14 +193,26 @@ impl TurnMachine {
             }
             Input::Time if self.phase == Phase::AwaitingRetry => self.retry(cx),
             Input::Gate { call_id, verdict } => self.gate(cx, &call_id, verdict),
-            Input::Approval { call_id, approval } => self.approval(cx, &call_id, approval),
+            Input::Approval { call_id, approval } => {
+                self.waiting.forget_call(&call_id);
+                self.approval(cx, &call_id, approval);
+            }
             Input::ToolFinished {
                 call_id,
                 outcome,
                 duration_ms,
             } => {
+                self.waiting.forget_call(&call_id);
                 self.tool_finished(cx, &call_id, outcome, duration_ms);
             }
+            Input::Asked {
+                question,
+                call,
+                is_of_running_call,
+            } => self
+                .waiting
+                .ask(cx.at, (question, call), is_of_running_call),
+            Input::Answered { question } => self.waiting.answer(cx.at, &question),
             Input::Resumed => self.resumed(),
             Input::InDoubt {
                 call_id,

@@ -143,6 +143,31 @@ async fn a_question_is_waited_for_within_the_calls_time_and_parks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_answer_to_a_running_call_takes_time_of_the_call_and_none_of_the_turn() {
+    struct Slow;
+    #[async_trait]
+    impl Approver for Slow {
+        async fn ask(&self, question: &Question) -> QuestionReply {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            QuestionReply::approved(question, "ada")
+        }
+    }
+    let tool = does(async |call: ToolInvocation| {
+        let answer = call.asker.approval("go on?").await;
+        format!("{answer:?}")
+    });
+    let mut bench = bench(tool, 1);
+    let slow = super::fakes::Beat::Sleep(50_000);
+    bench.model.script.lock().unwrap()[1].insert(0, slow);
+    bench.approver = Arc::new(Slow);
+    bench.profile.limits.turn_timeout = Some(Duration::from_secs(90));
+    let ran = bench.run().await;
+    assert_eq!(results(&ran.events), ["Ok(())"]);
+    assert_eq!(ran.outcome.stop_reason, rondo_types::StopReason::Complete);
+    assert_eq!(ran.took, Duration::from_secs(100));
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_beside_each_other_ask_one_after_another() {
     struct OneAtATime(Mutex<u32>);
     #[async_trait]

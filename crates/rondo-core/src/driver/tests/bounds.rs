@@ -1,9 +1,14 @@
 //! Tests: timeouts, deadlines, panics and calls that overlap.
 
-use super::fakes::{Act, Beat, Bench, answer, calls, finished, text};
-use rondo_types::{
-    ErrorClass, EventBody, FinishReason, ModelEvent, ResponseName, StopReason, ToolErrorCode,
+use super::fakes::{
+    Act, AskAlways, Beat, Bench, NobodyThere, answer, calls, finished, text, watch,
 };
+use crate::ports::QuestionReply;
+use rondo_types::{
+    ErrorClass, EventBody, FinishReason, ModelEvent, Question, ResponseName, StopReason,
+    ToolErrorCode,
+};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn error_codes(ran: &super::fakes::Ran) -> Vec<Option<ToolErrorCode>> {
@@ -213,18 +218,94 @@ async fn an_endless_stream_ends_at_its_bound() {
     assert!(ran.took < Duration::from_millis(100));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_is_a_denied_call_at_the_deadline() {
-    let mut bench = Bench::new(
-        "default",
-        vec![calls(&[("act", "{}")]), answer("without it")],
-    );
-    bench.gate = std::sync::Arc::new(super::fakes::AskAlways);
+/// Approves after a minute, or puts the answer off then.
+struct Slow {
+    puts_off: bool,
+}
+
+#[async_trait::async_trait]
+impl crate::ports::Approver for Slow {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        tokio::time::sleep(MINUTE).await;
+        match self.puts_off {
+            true => QuestionReply::Later { expires: None },
+            false => QuestionReply::approved(question, "ada"),
+        }
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Calls that are asked about, under a deadline that comes before a slow answer.
+fn asked_slowly(asked: &[(&str, &str)], puts_off: bool) -> Bench {
+    let said = [Beat::Sleep(20_000)].into_iter().chain(answer("done"));
+    let script = vec![calls(asked), said.collect()];
+    let mut bench = Bench::new("default", script).tool("act", false, &[]);
+    bench.gate = Arc::new(AskAlways);
+    bench.approver = Arc::new(Slow { puts_off });
     bench.profile.limits.turn_timeout = Some(Duration::from_secs(40));
-    let ran = bench.tool("act", false, &[]).run().await;
+    bench
+}
+
+const ONE: &[(&str, &str)] = &[("act", "{}")];
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_an_answer_about_a_call_takes_nothing_of_the_turns_time() {
+    let ran = asked_slowly(ONE, false).run().await;
+    assert_eq!(error_codes(&ran), [None]);
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    assert_eq!(ran.took, MINUTE + Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_several_questions_at_once_take_nothing_of_the_turns_time() {
+    let two = [("act", "{}"), ("act", r#"{"n":2}"#)];
+    let ran = asked_slowly(&two, false).run().await;
+    assert_eq!(error_codes(&ran), [None, None]);
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    assert_eq!(ran.took, 2 * MINUTE + Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waited_before_it_was_parked_has_its_time_when_it_goes_on() {
+    let bench = asked_slowly(ONE, true);
+    let journal = Arc::clone(&bench.records);
+    let (setup, _) = bench.setup();
+    let (_handle, control) = crate::driver::control();
+    let message = rondo_types::Message::user("q");
+    let seen =
+        watch(|events| crate::driver::run_turn(setup, Vec::new(), message, events, control)).await;
+    assert!(matches!(seen.end, crate::driver::TurnEnd::Parked(_)));
+    let later = asked_slowly(ONE, false);
+    later.model.script.lock().unwrap().pop_front();
+    let ran = later.resume(journal.records()).await;
+    assert_eq!(error_codes(&ran), [None]);
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approver_that_never_answers_denies_after_a_week() {
+    let mut bench = asked_slowly(ONE, false);
+    bench.approver = Arc::new(NobodyThere);
+    let ran = bench.run().await;
     assert_eq!(error_codes(&ran), [Some(ToolErrorCode::Denied)]);
-    assert_eq!(ran.outcome.text, "without it");
-    assert_eq!(ran.took, Duration::from_secs(30));
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    let week = Duration::from_secs(7 * 24 * 3600);
+    assert_eq!(ran.took, week + Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_for_an_answer_can_be_cancelled_after_its_deadline() {
+    let mut bench = asked_slowly(ONE, false);
+    bench.approver = Arc::new(NobodyThere);
+    let (ran, _) = bench
+        .run_with(|handle| async move {
+            tokio::time::sleep(MINUTE).await;
+            handle.cancel();
+        })
+        .await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
+    assert_eq!(ran.took, MINUTE);
 }
 
 #[tokio::test(start_paused = true)]

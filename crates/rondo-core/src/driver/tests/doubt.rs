@@ -82,11 +82,12 @@ fn codes(ran: &Ran) -> Vec<Option<ToolErrorCode>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_about_a_cut_off_call_that_nobody_answers_ends_with_the_turns_time() {
+async fn a_call_that_was_cut_off_stays_in_doubt_if_nobody_answers_in_time() {
     let records = cut_off(Recovery::Confirm).await;
     let ran = bench(Recovery::Confirm).resume(records).await;
     assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::InDoubt)));
-    assert!(ran.took <= DEADLINE, "{:?}", ran.took);
+    let week = crate::driver::ask::ANSWER_TIMEOUT;
+    assert!(week <= ran.took && ran.took <= week + DEADLINE);
 }
 
 #[tokio::test(start_paused = true)]

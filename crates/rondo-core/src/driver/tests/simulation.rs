@@ -7,11 +7,15 @@ use super::fakes::{
 use crate::compaction::Change;
 use crate::history::History;
 use crate::pairing::is_paired;
-use crate::ports::{Record, RecordBody};
+use crate::ports::{Approver, QuestionReply, Record, RecordBody};
+use async_trait::async_trait;
 use rondo_testkit::Dice;
-use rondo_types::{ErrorClass, EventBody, FinishReason, ModelEvent, StopReason, TimeMs, TurnEvent};
+use rondo_types::{
+    ErrorClass, EventBody, FinishReason, ModelEvent, Question, StopReason, TimeMs, TurnEvent,
+};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -84,10 +88,35 @@ impl Faults {
     }
 }
 
+/// Approves every second question, each after a while.
+#[derive(Default)]
+struct Slow(AtomicUsize);
+
+/// How long it takes for an answer.
+const ANSWER: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Approver for Slow {
+    async fn ask(&self, question: &Question) -> QuestionReply {
+        sleep(ANSWER).await;
+        match self.0.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => QuestionReply::approved(question, "ada"),
+            _ => QuestionReply::denied(question, "ada", "no"),
+        }
+    }
+}
+
+/// Returns how long answers may have been waited for.
+fn waited(ran: &Ran) -> Duration {
+    let is_asked = |it: &&TurnEvent| matches!(it.body, EventBody::QuestionAsked { .. });
+    let asked = ran.events.iter().filter(is_asked).count();
+    ANSWER * u32::try_from(asked).unwrap()
+}
+
 /// What a seed stands for.
 struct Scene {
     bench: Bench,
-    /// When the turn must be over.
+    /// When the turn must be over that waits for no answer.
     bound: Duration,
     cancel: Option<Duration>,
     /// When the user says something.
@@ -109,6 +138,7 @@ fn scene(seed: u64) -> Scene {
     bench.model.context_tokens = (dice.roll(3) == 0).then(|| 40 + dice.roll(4_000));
     if dice.roll(6) == 0 {
         bench.gate = Arc::new(AskAlways);
+        bench.approver = Arc::new(Slow::default());
     }
     let (look, act) = (dice.acts(), dice.acts());
     let mut moment = || Duration::from_millis(dice.roll(60_000));
@@ -153,6 +183,7 @@ async fn faults_of_any_kind_end_in_time_with_a_result() {
         let scene = scene(seed);
         let bound = scene.bound.max(scene.cancel.unwrap_or_default());
         let (ran, model) = scene.play().await;
+        let bound = bound + waited(&ran);
         assert!(
             ran.took <= bound,
             "SEED={seed}: took {:?} of {bound:?}",
@@ -293,6 +324,7 @@ async fn a_turn_cut_off_anywhere_ends_in_time_and_its_records_lead_to_the_same_a
         let second = scene(seed);
         let (bound, journal) = (second.bound, Arc::clone(&second.bench.records));
         let ran = second.bench.resume(records).await;
+        let bound = bound + waited(&ran);
         assert!(
             ran.took <= bound,
             "SEED={seed}: took {:?} of {bound:?}",
