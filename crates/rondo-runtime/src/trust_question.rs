@@ -16,6 +16,7 @@ use rondo_core::storage::Store;
 use rondo_core::{Approver, QuestionReply};
 use rondo_types::{Answer, AnswerValue, Question, QuestionId, QuestionKind, QuestionSubject};
 use sha2::{Digest as _, Sha256};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -25,6 +26,8 @@ use tokio::runtime::Builder;
 const LINES_MAX: usize = 12;
 /// The bound on columns of each.
 const COLUMNS_MAX: usize = 120;
+/// The bound on the questions that a process remembers to be denied: each folder asks three at most.
+const DENIED_MAX: usize = 1000;
 /// The bound on the differences in a question, in bytes.
 const DIFFERENCES_BYTES_MAX: usize = 16 << 10;
 
@@ -173,7 +176,20 @@ pub(crate) struct TrustAnswers {
 struct State {
     approver: Option<Arc<dyn Approver>>,
     /// The hashes of the questions that were answered with no in this process.
-    denied: Vec<String>,
+    denied: VecDeque<String>,
+}
+
+impl State {
+    /// Keeps a no. The oldest one gives way to it: its question is asked again if it comes up again.
+    fn deny(&mut self, hash: &str) {
+        if self.denied.iter().any(|it| it == hash) {
+            return;
+        }
+        if self.denied.len() >= DENIED_MAX {
+            self.denied.pop_front();
+        }
+        self.denied.push_back(hash.to_owned());
+    }
 }
 
 /// A session whose settings are read: it records what is asked, and its mailbox has answers.
@@ -212,7 +228,7 @@ impl TrustAnswers {
         let answer = self.given(question).or_else(|| self.put(question));
         match answer {
             None => self.open().push(question.clone()),
-            Some(false) => self.state().denied.push(question.hash.clone()),
+            Some(false) => self.state().deny(&question.hash),
             Some(true) => {}
         }
         answer

@@ -133,3 +133,18 @@ fn a_question_shows_no_key_of_the_environment() {
     assert!(open[0].prompt.contains("export KEY="), "{open:?}");
     assert!(!open[0].prompt.contains("sk-123456789"), "{open:?}");
 }
+
+#[test]
+fn the_oldest_no_is_forgotten_beyond_a_bound() {
+    let answers = TrustAnswers::default();
+    let of = |count: usize| of_settings(&project(&format!("/{count}"), "a"));
+    answers.ask(Some(Arc::new(Denies(AtomicUsize::new(0)))));
+    for count in 0..=DENIED_MAX {
+        assert_eq!(answers.answer(&of(count)), Some(false));
+        assert_eq!(answers.answer(&of(count)), Some(false));
+    }
+    answers.ask(None);
+    assert_eq!(answers.answer(&of(0)), None);
+    assert_eq!(answers.answer(&of(1)), Some(false));
+    assert_eq!(answers.answer(&of(DENIED_MAX)), Some(false));
+}
