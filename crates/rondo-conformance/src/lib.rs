@@ -1,4 +1,4 @@
-//! What every engine of the journal and the mailbox promises, as tests that need only a constructor.
+//! What every engine behind `rondo_core::storage::Storage` promises, as tests that need only a constructor.
 //!
 //! An engine implements [`Engine`] and names its constructor in [`engine_tests!`](crate::engine_tests), which makes
 //! one test of each check:
@@ -15,6 +15,9 @@
 //! - [`mailbox`]: what waits for sessions.
 //! - [`outbox`]: what is sent to the outside, and what hosts note.
 //! - [`sessions`]: the store of sessions.
+//! - [`lookups`]: sessions found by name, lineage, directory and state.
+//! - [`budgets`]: budgets that processes share.
+//! - [`maintenance`]: checks, export and import, room.
 
 #![warn(missing_docs)]
 #![expect(
@@ -22,9 +25,12 @@
     reason = "a check fails by panicking, as any test"
 )]
 
+pub mod budgets;
 pub mod engine;
 pub mod journal;
+pub mod lookups;
 pub mod mailbox;
+pub mod maintenance;
 pub mod outbox;
 mod samples;
 pub mod sessions;
@@ -85,8 +91,27 @@ macro_rules! engine_tests {
             sessions: what_is_not_there_is_not_forked,
             sessions: a_removed_session_takes_its_mail_along,
             sessions: what_is_owned_or_has_forks_is_not_removed,
-            sessions: what_need_not_be_kept_is_listed_oldest_first,
             sessions: many_sessions_are_taken_at_once,
+            lookups: a_session_is_found_by_what_names_it_alone,
+            lookups: children_belong_to_their_parent,
+            lookups: a_directory_has_its_latest_session,
+            lookups: turns_that_were_cut_off_are_listed,
+            lookups: the_end_of_the_last_turn_is_known,
+            lookups: a_late_turn_begins_within_the_last_records,
+            lookups: records_are_visited_in_order_until_that_is_enough,
+            budgets: a_claim_fits_up_to_the_bound,
+            budgets: the_first_limit_that_a_claim_does_not_fit_is_named,
+            budgets: each_scope_counts_what_belongs_to_it,
+            budgets: two_processes_cannot_both_take_the_last_of_a_budget,
+            budgets: what_was_used_before_is_counted_once,
+            budgets: a_removed_session_leaves_its_days_as_they_are,
+            budgets: what_is_held_back_for_no_session_is_given_back,
+            maintenance: a_sound_session_is_reported_sound,
+            maintenance: an_exported_session_is_imported_as_it_was,
+            maintenance: a_torn_file_is_imported_and_a_changed_one_is_not,
+            maintenance: what_need_not_be_kept_is_listed_oldest_first,
+            maintenance: room_is_returned_and_the_rest_stays,
+            maintenance: each_commit_changes_the_version,
         }
     };
     (@each $new:expr; $($part:ident: $check:ident,)*) => {

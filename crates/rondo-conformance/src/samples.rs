@@ -5,8 +5,11 @@ use rondo_core::ports::{
     AppendError, Commit, Fence, Mail, MailBody, MailId, Mailbox, NewMail, Pushed, Record,
     RecordBody, Seq,
 };
+use rondo_core::profile;
 use rondo_core::session::{Answer, AnswerValue, Delivery, QuestionId};
-use rondo_types::{Message, SessionId, TimeMs, TurnId};
+use rondo_core::session_store::{NewSession, SessionStore, StoreError};
+use rondo_types::{Message, SessionId, StopReason, TimeMs, TurnId};
+use std::sync::Arc;
 
 pub(crate) fn id(name: &str) -> SessionId {
     SessionId::new(name)
@@ -21,6 +24,60 @@ pub(crate) fn said(text: &str) -> Record {
             message: Message::user(text),
         },
     }
+}
+
+pub(crate) fn at(time: u64, record: Record) -> Record {
+    Record {
+        at_ms: TimeMs(time),
+        ..record
+    }
+}
+
+pub(crate) fn body(body: RecordBody) -> Record {
+    Record { body, ..said("") }
+}
+
+pub(crate) fn started() -> Record {
+    body(RecordBody::TurnStarted {
+        profile: Arc::new(profile::builtin("default").unwrap()),
+        seed: 1,
+        tools_hash: String::new(),
+        models: Vec::new(),
+        addresses: Vec::new(),
+        turn_number: 1,
+        history: 0,
+        initial_history: Vec::new(),
+        unbegun_not_run: true,
+    })
+}
+
+pub(crate) fn ended() -> Record {
+    body(RecordBody::Final {
+        stop_reason: StopReason::Complete,
+        text: "done".to_owned(),
+        degraded: false,
+        process: None,
+    })
+}
+
+/// Begins a session with records.
+pub(crate) async fn with(
+    store: &dyn SessionStore,
+    name: &str,
+    records: Vec<Record>,
+) -> Arc<dyn Journal> {
+    let new = NewSession::new(id(name), TimeMs(1));
+    let journal = store.begin(new).unwrap();
+    append_to(name, &*journal, 0, records, &[]).await.unwrap();
+    journal
+}
+
+pub(crate) fn is_unknown<T>(result: &Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Unknown { .. }))
+}
+
+pub(crate) fn is_in_use<T>(result: &Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::InUse { .. }))
 }
 
 pub(crate) fn all_said<const N: usize>(texts: [&str; N]) -> Vec<Record> {

@@ -1,75 +1,25 @@
 //! Checks: sessions begun, taken, listed, forked and removed.
 
 use crate::engine::Engine;
-use crate::samples::{accepted, all_said, append_to, id, keys, message, said};
-use rondo_core::Journal;
+use crate::samples::{
+    accepted, all_said, append_to, at, body, ended, id, is_in_use, is_unknown, keys, message, said,
+    started, with,
+};
 use rondo_core::history::History;
 use rondo_core::ports::{AppendError, Record, RecordBody, Seq};
-use rondo_core::profile;
 use rondo_core::session_store::{
     ID_BYTES_MAX, NewSession, SessionInfo, SessionState, SessionStore, StoreError, TITLE_CHARS_MAX,
 };
-use rondo_core::storage::Retention;
-use rondo_types::{Question, QuestionId, QuestionKind, SessionId, StopReason, TimeMs, TurnId};
+use rondo_types::{Question, QuestionId, QuestionKind, SessionId, TimeMs, TurnId};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
 /// Sessions that are taken at once.
 const TAKEN: usize = 100;
 
-fn at(time: u64, record: Record) -> Record {
-    Record {
-        at_ms: TimeMs(time),
-        ..record
-    }
-}
-
-fn body(body: RecordBody) -> Record {
-    Record { body, ..said("") }
-}
-
-fn started() -> Record {
-    body(RecordBody::TurnStarted {
-        profile: Arc::new(profile::builtin("default").unwrap()),
-        seed: 1,
-        tools_hash: String::new(),
-        models: Vec::new(),
-        addresses: Vec::new(),
-        turn_number: 1,
-        history: 0,
-        initial_history: Vec::new(),
-        unbegun_not_run: true,
-    })
-}
-
-fn ended() -> Record {
-    body(RecordBody::Final {
-        stop_reason: StopReason::Complete,
-        text: "done".to_owned(),
-        degraded: false,
-        process: None,
-    })
-}
-
-/// Begins a session with records.
-async fn with(store: &dyn SessionStore, name: &str, records: Vec<Record>) -> Arc<dyn Journal> {
-    let new = NewSession::new(id(name), TimeMs(1));
-    let journal = store.begin(new).unwrap();
-    append_to(name, &*journal, 0, records, &[]).await.unwrap();
-    journal
-}
-
 fn listed(store: &dyn SessionStore) -> Vec<SessionId> {
     let listed = store.sessions(usize::MAX).unwrap();
     listed.into_iter().map(|info| info.id).collect()
-}
-
-fn is_unknown<T>(result: &Result<T, StoreError>) -> bool {
-    matches!(result, Err(StoreError::Unknown { .. }))
-}
-
-fn is_in_use<T>(result: &Result<T, StoreError>) -> bool {
-    matches!(result, Err(StoreError::InUse { .. }))
 }
 
 /// One that never gets records leaves nothing behind.
@@ -334,22 +284,6 @@ pub async fn what_is_owned_or_has_forks_is_not_removed(engine: Box<dyn Engine>) 
     store.remove(&id("b")).unwrap();
     store.remove(&id("a")).unwrap();
     assert_eq!(listed(&*store), []);
-}
-
-/// The sessions that may go are those last written before a time, the oldest first.
-pub async fn what_need_not_be_kept_is_listed_oldest_first(engine: Box<dyn Engine>) {
-    let store = engine.store();
-    for (name, time) in [("young", 90), ("older", 20), ("oldest", 10)] {
-        drop(with(&*engine.sessions(), name, vec![at(time, said("x"))]).await);
-    }
-    let retention = |before, keep_bytes| {
-        let (before, keep_bytes) = (Some(TimeMs(before)), Some(keep_bytes));
-        let surplus = store.surplus(&Retention { before, keep_bytes }).unwrap();
-        surplus.into_iter().map(|it| it.id).collect::<Vec<_>>()
-    };
-    assert_eq!(retention(50, u64::MAX), ["oldest", "older"].map(id));
-    assert_eq!(retention(10, u64::MAX), []);
-    assert_eq!(retention(0, 0), ["oldest", "older", "young"].map(id));
 }
 
 /// Each of many sessions that are taken at the same time is owned, and goes on where it was.

@@ -4,7 +4,6 @@
 
 mod any_record;
 mod append;
-mod budget;
 mod conformance;
 mod damage;
 mod export;
