@@ -136,6 +136,15 @@ impl Store {
         })
     }
 
+    /// Returns the place of the session's last record; `None` if there is no such session.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn last_record(&self, session: &SessionId) -> Result<Option<Seq>, StoreError> {
+        let found = read::head(&self.reader(), session)?;
+        Ok(found.map(|(head, _)| head.seq))
+    }
+
     /// Returns how the session's last turn ended; `None` where it has not, or where more came after its
     /// end than is looked through.
     ///

@@ -176,6 +176,11 @@ async fn a_list_says_how_many_turns_there_are_and_where_the_last_one_stands() {
         (Some(StopReason::Complete), Some(StopReason::Complete))
     );
     assert_eq!(journal.store.latest_in("/elsewhere").unwrap(), None);
+    let last = |name: &str| journal.store.last_record(&id(name)).unwrap();
+    assert_eq!(
+        [last("a"), last("f"), last("none")],
+        [Some(Seq(4)), Some(Seq(2)), None]
+    );
 
     let mut file = Vec::new();
     journal.store.export(&id("a"), &mut file).unwrap();

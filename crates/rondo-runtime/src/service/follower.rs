@@ -68,11 +68,10 @@ impl Entry {
         if self.is_running() || !self.has_listeners() {
             return;
         }
-        let Ok(info) = self.store().session(&self.id) else {
+        let Ok(Some(head)) = self.store().last_record(&self.id) else {
             return;
         };
-        let before = std::mem::replace(&mut self.work().head, info.head);
-        if before == info.head {
+        if std::mem::replace(&mut self.work().head, head) == head {
             return;
         }
         let followed = reader.take().and_then(|it| self.follow(it));
