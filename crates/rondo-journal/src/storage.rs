@@ -80,6 +80,10 @@ impl SessionStore for Store {
         self.is_in_use(session)
     }
 
+    fn last_record(&self, session: &SessionId) -> Result<Option<Seq>, StoreError> {
+        Ok(self.last_record(session)?)
+    }
+
     fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError> {
         Ok(self.last_end(session)?)
     }

@@ -221,6 +221,12 @@ pub trait SessionStore: Send + Sync {
     /// Returns whether a process works on a session right now, including one that has no records yet.
     fn is_in_use(&self, session: &SessionId) -> bool;
 
+    /// Returns the place of the session's last record; `None` if there is no such session.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    fn last_record(&self, session: &SessionId) -> Result<Option<Seq>, StoreError>;
+
     /// Returns how the session's last turn ended; `None` if it has not, or if more records followed its end than are
     /// searched.
     ///
