@@ -32,7 +32,7 @@ struct Opened {
 
 impl Agent {
     /// Opens a stored conversation, or creates it when the store has none of that name. The store is usually a journal
-    /// (`rondo_journal::Store`). An existing conversation may have been created by this program, another one or the
+    /// (`Store` of the crate `rondo-journal`). An existing conversation may have been created by this program, another one or the
     /// command line.
     ///
     /// Every effect of a turn is recorded before it happens. This process owns the session until
