@@ -50,7 +50,7 @@ pub(super) struct Entry {
     listeners: AtomicUsize,
     /// Those of them that a person sits at who can answer; see [`Attendance`].
     attending: watch::Sender<usize>,
-    /// Those who wait until no process works on the session.
+    /// How many callers wait until no process works on the session.
     awaiting_rest: AtomicUsize,
 }
 
@@ -129,7 +129,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Notes up to where the records were read, if nothing is known of that: news of other sessions is none of this one.
+    /// Notes the last record that was read, if none was noted before. Otherwise a change of another session would count as news
+    /// of this one.
     pub(super) fn note_first_head(&mut self, head: Seq) {
         if self.head == Seq(0) {
             self.head = head;
@@ -299,7 +300,7 @@ impl Entry {
         self.listeners.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns whether someone waits until no process works on the session.
+    /// Returns whether a caller waits until no process works on the session.
     pub(super) fn is_rest_awaited(&self) -> bool {
         self.awaiting_rest.load(Ordering::Relaxed) > 0
     }

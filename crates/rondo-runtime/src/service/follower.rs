@@ -7,7 +7,7 @@ use super::ring::Ring;
 use rondo_core::ports::Seq;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What reads for the listeners of a session, if one of them has handed over its reader.
+/// Reads for all listeners of a session, once one of them has handed over its reader.
 #[derive(Default)]
 pub(super) struct Follower {
     /// Held while records are read, on a thread that may wait for the disk.
@@ -30,14 +30,14 @@ impl Follower {
 
     /// Forgets the reader, once nobody listens.
     pub(super) fn stop(&self) {
-        // One that reads at this moment ends with the session.
+        // A reader that is busy right now is dropped with the session's entry.
         if let Ok(mut reader) = self.reader.try_lock() {
             *reader = None;
         }
     }
 
-    /// Takes the reader of a listener that has read everything up to `place`, unless there is one that reads on from the same
-    /// record. Returns whether the listener will be told what is recorded from here on by the ring.
+    /// Takes the reader of a listener that has read everything up to `place`, unless there is a reader already. Returns whether
+    /// the ring continues where the listener stands, so that it needs no reader of its own.
     pub(super) fn take_over(
         &self,
         ring: &mut Ring,
@@ -62,7 +62,7 @@ impl Follower {
 }
 
 impl Entry {
-    /// Tells those who listen of what other processes recorded.
+    /// Puts what other processes recorded into the ring, and wakes the listeners.
     pub(super) fn see_records(&self) {
         let mut reader = self.follower.reader();
         if self.is_running() || !self.has_listeners() {
@@ -90,8 +90,8 @@ impl Entry {
         self.changed();
     }
 
-    /// Reads what was recorded since into the ring. Returns the reader, unless the ring does not end where it began to read, or
-    /// the records cannot be read: then listeners read for themselves, and say what is wrong.
+    /// Reads new records into the ring, and returns the reader. Returns `None` if the ring does not end where the reader began, or
+    /// if the records cannot be read: then each listener reads for itself and reports the error.
     fn follow(&self, mut reader: RecordReader) -> Option<RecordReader> {
         let from = reader.head();
         let mut updates = Vec::new();

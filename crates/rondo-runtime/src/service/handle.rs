@@ -261,8 +261,8 @@ impl SessionHandle {
         read.await
     }
 
-    /// Waits until no process works on the session, neither this one nor another. Listeners here have been told by then what
-    /// was recorded until that.
+    /// Waits until no process works on the session, neither this one nor another. By then, the listeners in this process can
+    /// read everything that was recorded before.
     ///
     /// # Errors
     /// When it cannot be read whether one does.
@@ -425,7 +425,7 @@ impl SessionHandle {
         if !self.entry.service.reads_only {
             return Ok(());
         }
-        let message = format!("session `{}` was opened to be read alone", self.id());
+        let message = format!("session `{}` was opened for reading only", self.id());
         Err(SetupError::new(SetupErrorKind::Usage, message))
     }
 

@@ -195,8 +195,8 @@ impl SessionService {
         Ok(Self::start(runtime, Arc::new(host), store, false))
     }
 
-    /// Opens the journal of all sessions to listen to them alone: what other processes do in them is shown, and nothing is
-    /// submitted or begun here, nor does this process take a session. To be called within a runtime of tokio.
+    /// Opens the journal of all sessions only to listen to what other processes do in them. This service takes no session,
+    /// begins no turn, and refuses messages, answers and cells. To be called within a runtime of tokio.
     ///
     /// # Errors
     /// As [`open`](Self::open).

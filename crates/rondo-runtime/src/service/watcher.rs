@@ -140,7 +140,7 @@ impl Watcher {
         }
         let due_in = next_due.map(|it| it.since(now));
         let retry_in = retries.then_some(RETRY_EVERY);
-        // The system tells that a lock is closed a moment before it is free.
+        // The system reports that the lock's file was closed a moment before it frees the lock.
         let rest_in = (is_news && is_still_in_use).then_some(Duration::ZERO);
         due_in.into_iter().chain(retry_in).chain(rest_in).min()
     }
@@ -179,8 +179,8 @@ async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry
     }
 }
 
-/// Tells those who wait until no process works on a session. Returns whether one does in any session where that is waited
-/// for.
+/// Wakes the callers that wait until no process works on a session, if none does. Returns whether a process still works on a
+/// session that a caller waits for.
 async fn see_rest(entries: &[Arc<Entry>]) -> bool {
     let awaited = entries.iter().filter(|it| it.is_rest_awaited());
     let awaited: Vec<_> = awaited.cloned().collect();
@@ -197,7 +197,7 @@ async fn see_rest(entries: &[Arc<Entry>]) -> bool {
     seen.await.unwrap_or_default()
 }
 
-/// Tells those who listen of what others recorded.
+/// Wakes the listeners of sessions in which other processes recorded something.
 async fn see_records(entries: Vec<Arc<Entry>>) {
     let seen = spawn_blocking(move || entries.iter().for_each(|it| it.see_records()));
     let _ = seen.await;

@@ -36,7 +36,7 @@ async fn a_service_that_was_opened_to_read_begins_nothing_and_refuses_what_is_su
     service.close().await;
     read.at_rest_everywhere().await.unwrap();
     assert_eq!(read.state().await.unwrap(), SessionState::Parked);
-    // It waits in the mailbox, and would begin a turn.
+    // The message is in the mailbox; any other service would begin a turn with it.
     let message = Message::user("And then?");
     session.submit(message, Delivery::Queue).await.unwrap();
     read.look();
@@ -47,7 +47,7 @@ async fn a_service_that_was_opened_to_read_begins_nothing_and_refuses_what_is_su
         .await
         .unwrap_err();
     assert!(
-        refused.to_string().contains("to be read alone"),
+        refused.to_string().contains("for reading only"),
         "{refused}"
     );
     read.cancel().await.unwrap_err();
@@ -100,7 +100,7 @@ async fn a_thousand_listeners_of_an_idle_session_are_not_woken_by_what_happens_i
         until(&mut told, is_result).await;
     }
     assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
-    // What is recorded of their own wakes each.
+    // A record of their own session wakes all of them.
     gate.open();
     running.at_rest().await;
     let mut late = read.subscribe(Cursor::START);
