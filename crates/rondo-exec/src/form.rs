@@ -54,13 +54,13 @@ impl Form {
         };
         let directory = json!({
             "type": "string",
-            "description": "Where to run it; the current directory if left out"
+            "description": "Default: the current directory"
         });
         let timeout = json!({
             "type": "number",
             "minimum": 0,
             "maximum": ExecTool::TIMEOUT_SECONDS_MAX,
-            "description": "Seconds after which the command is ended; the default if left out"
+            "description": "In seconds"
         });
         let mut properties = vec![
             (name, what),

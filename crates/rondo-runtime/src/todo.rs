@@ -39,9 +39,8 @@ pub(crate) struct TodoTool(pub(crate) TodoList);
 #[async_trait]
 impl Tool for TodoTool {
     fn spec(&self) -> ToolSpec {
-        let description = "Keeps a to-do list that the user sees. Use it for work of three steps or more: write the \
-            list first, mark one item in_progress before you begin it, and done as soon as it is. Each call replaces \
-            the whole list; without `items` it returns the list as it is.";
+        let description = "Keeps a to-do list that the user sees, for work of three steps or more. Mark an item in_progress \
+            before you begin it, and done at once. Replaces the whole list, or returns it without `items`.";
         ToolSpec {
             name: NAME.to_owned(),
             description: description.to_owned(),

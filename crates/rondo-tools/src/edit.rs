@@ -69,6 +69,7 @@ pub struct EditFile {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Args {
     path: String,
     old_string: String,
@@ -96,20 +97,18 @@ impl Tool for EditFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "edit_file".to_owned(),
-            description: "Replaces `old_string`, which must occur exactly once in the file, by \
-                          `new_string`. Include enough lines around it to make it unique, or set \
-                          `replace_all`."
+            description: "Replaces `old_string`, which must occur exactly once in the file unless \
+                          `replace_all` is set, with `new_string`."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
-                    "old_string": {"type": "string", "minLength": 1, "description": "The exact text to replace, blanks included."},
-                    "new_string": {"type": "string", "description": "What to put there."},
-                    "replace_all": {"type": "boolean", "description": "Whether to replace every occurrence. Default false."}
+                    "path": {"type": "string"},
+                    "old_string": {"type": "string", "minLength": 1, "description": "Exact text, whitespace included."},
+                    "new_string": {"type": "string"},
+                    "replace_all": {"type": "boolean"}
                 },
-                "required": ["path", "old_string", "new_string"],
-                "additionalProperties": false
+                "required": ["path", "old_string", "new_string"]
             }),
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,

@@ -45,6 +45,7 @@ pub struct ListFiles {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Args {
     path: Option<String>,
     glob: Option<String>,
@@ -64,17 +65,16 @@ impl Tool for ListFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "list_files".to_owned(),
-            description: "Lists the files beneath a directory with their sizes in bytes and in \
-                          lines. Leaves out hidden files and those that .gitignore names."
+            description: "Lists files beneath a directory with their sizes in bytes and lines, \
+                          except hidden and gitignored ones."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "The directory. Default: the working directory."},
-                    "glob": {"type": "string", "description": "Lists only files that match, as `*.rs` or `src/**/*.toml`."},
-                    "depth": {"type": "integer", "minimum": 0, "description": "How many levels deep at most; all if left out."}
-                },
-                "additionalProperties": false
+                    "path": {"type": "string"},
+                    "glob": {"type": "string", "description": "Such as `*.rs` or `src/**/*.toml`."},
+                    "depth": {"type": "integer", "description": "Levels at most."}
+                }
             }),
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,

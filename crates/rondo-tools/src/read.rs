@@ -54,6 +54,7 @@ pub struct ReadFile {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Args {
     path: String,
     offset: Option<u64>,
@@ -81,24 +82,22 @@ impl ReadFile {
 impl Tool for ReadFile {
     fn spec(&self) -> ToolSpec {
         let shown = match self.documents {
-            Some(_) => "Images are shown, and PDFs read as text.",
-            None => "Images are shown.",
+            Some(_) => "a text file, an image or a PDF",
+            None => "a text file or an image",
         };
         ToolSpec {
             name: "read_file".to_owned(),
             description: format!(
-                "Reads a text file, or the lines of it from `offset` on. The first line of the \
-                 result, in brackets, says what was read and where to go on. {shown}"
+                "Reads {shown}. The first line of the result says what was read and where to go on."
             ),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
-                    "offset": {"type": "integer", "minimum": 0, "description": "The first line, counted from 1. Default 1."},
-                    "limit": {"type": "integer", "minimum": 0, "description": "How many lines at most. Default and bound 2000."}
+                    "path": {"type": "string"},
+                    "offset": {"type": "integer", "description": "First line, from 1."},
+                    "limit": {"type": "integer", "description": "Lines; default and at most 2000."}
                 },
-                "required": ["path"],
-                "additionalProperties": false
+                "required": ["path"]
             }),
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,

@@ -62,6 +62,7 @@ pub struct SearchFiles {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Args {
     pattern: String,
     path: Option<String>,
@@ -84,21 +85,20 @@ impl Tool for SearchFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "search_files".to_owned(),
-            description: "Searches the lines of files for a regular expression. Leaves out hidden \
-                          and binary files and those that .gitignore names."
+            description: "Searches the lines of files for a regular expression, except hidden, \
+                          binary and gitignored files."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "pattern": {"type": "string", "description": "A regular expression in Rust's syntax; matches within one line."},
-                    "path": {"type": "string", "description": "The directory or file. Default: the working directory."},
-                    "glob": {"type": "string", "description": "Searches only files that match, as `*.rs` or `src/**/*.toml`."},
-                    "case_insensitive": {"type": "boolean", "description": "Default false."},
-                    "context": {"type": "integer", "minimum": 0, "maximum": CONTEXT_LINES_MAX, "description": "Lines to show around each match. Default 0."},
-                    "max_results": {"type": "integer", "minimum": 0, "maximum": RESULTS_MAX, "description": "How many matching lines at most. Default 100."}
+                    "pattern": {"type": "string", "description": "In Rust's syntax; matches within a line."},
+                    "path": {"type": "string", "description": "A directory or file."},
+                    "glob": {"type": "string", "description": "Such as `*.rs` or `src/**/*.toml`."},
+                    "case_insensitive": {"type": "boolean"},
+                    "context": {"type": "integer", "description": "Lines around each match."},
+                    "max_results": {"type": "integer", "description": "Default 100, at most 1000."}
                 },
-                "required": ["pattern"],
-                "additionalProperties": false
+                "required": ["pattern"]
             }),
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,

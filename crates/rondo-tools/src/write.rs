@@ -31,6 +31,7 @@ pub struct WriteFile {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Args {
     path: String,
     content: String,
@@ -69,12 +70,11 @@ impl Tool for WriteFile {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
-                    "content": {"type": "string", "description": "The whole content."},
-                    "create_parents": {"type": "boolean", "description": "Whether to make missing directories. Default true."}
+                    "path": {"type": "string"},
+                    "content": {"type": "string"},
+                    "create_parents": {"type": "boolean", "description": "Default true."}
                 },
-                "required": ["path", "content"],
-                "additionalProperties": false
+                "required": ["path", "content"]
             }),
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,

@@ -41,6 +41,17 @@ async fn a_tool_is_run_and_its_result_goes_back() {
 }
 
 #[tokio::test]
+async fn the_first_request_with_all_tools_has_at_most_6000_bytes() {
+    let server = serve(vec![says("Four.")]).await;
+    TestEnv::new().ask(&server, &["2+2?"]).await;
+    let request = &server.requests()[0];
+    let body = request.json();
+    let tools = body["tools"].as_array().unwrap();
+    assert!(tools.len() >= 11, "{}", tools.len());
+    assert!(request.body.len() <= 6_000, "{}", request.body.len());
+}
+
+#[tokio::test]
 async fn gemini_is_asked_in_its_own_words_with_its_own_key() {
     let server = Server::start(gemini::streamed(&says("Bonjour."))).await;
     let env = TestEnv::new()

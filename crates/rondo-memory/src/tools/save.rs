@@ -50,6 +50,7 @@ pub struct SaveMemory {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Args {
     text: String,
     scope: Option<Scope>,
@@ -70,7 +71,7 @@ impl Tool for SaveMemory {
         ToolSpec {
             name: SAVE_MEMORY.to_owned(),
             description: "Remembers a fact for later sessions: what the user asks to remember, a \
-                          preference, a decision and its reason. One complete fact a call; no secrets."
+                          preference, a decision and why. One whole fact a call; no secrets."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
@@ -79,11 +80,10 @@ impl Tool for SaveMemory {
                     "scope": {
                         "type": "string",
                         "enum": scopes,
-                        "description": "user (default): everywhere. project: this project only, in its files. chat: this conversation only."
+                        "description": "user (default): everywhere; project: here, in its files; chat: this conversation."
                     }
                 },
-                "required": ["text"],
-                "additionalProperties": false
+                "required": ["text"]
             }),
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,

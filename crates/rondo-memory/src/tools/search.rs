@@ -27,6 +27,7 @@ pub struct SearchMemory {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Args {
     query: String,
     /// Models write `5.0` too.
@@ -46,18 +47,16 @@ impl Tool for SearchMemory {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: SEARCH_MEMORY.to_owned(),
-            description:
-                "Searches what was remembered in earlier sessions. Try it before asking the \
-                          user what they may have said before."
-                    .to_owned(),
+            description: "Searches what was remembered in earlier sessions. Try it before you \
+                          ask the user."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "query": {"type": "string"},
                     "limit": {"type": "number", "description": format!("At most {RESULTS_MAX}; default {LIMIT}.")}
                 },
-                "required": ["query"],
-                "additionalProperties": false
+                "required": ["query"]
             }),
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,

@@ -95,22 +95,21 @@ pub(super) fn schema() -> Value {
         "properties": {
             "task": {
                 "type": "string",
-                "description": "What to do, with everything it needs to know: it sees nothing of this conversation.",
+                "description": "With all it needs to know: it does not see this conversation.",
             },
-            "agent": {"type": "string", "description": "The name of an agent to use."},
+            "agent": {"type": "string", "description": "An agent's name."},
             "tools": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "The only tools it gets, of yours; all of them if absent. Without tools that write, it runs beside others.",
+                "description": "The only ones of your tools that it gets.",
             },
             "budget": {
                 "type": "object",
-                "description": "What it may use at most, within what is left to you.",
                 "properties": {
-                    "steps": {"type": "integer", "minimum": 1},
-                    "tokens": {"type": "integer", "minimum": 1},
-                    "usd": {"type": "number", "minimum": 0},
-                    "seconds": {"type": "number", "minimum": 0},
+                    "steps": {"type": "integer"},
+                    "tokens": {"type": "integer"},
+                    "usd": {"type": "number"},
+                    "seconds": {"type": "number"},
                 },
             },
         },

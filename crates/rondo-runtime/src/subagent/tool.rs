@@ -14,9 +14,9 @@ use std::sync::Arc;
 pub(crate) const NAME: &str = "subagent";
 
 /// What the model reads of it.
-const DESCRIPTION: &str = "Has another agent do a task in a session of its own, with a part of your budget and your \
-permissions, and returns its answer. Use it for work whose details you do not need, such as a search through many \
-files. Several calls in one reply run at once if their tools only read.";
+const DESCRIPTION: &str = "Has another agent do a task within your budget and permissions, and returns its answer. Use \
+it for work whose details you do not need, such as a search through many files. Calls in one reply run at once if their \
+tools only read.";
 
 /// Starts a child with each call.
 pub(crate) struct SubagentTool {
