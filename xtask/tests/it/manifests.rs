@@ -151,9 +151,10 @@ fn is_plain(value: &Value) -> bool {
     })
 }
 
-/// Paused time is for tests; in a release it would make every look at the clock dearer.
+/// Paused time is for tests; in a release it would make every look at the clock dearer. Examples use standard input and
+/// output.
 fn is_for_tests(feature: &str) -> bool {
-    ["test-util", "power"].contains(&feature) || is_for_processes(feature)
+    ["test-util", "power", "io-std"].contains(&feature) || is_for_processes(feature)
 }
 
 /// Processes, signals and threads bring crates and code that those who only ask models over HTTP do not need.

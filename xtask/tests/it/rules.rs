@@ -108,11 +108,16 @@ const RULES: [Rule; 17] = [
         sample: "use clap::Parser;",
     },
     Rule {
-        what: "turns are built in rondo-agent alone",
+        what: "three places build turns: an agent's, a design's and the one builder of hosts",
         words: &["TurnSetup {"],
         view: View::Code,
         only_in: &[],
-        not_in: &["crates/rondo-agent/src/", "crates/rondo-core/src/driver"],
+        not_in: &[
+            "crates/rondo-agent/src/parts.rs",
+            "crates/rondo-core/src/driver",
+            "crates/rondo-designs/src/run.rs",
+            "crates/rondo-runtime/src/turn.rs",
+        ],
         sample: "let setup = TurnSetup { seed };",
     },
     Rule {

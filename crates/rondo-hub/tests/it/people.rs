@@ -210,7 +210,7 @@ async fn a_chat_is_told_what_its_conversation_used_and_what_it_used_today_and_no
     let said = world.messenger.texts("ann").pop().unwrap();
     let counted: Vec<_> = said
         .lines()
-        .map(|line| line.split(" requests").next())
+        .map(|line| line.split(" request").next())
         .collect();
     assert_eq!(
         counted,
