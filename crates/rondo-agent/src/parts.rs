@@ -97,7 +97,7 @@ impl Parts {
             budgets: self.budgets.clone(),
             journal: task.journal,
             profile,
-            system,
+            system: system.into(),
             response_schema: answer,
             answer_check,
             opening: Commit::default(),

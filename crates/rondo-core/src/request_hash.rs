@@ -186,7 +186,7 @@ mod tests {
     fn request(messages: &[Arc<Message>]) -> ModelRequest {
         ModelRequest {
             model: "m".into(),
-            system: vec![],
+            system: vec![].into(),
             messages: messages.to_vec(),
             tools: Arc::default(),
             tool_choice: ToolChoice::Auto,
@@ -219,7 +219,7 @@ mod tests {
                 ..request(&said)
             },
             ModelRequest {
-                system: vec!["s".into()],
+                system: vec!["s".into()].into(),
                 ..request(&said)
             },
         ];

@@ -75,7 +75,7 @@ impl Run {
             interceptors: Vec::new(),
             budgets: Vec::new(),
             profile: self.profile.into(),
-            system: self.system,
+            system: self.system.into(),
         };
         let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());
         let (history, input) = (self.history, self.input);

@@ -107,7 +107,7 @@ mod tests {
         let messages = vec![Arc::new(Message::user("x".repeat(BYTES_MIN)))];
         let request = ModelRequest {
             model: "m".into(),
-            system: vec![],
+            system: vec![].into(),
             messages: messages.clone(),
             tools: Arc::default(),
             tool_choice: ToolChoice::Auto,

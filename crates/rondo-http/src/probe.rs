@@ -222,7 +222,7 @@ fn call_request(model: &HttpModel) -> ModelRequest {
 fn request(model: &HttpModel, prompt: &str, tools: Vec<ToolSpec>) -> ModelRequest {
     ModelRequest {
         model: model.info().origin.model,
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: vec![Arc::new(Message::user(prompt))],
         tools: Arc::new(tools),
         tool_choice: ToolChoice::Auto,

@@ -78,7 +78,7 @@ impl Shown {
     /// a turn does, keeps the list of the ones before: the grammar leaves the tools out anyway, and
     /// another system prompt would have everything behind it computed anew.
     fn tools(&mut self, request: &ModelRequest) -> Arc<Vec<ToolSpec>> {
-        let goes_on = self.system == request.system && request.messages.len() > 1;
+        let goes_on = self.system == *request.system && request.messages.len() > 1;
         let covered = request.tools.iter().all(|tool| self.tools.contains(tool));
         if !(goes_on && covered) {
             self.system.clone_from(&request.system);

@@ -58,7 +58,7 @@ impl ContextSizes {
     fn take(&mut self, body: RecordBody) {
         match body {
             RecordBody::TurnEnvironment { system, tools, .. } => {
-                self.system = system;
+                self.system = Arc::unwrap_or_clone(system);
                 self.tools = tools;
             }
             RecordBody::ModelReplied { reply } => self.reported = reply.usage.or(self.reported),

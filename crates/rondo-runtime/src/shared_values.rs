@@ -21,6 +21,8 @@ const DIRECTORIES_MAX: usize = 16_384;
 pub struct SharedValues {
     pub(crate) specs: SharedSpecs,
     pub(crate) profiles: Interner<Arc<Profile>>,
+    /// The blocks of system prompts.
+    pub(crate) systems: Interner<Arc<Vec<String>>>,
     pub(crate) rules: Interner<Arc<Rules>>,
     pub(crate) environments: Interner<Arc<CommandEnvironment>>,
     pub(crate) tool_patterns: Interner<ToolPatterns>,

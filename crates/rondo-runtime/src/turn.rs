@@ -280,7 +280,7 @@ impl TurnBuilder {
             turn_number: conversation.turns.saturating_add(1),
             fallbacks: self.fallbacks(session)?,
             gate,
-            system: self.system(session)?,
+            system: (session.runtime.values().systems).share(Arc::new(self.system(session)?)),
             tools: toolset.tools.clone().redacted(&self.secrets),
             approver: self.approver(session, &toolset),
             model: self.connected.model,

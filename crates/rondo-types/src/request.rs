@@ -12,7 +12,7 @@ pub struct ModelRequest {
     pub model: String,
     /// The ordered blocks of the system prompt; dialects with one system text join them by a blank
     /// line.
-    pub system: Vec<String>,
+    pub system: Arc<Vec<String>>,
     /// The conversation so far.
     pub messages: Transcript,
     /// The tools that the model may call; may be empty.

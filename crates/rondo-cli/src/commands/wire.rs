@@ -288,7 +288,7 @@ fn parse_request(dialect: &dyn Dialect, input: &[u8]) -> Result<ModelRequest> {
     let model = own.or_else(any).map(|origin| origin.model.clone());
     Ok(ModelRequest {
         model: model.unwrap_or_else(|| UNNAMED.to_owned()),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages,
         tools: Arc::default(),
         tool_choice: ToolChoice::Auto,

@@ -66,7 +66,7 @@ fn started() -> [RecordBody; 2] {
         context_tokens: None,
     };
     let environment = RecordBody::TurnEnvironment {
-        system: vec![],
+        system: vec![].into(),
         tools: Default::default(),
         models: vec![model],
         response_schema: None,

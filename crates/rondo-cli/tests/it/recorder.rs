@@ -135,7 +135,7 @@ pub(crate) async fn record(
             approver: Arc::new(Yes),
             journal: Arc::clone(&journal) as _,
             profile: profile::builtin("default").unwrap().into(),
-            system: vec!["Be brief.".into()],
+            system: vec!["Be brief.".into()].into(),
             response_schema: None,
             answer_check: None,
             tool_sources: Vec::new(),

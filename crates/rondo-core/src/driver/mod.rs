@@ -103,7 +103,7 @@ pub struct TurnSetup {
     /// Limits, rendering and texts; shared, so that many turns hold one.
     pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
-    pub system: Vec<String>,
+    pub system: Arc<Vec<String>>,
     /// The JSON Schema that the answer must fit.
     pub response_schema: Option<Value>,
     /// Checks answers that fit the schema; none where the schema says it all.

@@ -260,7 +260,7 @@ impl TurnMachine {
         sampling.effort = sampling.effort.map(|_| Effort::Low);
         Some(ModelRequest {
             model: self.model().origin.model.clone(),
-            system: vec![SUMMARISER.to_owned()],
+            system: vec![SUMMARISER.to_owned()].into(),
             messages,
             tools: Arc::default(),
             tool_choice: ToolChoice::None,

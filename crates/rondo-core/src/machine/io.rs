@@ -28,7 +28,7 @@ pub struct TurnConfig {
     /// Limits, rendering and texts.
     pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
-    pub system: Vec<String>,
+    pub system: Arc<Vec<String>>,
     /// The tools on offer.
     pub tools: Arc<Vec<ToolSpec>>,
     /// The JSON Schema that the answer must fit.

@@ -189,7 +189,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJourn
         approver: Arc::new(Willing),
         journal: Arc::clone(journal) as _,
         profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         response_schema: None,
         answer_check: None,
         tool_sources: Vec::new(),

@@ -255,7 +255,7 @@ pub enum RecordBody {
     #[serde(rename = "equipped")]
     TurnEnvironment {
         /// The ordered blocks of the system prompt.
-        system: Vec<String>,
+        system: Arc<Vec<String>>,
         /// The tools on offer.
         tools: Arc<Vec<ToolSpec>>,
         /// Who may be asked, in order.

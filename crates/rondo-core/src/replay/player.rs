@@ -88,7 +88,7 @@ impl Player {
             config.profile = profile.clone().into();
         }
         if let Some(system) = &changes.system {
-            config.system.clone_from(system);
+            config.system = Arc::new(system.clone());
         }
         if let Some(tools) = &changes.tools {
             config.tools = Arc::clone(tools);

@@ -82,7 +82,7 @@ impl LlmProvider for ModelProvider {
         let (system, messages) = translate::messages(messages, &self.model.info().origin);
         let request = ModelRequest {
             model: model.to_owned(),
-            system,
+            system: system.into(),
             messages,
             tools: Arc::new(tools.to_vec()),
             tool_choice: ToolChoice::Auto,

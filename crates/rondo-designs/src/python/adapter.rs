@@ -56,7 +56,7 @@ impl ModelProvider {
     fn request(&self, input: AssistantInput) -> ModelRequest {
         ModelRequest {
             model: self.model.info().origin.model,
-            system: input.system_instruction.into_iter().collect(),
+            system: Vec::from_iter(input.system_instruction).into(),
             messages: self.restored(input.messages),
             tools: Arc::new(translate::specs(input.tools)),
             tool_choice: ToolChoice::Auto,

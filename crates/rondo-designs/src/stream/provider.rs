@@ -78,7 +78,7 @@ impl<M: Model + 'static> ProviderAdapter for M {
     ) -> Result<LlmEventStream, FaeLlmError> {
         let request = ModelRequest {
             model: self.info().origin.model,
-            system: system_prompt.map(str::to_owned).into_iter().collect(),
+            system: Vec::from_iter(system_prompt.map(str::to_owned)).into(),
             messages: messages.iter().cloned().map(Arc::new).collect(),
             tools: Arc::new(tools.to_vec()),
             tool_choice: ToolChoice::Auto,

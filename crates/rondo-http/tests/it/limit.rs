@@ -179,7 +179,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         approver: Arc::new(AllowAll),
         journal: Arc::new(MemoryJournal::default()),
         profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         response_schema: None,
         answer_check: None,
         tool_sources: Vec::new(),

@@ -118,7 +118,7 @@ pub(crate) async fn run(server: &Server) -> Run {
 pub(crate) fn request() -> ModelRequest {
     ModelRequest {
         model: "m".to_owned(),
-        system: vec!["be brief".to_owned()],
+        system: vec!["be brief".to_owned()].into(),
         messages: vec![Arc::new(Message::user("hi"))],
         tools: Arc::new(Vec::new()),
         tool_choice: ToolChoice::Auto,

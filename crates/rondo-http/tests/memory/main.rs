@@ -21,7 +21,7 @@ const EACH_BYTES_MAX: usize = 32 * 1024;
 fn request() -> Arc<ModelRequest> {
     Arc::new(ModelRequest {
         model: "m".to_owned(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: vec![Arc::new(Message::user("hi"))],
         tools: Arc::new(Vec::new()),
         tool_choice: ToolChoice::Auto,

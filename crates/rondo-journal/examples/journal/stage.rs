@@ -166,7 +166,7 @@ fn setup(
         approver: Arc::new(ByArguments(Arc::clone(stage))),
         journal,
         profile: Arc::new(profile(layer)?),
-        system: vec!["Be brief.".to_owned()],
+        system: vec!["Be brief.".to_owned()].into(),
         response_schema: play.response_schema,
         answer_check: play.answer_check,
         tool_sources: play.tool_sources,

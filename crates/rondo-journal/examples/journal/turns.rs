@@ -54,7 +54,7 @@ fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnS
         approver: Arc::new(Everything),
         journal: Arc::clone(session) as Arc<dyn Journal>,
         profile: Arc::new(profile::builtin("default")?),
-        system: vec!["Be brief.".to_owned()],
+        system: vec!["Be brief.".to_owned()].into(),
         response_schema: None,
         answer_check: None,
         tool_sources: Vec::new(),

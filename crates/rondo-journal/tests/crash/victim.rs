@@ -138,7 +138,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
             points,
         }),
         profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         response_schema: None,
         answer_check: None,
         tool_sources: Vec::new(),

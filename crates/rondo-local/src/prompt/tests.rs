@@ -30,7 +30,7 @@ pub(super) fn exec() -> ToolSpec {
 fn request(messages: Vec<Message>, tools: Vec<ToolSpec>) -> ModelRequest {
     ModelRequest {
         model: "m".into(),
-        system: vec!["One.".into(), "Two.".into()],
+        system: vec!["One.".into(), "Two.".into()].into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new(tools),
         tool_choice: ToolChoice::Auto,

@@ -137,7 +137,8 @@ fn another_process_reads_only_what_is_new_and_answers_the_same() {
         request.system = vec![
             rules.repeat(5),
             format!("The question has {} bytes.", question.len()),
-        ];
+        ]
+        .into();
         let events = ask(&model, request).unwrap();
         (text(&events), usage(&events))
     };
@@ -174,7 +175,8 @@ fn a_second_question_in_a_directory_reads_neither_the_rules_nor_the_listing_agai
             Message::user(question),
             Message::synthetic_user(listing),
         ]);
-        request.system = vec!["Answer in a few words, and name the colour first. ".repeat(5)];
+        request.system =
+            vec!["Answer in a few words, and name the colour first. ".repeat(5)].into();
         let events = ask(&model, request).unwrap();
         (text(&events), usage(&events))
     };

@@ -63,7 +63,7 @@ pub(crate) fn top(logits: &[f32]) -> (u32, f32) {
 pub(crate) fn request(messages: Vec<Message>, tools: Vec<ToolSpec>) -> ModelRequest {
     ModelRequest {
         model: "m".into(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new(tools),
         tool_choice: ToolChoice::Auto,

@@ -141,7 +141,7 @@ impl Bench {
             approver: Arc::new(Willing),
             journal: Arc::new(MemoryJournal::default()),
             profile: self.profile.into(),
-            system: vec!["be-terse".to_owned()],
+            system: vec!["be-terse".to_owned()].into(),
             response_schema: None,
             answer_check: None,
             tool_sources: Vec::new(),

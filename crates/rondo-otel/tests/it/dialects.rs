@@ -192,7 +192,7 @@ async fn a_refusal_is_classed_without_the_key() {
     let server = Server::start(Response::json(401, &refusal)).await;
     let request = ModelRequest {
         model: MODEL.to_owned(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: vec![Arc::new(Message::user("asked"))],
         tools: Arc::default(),
         tool_choice: ToolChoice::Auto,

@@ -60,7 +60,7 @@ pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Re
     }
     let rewritten = ModelRequest {
         model: request.model.clone(),
-        system: with_tools(&request.system, &request.tools),
+        system: with_tools(&request.system, &request.tools).into(),
         messages,
         tools: Arc::default(),
         tool_choice: ToolChoice::Auto,

@@ -45,7 +45,7 @@ fn ephemeral() -> Value {
 fn the_whole_request_is_as_documented() {
     let schema = json!({"type": "object"});
     let request = ModelRequest {
-        system: vec!["one".to_owned(), "two".to_owned()],
+        system: vec!["one".to_owned(), "two".to_owned()].into(),
         messages: vec![Arc::new(Message::user("hi"))],
         tools: Arc::new(vec![
             tool_spec("f", schema.clone()),
@@ -106,7 +106,7 @@ fn at_most_four_marks_are_set_and_none_on_thinking() {
         list.push(Message::tool_results(vec![result]));
     }
     let mut request = with_messages(list);
-    request.system = vec!["s".to_owned()];
+    request.system = vec!["s".to_owned()].into();
     request.tools = Arc::new(vec![tool_spec("f", json!({"type": "object"}))]);
     let sent = encode(&anthropic(), &request);
     assert_eq!(sent.to_string().matches("cache_control").count(), 4);

@@ -64,7 +64,7 @@ fn gs_1_gs_2_a_call_and_its_result_have_the_exact_shape() {
 #[test]
 fn the_whole_request_is_as_documented() {
     let request = ModelRequest {
-        system: vec!["one".to_owned(), "two".to_owned()],
+        system: vec!["one".to_owned(), "two".to_owned()].into(),
         messages: vec![Arc::new(Message::user("hi"))],
         tools: Arc::new(vec![tool_spec("f", json!({"type": "object"}))]),
         sampling: Sampling {

@@ -149,7 +149,7 @@ fn apply(change: Change, messages: &mut Transcript, request: &mut ModelRequest, 
             messages[at] = Arc::new(*message);
         }
         Change::Replace(..) => {}
-        Change::System(text) => request.system = vec![text],
+        Change::System(text) => request.system = vec![text].into(),
         Change::Tools(any) => {
             let spec = tool_spec("a tool!", json!({"type": "object"}));
             request.tools = Arc::new(any.then_some(spec).into_iter().collect());

@@ -34,7 +34,7 @@ fn py_14_py_15_py_16_py_17_the_whole_request_is_as_documented() {
     let schema = json!({"type": "object", "properties": {"expr": {"type": "string"}},
         "required": ["expr"], "additionalProperties": false});
     let request = ModelRequest {
-        system: vec!["one".to_owned(), "two".to_owned()],
+        system: vec!["one".to_owned(), "two".to_owned()].into(),
         messages: vec![Arc::new(Message::user("what is x?"))],
         tools: Arc::new(vec![
             tool_spec("eval_expr", schema.clone()),

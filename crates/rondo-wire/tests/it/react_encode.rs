@@ -44,7 +44,7 @@ fn spec() -> ToolSpec {
 fn with_tools(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         tools: Arc::new(vec![spec()]),
-        system: vec![template()],
+        system: vec![template()].into(),
         ..with_messages(messages)
     }
 }
@@ -173,7 +173,7 @@ fn my_2_the_role_comes_first_and_every_tool_is_listed_in_its_place_and_order() {
         ..tool_spec("search_memory", json!({"type": "object"}))
     };
     request.tools = Arc::new(vec![spec(), search]);
-    request.system = vec![template(), "Be brief.".to_owned()];
+    request.system = vec![template(), "Be brief.".to_owned()].into();
     let body = encode(&target("react"), &request);
     let second = "<tool>\n    <name>search_memory</name>\n    <description>Search the memory.</description>\n    <parameters>\n        {\n            \"type\": \"object\"\n        }\n    </parameters>\n</tool>";
     let listed = template().replace("{{TOOLS_XML}}", &format!("{TOOL}\n{second}"));
@@ -195,7 +195,7 @@ fn my_2_the_role_comes_first_and_every_tool_is_listed_in_its_place_and_order() {
 #[test]
 fn my_6_a_tool_is_rendered_in_its_own_shape() {
     let mut request = with_tools(Vec::new());
-    request.system = vec!["{{TOOLS_XML}}".to_owned()];
+    request.system = vec!["{{TOOLS_XML}}".to_owned()].into();
     let system = encode(&target("react"), &request)["messages"][0]["content"].clone();
     assert_eq!(system, TOOL);
 }
@@ -203,7 +203,7 @@ fn my_6_a_tool_is_rendered_in_its_own_shape() {
 #[test]
 fn a_prompt_without_a_place_for_the_tools_gets_them_behind_it() {
     let mut request = with_tools(vec![Message::user("Hi")]);
-    request.system = vec!["Be brief.".to_owned()];
+    request.system = vec!["Be brief.".to_owned()].into();
     let body = encode(&target("react"), &request);
     let system = body["messages"][0]["content"].as_str().unwrap();
     assert!(system.starts_with("Be brief.\n\n") && system.contains(TOOL));

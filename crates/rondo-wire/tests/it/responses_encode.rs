@@ -26,7 +26,7 @@ fn input(list: Vec<Message>) -> Value {
 fn the_whole_request_is_as_documented() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let request = ModelRequest {
-        system: vec!["one".to_owned(), "two".to_owned()],
+        system: vec!["one".to_owned(), "two".to_owned()].into(),
         messages: vec![Arc::new(Message::user("hi"))],
         tools: Arc::new(vec![tool_spec("f", schema.clone())]),
         tool_choice: ToolChoice::None,

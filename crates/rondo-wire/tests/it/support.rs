@@ -60,7 +60,7 @@ pub(crate) fn target(dialect: &str) -> Target {
 pub(crate) fn request() -> ModelRequest {
     ModelRequest {
         model: "some-model".to_owned(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: Vec::new(),
         tools: Arc::default(),
         tool_choice: ToolChoice::Auto,

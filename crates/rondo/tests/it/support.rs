@@ -130,7 +130,7 @@ impl Bench {
             approver: Arc::new(Willing),
             journal: Arc::new(MemoryJournal::default()),
             profile: self.profile.into(),
-            system: self.system,
+            system: self.system.into(),
             response_schema: self.response_schema,
             answer_check: None,
             tool_sources: Vec::new(),

@@ -326,7 +326,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         approver: Arc::new(Desk(Arc::clone(&process.world))),
         journal: Arc::new(Durable(Arc::clone(process))),
         profile: profile::builtin("default").unwrap().into(),
-        system: vec![],
+        system: vec![].into(),
         response_schema: None,
         answer_check: None,
         budgets: vec![Arc::new(Purse(Arc::clone(&process.world)))],

@@ -23,7 +23,7 @@ fn py_22_the_history_begins_with_the_question() {
     let first = &ran.requests[0].request;
     assert_eq!(*first.messages[0], Message::user("q"));
     assert_eq!(first.messages.len(), 1);
-    assert_eq!(first.system, ["system"]);
+    assert_eq!(*first.system, ["system"]);
 }
 
 #[test]

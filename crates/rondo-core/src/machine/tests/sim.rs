@@ -119,7 +119,7 @@ impl Sim {
             },
             fallbacks: self.fallbacks.clone(),
             profile: self.profile.clone().into(),
-            system: vec!["system".into()],
+            system: vec!["system".into()].into(),
             tools: Arc::new(self.tools.clone()),
             response_schema: None,
             seed: 7,

@@ -173,7 +173,7 @@ impl Builder {
     fn finish(self) -> Transcript {
         let parameters = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let mut request = ModelRequest {
-            system: vec!["be brief".to_owned()],
+            system: vec!["be brief".to_owned()].into(),
             messages: self.messages,
             tools: Arc::new(vec![tool_spec("f", parameters)]),
             ..request()

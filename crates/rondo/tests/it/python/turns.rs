@@ -29,7 +29,7 @@ async fn py_51_the_provider_only_transports_and_the_loop_decides() {
     let model = bench(&server).model();
     let request = Arc::new(ModelRequest {
         model: "m".to_owned(),
-        system: Vec::new(),
+        system: Vec::new().into(),
         messages: vec![Arc::new(rondo::Message::user("hi"))],
         tools: Arc::default(),
         tool_choice: ToolChoice::Auto,
