@@ -26,6 +26,12 @@ pub async fn mail_is_listed_as_it_was_submitted_in_order(engine: Box<dyn Engine>
     assert_eq!(mailbox.list(&id("a")).await.unwrap(), expected);
     assert_eq!(mailbox.waiting().await.unwrap(), [id("a"), id("b")]);
     assert_eq!(mailbox.list(&id("c")).await.unwrap(), []);
+    let newest = mailbox.newest(&id("a")).await.unwrap();
+    assert_eq!(newest, expected.last().map(|it| it.id));
+    assert!(mailbox.withdraw(&id("a"), "3").await.unwrap());
+    let newest = mailbox.newest(&id("a")).await.unwrap();
+    assert_eq!(newest, Some(expected[1].id));
+    assert_eq!(mailbox.newest(&id("c")).await.unwrap(), None);
 }
 
 /// What is submitted again is a duplicate, also after it was taken back.

@@ -63,6 +63,18 @@ impl Mailbox for Store {
             .await
     }
 
+    async fn newest(&self, session: &SessionId) -> Result<Option<MailId>, MailboxError> {
+        let session = session.clone();
+        self.read_mail(move |connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT max(id) FROM mail WHERE session = ?1 AND {READABLE}"
+            ))?;
+            let newest = statement.query_row([session.as_str()], |row| row.get(0))?;
+            Ok(Ok(Option::<i64>::map(newest, |it| MailId(to_u64(it)))))
+        })
+        .await
+    }
+
     fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
         let listed = list(&self.reader(), session, None);
         listed.map_err(|err| MailboxError::Io(io::Error::other(err)))?

@@ -588,8 +588,8 @@ impl Session {
     ///
     /// # Errors
     /// When its tools or its models cannot be built, or the journal cannot be used.
-    pub fn turn(&mut self, mut builder: TurnBuilder) -> Result<Turn> {
-        builder.redact(&self.runtime, &self.settings);
+    pub fn turn(&mut self, builder: TurnBuilder) -> Result<Turn> {
+        let builder = builder.redacted(&self.runtime, &self.settings);
         if let Some(message) = builder.message() {
             self.begin_turn(title(&message.text()))?;
         }

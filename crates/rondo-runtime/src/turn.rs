@@ -206,17 +206,17 @@ impl TurnBuilder {
 
     /// Redacts all secrets of the turn from its message. The model's key is known only since the model is connected, which
     /// is later than the host builds the message.
-    pub(crate) fn redact(&mut self, runtime: &Runtime, settings: &Settings) {
-        let secrets = std::mem::take(&mut self.secrets).with(self.connected.key.clone());
+    pub(crate) fn redacted(mut self, runtime: &Runtime, settings: &Settings) -> Self {
+        let secrets = self.secrets.with(self.connected.key.clone());
         let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
         self.secrets = runtime.values().secrets.share(secrets);
-        if let TurnStart::Message(message) | TurnStart::Queued(_, message) = &mut self.start {
-            let without = self.secrets.message((**message).clone());
-            // All who hold it while the turn runs share it, unless there is a secret in it.
-            if without != **message {
-                *message = Arc::new(without);
-            }
-        }
+        let redacted = |it| Arc::new(self.secrets.message(Arc::unwrap_or_clone(it)));
+        self.start = match self.start {
+            TurnStart::Message(message) => TurnStart::Message(redacted(message)),
+            TurnStart::Queued(mail, message) => TurnStart::Queued(mail, redacted(message)),
+            TurnStart::CutOff(cut_off) => TurnStart::CutOff(cut_off),
+        };
+        self
     }
 
     /// Returns the message that begins the turn; none if it goes on.

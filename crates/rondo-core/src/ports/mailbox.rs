@@ -1,7 +1,7 @@
 //! The port to what is submitted to sessions: messages, answers and cancellations, which wait here until the
 //! session's owner takes them. Any process may submit; what waits outlives all of them where the engine is durable.
 
-use crate::session::{Answer, Delivery, QUEUED_MAX, QueuedMessage, TicketId};
+use crate::session::{Answer, Delivery, QUEUED_MAX};
 use async_trait::async_trait;
 use rondo_types::{MailId, Message, SessionId, TimeMs};
 use serde::{Deserialize, Serialize};
@@ -76,22 +76,6 @@ pub struct Mail {
     pub at_ms: TimeMs,
     /// The message, answer or cancellation.
     pub body: MailBody,
-}
-
-impl Mail {
-    /// Returns the message as the session machine takes it; `None` where it is no message.
-    #[must_use]
-    pub fn queued_message(&self) -> Option<QueuedMessage> {
-        match &self.body {
-            MailBody::Message { message, delivery } => Some(QueuedMessage {
-                ticket: TicketId(self.key.clone()),
-                message: message.clone(),
-                delivery: *delivery,
-                actor: self.actor.clone(),
-            }),
-            MailBody::Answer { .. } | MailBody::Cancel => None,
-        }
-    }
 }
 
 /// What can be submitted.
@@ -230,6 +214,12 @@ pub trait Mailbox: Send + Sync {
     /// # Errors
     /// When a row is damaged, or the storage fails.
     async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
+
+    /// Returns the number of the row that was submitted last and still waits in a session; `None` if none waits.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    async fn newest(&self, session: &SessionId) -> Result<Option<MailId>, MailboxError>;
 
     /// Returns what [`Mailbox::list`] returns; blocks for the storage.
     ///

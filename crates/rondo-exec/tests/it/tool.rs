@@ -83,13 +83,13 @@ fn gs_14_my_19_the_tools_are_offered_as_designed() {
                 // What ours has beside the design's, and requires nobody to say.
                 "working_directory": {
                     "type": "string",
-                    "description": "Where to run it; the current directory if left out"
+                    "description": "Default: the current directory"
                 },
                 "timeout": {
                     "type": "number",
                     "minimum": 0,
                     "maximum": 86_400,
-                    "description": "Seconds after which the command is ended; the default if left out"
+                    "description": "In seconds"
                 }
             },
             "required": ["command"]

@@ -39,6 +39,8 @@ pub(super) struct Actor {
     pub(super) running: Option<Running>,
     /// The rows of the mailbox that the machine knows, by their keys.
     known: HashMap<String, KnownRow>,
+    /// The rows of the mailbox that were just read, for the session that is taken because of them.
+    looked: Option<Vec<Mail>>,
     /// Messages that were handed to the turn that runs, in order.
     handed: VecDeque<(TicketId, MailId)>,
     /// The latest record before the turn that runs.
@@ -67,6 +69,7 @@ impl Actor {
             session: None,
             running: None,
             known: HashMap::new(),
+            looked: None,
             handed: VecDeque::new(),
             before: Seq::default(),
             inputs: VecDeque::new(),
@@ -136,6 +139,14 @@ impl Actor {
         };
         self.take_back(&rows).await;
         let takes = self.takes;
+        let begins = rows.iter().any(|it| it.body.is_message()) && !self.entry.drains();
+        if begins && self.machine.is_at_rest() {
+            // What the session is taken with: a turn reads its message again as it begins.
+            self.looked = Some(rows);
+            self.input(Input::Due).await;
+            self.looked = None;
+            return;
+        }
         for row in rows {
             self.see(row).await;
             // All rows were read when the session was taken, or it cannot be taken now: another row changes neither.
@@ -197,18 +208,20 @@ impl Actor {
             return;
         }
         self.note(&row);
-        let ticket = TicketId(row.key.clone());
-        let queued = row.queued_message();
-        let input = match (row.body, queued) {
-            (MailBody::Message { message, .. }, _) if is_edited => {
-                Input::Edited { ticket, message }
-            }
-            (_, Some(queued)) => Input::Submitted(queued),
-            (MailBody::Answer { answer }, _) => Input::Answered(answer),
-            (MailBody::Cancel | MailBody::Message { .. }, None) => {
+        let ticket = TicketId(row.key);
+        let input = match row.body {
+            MailBody::Message { message, .. } if is_edited => Input::Edited { ticket, message },
+            MailBody::Message { message, delivery } => Input::Submitted(QueuedMessage {
+                ticket,
+                message,
+                delivery,
+                actor: row.actor,
+            }),
+            MailBody::Answer { answer } => Input::Answered(answer),
+            MailBody::Cancel => {
                 // Otherwise it stays for the process that owns the session.
                 if self.session.is_some() {
-                    self.drop_row(&row.key).await;
+                    self.drop_row(&ticket.0).await;
                 }
                 Input::Cancel
             }
@@ -296,16 +309,22 @@ impl Actor {
         let at = session.conversation().map(|it| it.journal.at());
         self.entry.ring().take(at.unwrap_or_default());
         self.known.clear();
-        let rows = self.rows().await.unwrap_or_default();
+        let rows = match self.looked.take() {
+            Some(rows) => rows,
+            None => self.rows().await.unwrap_or_default(),
+        };
         let mut waiting = Vec::new();
         for row in rows {
             self.note(&row);
-            match (row.queued_message(), row.body) {
-                (Some(message), _) => waiting.push(message),
-                (None, MailBody::Answer { answer }) => {
-                    self.inputs.push_back(Input::Answered(answer));
-                }
-                (None, _) => {
+            match row.body {
+                MailBody::Message { message, delivery } => waiting.push(QueuedMessage {
+                    ticket: TicketId(row.key),
+                    message,
+                    delivery,
+                    actor: row.actor,
+                }),
+                MailBody::Answer { answer } => self.inputs.push_back(Input::Answered(answer)),
+                MailBody::Cancel => {
                     self.drop_row(&row.key).await;
                     self.inputs.push_back(Input::Cancel);
                 }
@@ -326,8 +345,7 @@ impl Actor {
             Ok(row) => row,
             Err(error) => return self.not_started(run, &crate::parking::unkept(error)),
         };
-        let Some((id, message)) = row.and_then(|it| Some((it.id, it.queued_message()?.message)))
-        else {
+        let Some((id, MailBody::Message { message, .. })) = row.map(|it| (it.id, it.body)) else {
             self.known.remove(&key);
             return self.inputs.push_back(Input::TurnEnded { run });
         };

@@ -205,6 +205,7 @@ impl Subscription {
                 if before < place && place <= self.place {
                     return Step::Again;
                 }
+                let body = Arc::unwrap_or_clone(body);
                 let rest = body.after(returned_bytes(self.place, before, place));
                 self.place = self.place.max(place);
                 rest.map_or(Step::Again, Step::Told)

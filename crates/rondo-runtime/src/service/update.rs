@@ -120,16 +120,15 @@ impl UpdateBody {
     }
 
     /// Returns it without the beginning of its text, where it is a delta; none of it where that is all.
-    pub(super) fn after(&self, bytes: u64) -> Option<Self> {
-        let mut body = self.clone();
-        if let Self::Turn { event } = &mut body
+    pub(super) fn after(mut self, bytes: u64) -> Option<Self> {
+        if let Self::Turn { event } = &mut self
             && let EventBody::TextDelta { text } | EventBody::ReasoningDelta { text } =
                 &mut event.body
         {
-            let rest = usize::try_from(bytes).ok().and_then(|at| text.get(at..));
-            *text = rest?.to_owned();
-            return (!text.is_empty()).then_some(body);
+            let told = usize::try_from(bytes).ok();
+            text.drain(..told.filter(|it| text.is_char_boundary(*it))?);
+            return (!text.is_empty()).then_some(self);
         }
-        Some(body)
+        Some(self)
     }
 }

@@ -169,9 +169,8 @@ async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry
         let is_tried_again = is_retry && entry.work().retry;
         let newest = match is_tried_again {
             true => None,
-            false => entry.store().list(&entry.id).await.ok(),
+            false => entry.store().newest(&entry.id).await.ok().flatten(),
         };
-        let newest = newest.and_then(|rows| rows.last().map(|it| it.id));
         let is_new = newest.is_some_and(|it| it > entry.work().seen);
         if is_tried_again || is_new {
             entry.ask(|work| work.look = true);
