@@ -326,7 +326,11 @@ async fn a_command_in_a_sandbox_that_waited_is_held_as_in_one_that_did_not() {
             "kill -0 $PPID".to_owned(),
             "umount /tmp".to_owned(),
         ] {
-            wait_until(|| !kept(&program).is_empty());
+            // Tests that run at the same time have keepers too, and an agent has four.
+            while kept(&program).is_empty() {
+                works(&fixture, "true").await;
+                works(&fixture, "true").await;
+            }
             works(&fixture, &format!("! {held}")).await;
         }
         works(
