@@ -2,13 +2,14 @@
 
 use crate::catalog::{Catalog, Schemas};
 use crate::machine::{
-    Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, TurnConfig, TurnMachine,
+    Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, RequestCheck, TurnConfig,
+    TurnMachine,
 };
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{
-    Answer, AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Question, Recovery,
-    TimeMs, ToolSpec, Transcript,
+    Answer, AskReason, CallId, EventBody, InDoubtDecision, Message, Outcome, Question,
+    QuestionKind, Recovery, TimeMs, ToolSpec, Transcript,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -37,6 +38,16 @@ pub struct Redriven {
 }
 
 impl Redriven {
+    /// Takes the request that was sent and has no reply, for another attempt; none if it is not to be sent again.
+    pub(crate) fn take_unanswered(&mut self) -> Option<Box<ModelCall>> {
+        if self.open.aborted {
+            return None;
+        }
+        let mut call = self.open.model.take()?;
+        call.attempt = call.attempt.saturating_add(self.sent);
+        Some(Box::new(call))
+    }
+
     /// Takes what was decided about a call that was cut off: one that a tool is asked about runs again only if nothing
     /// of it was done.
     fn settled(&mut self, call_id: &CallId, decision: InDoubtDecision, still_running: bool) {
@@ -375,9 +386,9 @@ impl<A: Arguments> Drive<A> {
             }
             Interception::ResultRewritten { call_id, .. } if open.runs(call_id) => {}
             Interception::Added { .. } | Interception::Stopped { .. }
-                if open.model.is_some() && self.state.sent == 0 =>
+                if self.state.machine.holds_request_of_step() =>
             {
-                open.model = None;
+                self.pass_until(at, RequestCheck::Interceptors);
             }
             _ => return Err("an interceptor's decision"),
         }
@@ -387,10 +398,11 @@ impl<A: Arguments> Drive<A> {
     }
 
     fn resumed(&mut self, at: TimeMs) -> Step {
+        let unanswered = self.state.take_unanswered();
         let open = &mut self.state.open;
         open.forget_repeats();
         self.asked_before = open.asks.iter().map(|it| it.call.call_id.clone()).collect();
-        self.input(at, Input::Resumed);
+        self.input(at, Input::Resumed { unanswered });
         Ok(())
     }
 
@@ -402,6 +414,9 @@ impl<A: Arguments> Drive<A> {
             self.asked(at, call_id, (&question.prompt, &question.reasons))?;
         }
         self.end_wait(at);
+        if question.kind == QuestionKind::Budget {
+            self.pass_until(at, RequestCheck::Budgets);
+        }
         self.input(
             at,
             Input::Asked {
@@ -417,6 +432,15 @@ impl<A: Arguments> Drive<A> {
         let question = answer.question.clone();
         self.input(at, Input::Answered { question });
         Ok(())
+    }
+
+    /// Has the request that is held pass the checks before this one: that nothing spoke against it is not recorded.
+    fn pass_until(&mut self, at: TimeMs, until: RequestCheck) {
+        while let Some(check) = self.state.machine.held_request().map(|it| it.check)
+            && check < until
+        {
+            self.input(at, Input::RequestPassed { check });
+        }
     }
 
     /// The wait before a request is over once something is recorded that leads to it.
@@ -457,12 +481,9 @@ impl<A: Arguments> Drive<A> {
 
     /// The request that was to be sent is made anew.
     fn equipped(&mut self, at: TimeMs, tools: &Arc<Vec<ToolSpec>>) -> Step {
-        let open = &mut self.state.open;
-        let is_unsent = self.state.sent == 0;
-        let is_of_step = |call: &mut ModelCall| call.purpose.is_step() && is_unsent;
-        open.model
-            .take_if(is_of_step)
-            .ok_or("a change of the tools")?;
+        if !self.state.machine.holds_request_of_step() {
+            return Err("a change of the tools");
+        }
         let specs = Arc::clone(tools);
         let schemas = Arc::new(Schemas::new(Arc::clone(&specs)));
         self.arguments.equipped = Some(Catalog::without_answer(schemas));
@@ -472,10 +493,12 @@ impl<A: Arguments> Drive<A> {
 
     fn reserved(&mut self, at: TimeMs, reservation: &Reservation) -> Step {
         self.end_wait(at);
+        self.pass_until(at, RequestCheck::Budgets);
         if reservation.refused.is_none() {
             return Ok(());
         }
-        self.state.open.model.take().ok_or("a spent budget")?;
+        let held = self.state.machine.held_request();
+        held.ok_or("a spent budget")?;
         let reservation = reservation.clone();
         self.input(at, Input::BudgetSpent { reservation });
         Ok(())
@@ -494,12 +517,18 @@ impl<A: Arguments> Drive<A> {
 
     fn requested(&mut self, at: TimeMs, model: &str) -> Step {
         self.end_wait(at);
-        if self.state.open.model.is_none() {
+        let is_held = self.state.machine.held_request().is_some();
+        if !is_held && self.state.open.model.is_none() {
             return Err("a request");
         }
         // What another model replied must not pass for this one's.
         if self.state.machine.model().full_name() != model {
             return Err("a request to this model");
+        }
+        if is_held {
+            self.pass_until(at, RequestCheck::Budgets);
+            let check = RequestCheck::Budgets;
+            self.input(at, Input::RequestPassed { check });
         }
         self.state.sent += 1;
         Ok(())
@@ -560,6 +589,9 @@ impl<A: Arguments> Drive<A> {
                 open.model = Some(call);
                 self.state.sent = 0;
             }
+            // The machine holds the request itself.
+            Action::CheckRequest(_) => {}
+            Action::EndRequest { call, .. } => open.model = Some(*call),
             Action::CheckGate(calls) => open.gates.extend(calls),
             Action::Ask {
                 call,

@@ -141,7 +141,7 @@ impl Driver {
             call: question.call.clone(),
             is_of_running_call: question.is_of_running_call(),
         };
-        self.note_waiting(self.at, asked);
+        self.machine.handle(self.at, asked, &self.catalog);
         if !self.flush().await {
             return None;
         }
@@ -151,28 +151,15 @@ impl Driver {
         Some(question)
     }
 
-    /// Tells the machine that a person is asked or has answered. A request that is held back meanwhile has its time anew.
-    pub(super) fn note_waiting(&mut self, at: TimeMs, input: Input) -> Duration {
-        let before = self.machine.waited();
-        self.machine.handle(at, input, &self.catalog);
-        let waited = self.machine.waited().saturating_sub(before);
-        if let Some(call) = &mut self.held {
-            call.delay(waited);
-        }
-        waited
-    }
-
     /// Notes an answer, and tells of it.
     pub(super) fn note_answered(&mut self, at: TimeMs, answer: Answer, mail: Option<MailId>) {
         let step = self.machine.steps();
         let (question, actor) = (answer.question.clone(), answer.actor.clone());
         self.batch.note_answered(at, step, answer, mail);
-        self.note_waiting(
-            at,
-            Input::Answered {
-                question: question.clone(),
-            },
-        );
+        let answered = Input::Answered {
+            question: question.clone(),
+        };
+        self.machine.handle(at, answered, &self.catalog);
         let answered = EventBody::QuestionAnswered { question, actor };
         self.events.send(at, answered);
     }

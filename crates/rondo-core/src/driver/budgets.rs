@@ -2,7 +2,7 @@
 
 use super::ask::{ANSWER_TIMEOUT, answer};
 use super::{Driver, TaskEnd, guarded};
-use crate::machine::{Input, ModelCall};
+use crate::machine::{Input, RequestCheck};
 use crate::ports::{
     Amount, Approver, BUDGET_TIMEOUT, Budgets, MailId, QuestionReply, Record, RecordBody,
     Reservation, ReservationRequest, Reserved, question_about_budget,
@@ -151,11 +151,11 @@ impl Funding {
 }
 
 impl Driver {
-    /// Sends a request for which the budgets have something left.
-    pub(super) async fn fund(&mut self, call: ModelCall) {
+    /// Asks the budgets for the request that is held, and returns whether that is needed.
+    pub(super) fn fund(&mut self) -> bool {
         // A request that was cut off is sent again from what was reserved for it.
         if self.setup.budgets.is_empty() || self.reservations.open.is_some() {
-            return self.send(call).await;
+            return false;
         }
         let funding = Funding {
             budgets: self.setup.budgets.as_slice().into(),
@@ -164,7 +164,7 @@ impl Driver {
             request: ReservationRequest {
                 session: self.setup.session.clone(),
                 turn: self.setup.turn.clone(),
-                step: call.step,
+                step: self.machine.steps(),
                 id: format!(
                     "budget-{}-{}",
                     self.setup.turn_number, self.reservations.count
@@ -174,10 +174,9 @@ impl Driver {
             },
             can_park: self.batch.keeps_records(),
         };
-        self.held = Some(call);
-        self.held_at = self.at;
         let settled = self.reservations.settling.take();
         self.tasks.spawn(funding.ask(settled).in_current_span());
+        true
     }
 
     /// Records the question whether the turn may go on, and puts it.
@@ -187,36 +186,36 @@ impl Driver {
         question: Question,
         reason: String,
     ) {
-        self.at = self.held_at;
+        self.at = self.held_since();
         if let Some(question) = self.record_question(question).await {
             let put = funding.put(question, reason);
             self.tasks.spawn(put.in_current_span());
         }
     }
 
-    /// Sends the request that is held back, or returns what the machine is told of it; nothing where it was stopped.
-    pub(super) async fn funded(&mut self, funded: Funded) -> Option<Input> {
+    /// Notes what was reserved for the request that is held, and returns what the budgets say of it; none if it was
+    /// stopped meanwhile.
+    pub(super) fn funded(&mut self, funded: Funded) -> Option<Input> {
         let Funded { reservation, given } = funded;
-        self.at = self.clock.now();
         if let Some((answer, mail)) = given {
-            self.note_answered(self.at, answer, mail);
-            // A replay has waited until then, too.
-            self.held_at = self.at;
+            self.note_answered(self.clock.now(), answer, mail);
         }
-        let step = self.machine.steps();
-        let Some(call) = self.held.take() else {
+        if self.machine.held_request().is_none() {
             if reservation.refused.is_none() {
                 self.settle_reservation(reservation, Amount::default());
             }
             return None;
-        };
+        }
         self.reservations.note(&reservation);
         if reservation.refused.is_some() {
             return Some(Input::BudgetSpent { reservation });
         }
-        self.batch.note_reserved(self.held_at, step, reservation);
-        self.send(call).await;
-        None
+        let step = self.machine.steps();
+        self.batch
+            .note_reserved(self.held_since(), step, reservation);
+        Some(Input::RequestPassed {
+            check: RequestCheck::Budgets,
+        })
     }
 
     /// Settles the request whose end the machine was told of.
@@ -256,7 +255,7 @@ impl Driver {
 
     /// Answers a question about a budget with no; the turn ends by it.
     pub(super) fn refuse_budget(&mut self, question: &Question, reason: &str) {
-        if self.held.take().is_some() {
+        if self.machine.held_request().is_some() {
             let reservation = Reservation {
                 id: question.id.0.clone(),
                 estimate: self.machine.next_amount(),

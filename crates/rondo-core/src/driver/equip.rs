@@ -1,8 +1,8 @@
 //! Tools that come and go: what a turn offers, and when it takes up a change.
 
 use super::{Driver, TurnSetup, catalog};
-use crate::machine::{Input, ModelCall};
-use crate::ports::{Record, RecordBody, Tool, ToolScope, ToolSource};
+use crate::machine::Input;
+use crate::ports::{Tool, ToolScope, ToolSource};
 use crate::toolbox::Toolbox;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,8 +13,6 @@ pub(super) struct Equipment {
     sources: Vec<Arc<dyn ToolSource>>,
     /// The generations of what is offered; none where the turn offers what another process did.
     offered: Option<Vec<u64>>,
-    /// The last step for which changes were looked for.
-    step: u32,
 }
 
 impl Equipment {
@@ -24,7 +22,6 @@ impl Equipment {
             own: setup.tools.clone(),
             sources: std::mem::take(&mut setup.tool_sources),
             offered: None,
-            step: 0,
         };
         if let Some(tools) = equipment.changed(&scope(setup, 1)) {
             setup.tools = tools;
@@ -33,14 +30,8 @@ impl Equipment {
     }
 
     /// Has the turn go on after its records: what they offer may not be what there is now.
-    pub(super) fn resume(&mut self, records: &[Record]) {
+    pub(super) fn resume(&mut self) {
         self.offered = None;
-        let steps = records.iter().filter_map(|record| match &record.body {
-            RecordBody::ModelRequested { purpose, .. } if purpose.is_step() => Some(record.step),
-            RecordBody::ToolsChanged { .. } => Some(record.step),
-            _ => None,
-        });
-        self.step = steps.max().unwrap_or_default();
     }
 
     /// Returns all tools, where those of a source have changed.
@@ -89,24 +80,20 @@ fn scope(setup: &TurnSetup, step: u32) -> ToolScope {
 }
 
 impl Driver {
-    /// Takes up tools that have changed before a step's request is sent for the first time. Returns the request where it
-    /// can be sent as it is; otherwise the machine makes it anew.
-    pub(super) fn equip(&mut self, call: ModelCall) -> Option<ModelCall> {
-        let is_first = call.purpose.is_step() && call.step > self.equipment.step;
-        if !is_first || self.machine.goes_on_with_reply() {
-            return Some(call);
-        }
-        self.equipment.step = call.step;
-        let Some(tools) = self.equipment.changed(&scope(&self.setup, call.step)) else {
-            return Some(call);
+    /// Takes up tools that have changed before a step's request is sent for the first time, and returns whether the machine
+    /// makes the request anew with them.
+    pub(super) fn equip(&mut self) -> bool {
+        let scope = scope(&self.setup, self.machine.steps());
+        let Some(tools) = self.equipment.changed(&scope) else {
+            return false;
         };
         self.setup.tools = tools;
         let specs = self.setup.tools.specs();
         if specs == self.machine.config().tools {
-            return Some(call);
+            return false;
         }
         self.catalog = catalog(&self.setup).0;
         self.ready.push_front(Input::Equip { specs });
-        None
+        true
     }
 }

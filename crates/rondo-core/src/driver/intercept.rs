@@ -1,14 +1,14 @@
 //! What the interceptors say, each within a bound.
 
 use super::{Driver, TaskEnd, TurnSetup, guarded};
-use crate::machine::{Input, ModelCall};
+use crate::machine::{Input, RequestCheck};
 use crate::ports::{
     CallDecision, FinishedCall, GateRequest, INTERCEPT_TIMEOUT, Interception, Interceptor,
     NOTE_BYTES_MAX, Note, REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, Record, RecordBody,
     ResultDecision, StepContext, StepDecision,
 };
 use rondo_types::text::first_bytes;
-use rondo_types::{CallId, Outcome, QuestionKind, SessionId, TurnId};
+use rondo_types::{CallId, Outcome, SessionId, TurnId};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,38 +27,13 @@ pub(super) struct Interceptors {
     limit: Duration,
 }
 
-/// What interceptors have decided so far.
-#[derive(Debug, Default)]
-pub(super) struct Decided {
-    /// The calls that they were asked about.
-    pub(super) calls: HashSet<CallId>,
-    /// The last step that they were asked about.
-    pub(super) step: u32,
-}
-
-impl Decided {
-    /// Reads it out of a turn's records. A request that was recorded was asked about before.
-    pub(super) fn recorded(records: &[Record]) -> Self {
-        let mut decided = Self::default();
-        for record in records {
-            match &record.body {
-                RecordBody::Intercepted(Interception::Added { .. }) => decided.step = record.step,
-                RecordBody::ModelRequested { purpose, .. } if purpose.is_step() => {
-                    decided.step = record.step;
-                }
-                // Budgets are asked after the interceptors.
-                RecordBody::Reserved(_) => decided.step = record.step,
-                RecordBody::Parked { questions }
-                    if questions.iter().any(|it| it.kind == QuestionKind::Budget) =>
-                {
-                    decided.step = record.step;
-                }
-                RecordBody::Intercepted(what) => decided.calls.extend(what.judged_call().cloned()),
-                _ => {}
-            }
-        }
-        decided
-    }
+/// Returns the calls that interceptors were asked about, by a turn's records.
+pub(super) fn decided(records: &[Record]) -> HashSet<CallId> {
+    let asked = records.iter().filter_map(|record| match &record.body {
+        RecordBody::Intercepted(what) => what.judged_call().cloned(),
+        _ => None,
+    });
+    asked.collect()
 }
 
 impl Interceptors {
@@ -229,42 +204,31 @@ impl Driver {
         Interceptors::new(&self.setup, self.tasks_cancel.clone(), left)
     }
 
-    /// Asks the interceptors about a request before it is sent, where that is to be, and returns it otherwise.
-    pub(super) fn ask_about_step(&mut self, call: ModelCall) -> Option<ModelCall> {
-        let is_asked = self.setup.interceptors.is_empty()
-            || !call.purpose.is_step()
-            || call.step <= self.decided.step
-            || self.machine.goes_on_with_reply();
-        if is_asked {
-            return Some(call);
-        }
-        self.decided.step = call.step;
+    /// Asks the interceptors about the request that is held, and returns whether there are any.
+    pub(super) fn ask_about_step(&mut self) -> bool {
+        let held = self.machine.held_request();
+        let Some(held) = held.filter(|_| !self.setup.interceptors.is_empty()) else {
+            return false;
+        };
         let step = StepContext {
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             turn_number: self.setup.turn_number,
-            step: call.step,
+            step: held.call.step,
             model: self.machine.model().full_name(),
-            transcript: call.request.messages.clone(),
+            transcript: held.call.request.messages.clone(),
         };
-        self.held = Some(call);
         let asked = self.interceptors().step(step);
-        let asked = async move { TaskEnd::StepJudged(asked.await) };
+        let asked = async move {
+            TaskEnd::Input(match asked.await {
+                Some(what) => Input::Intercepted { what },
+                None => Input::RequestPassed {
+                    check: RequestCheck::Interceptors,
+                },
+            })
+        };
         self.tasks.spawn(asked.in_current_span());
-        None
-    }
-
-    /// Returns what the machine is told of the request that is held back; none where it is sent, or was stopped.
-    pub(super) async fn step_judged(&mut self, said: Option<Interception>) -> Option<Input> {
-        let call = self.held.take()?;
-        match said {
-            Some(what) => Some(Input::Intercepted { what }),
-            None => {
-                self.at = self.clock.now();
-                self.fund(call).await;
-                None
-            }
-        }
+        true
     }
 }
 

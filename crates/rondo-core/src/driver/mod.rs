@@ -11,6 +11,7 @@
 //! - `equip`: tools that come and go between two steps.
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
+//! - `request`: the checks of a request before it is sent.
 //! - `resume`: how a turn that was cut off goes on, from its records.
 //! - `task_end`: how work beside the loop ends.
 //! - `tool_work`: one tool call with its timeout and its end.
@@ -31,6 +32,7 @@ mod judge;
 mod model_work;
 mod park;
 mod record_batch;
+mod request;
 mod resume;
 mod spans;
 mod task_end;
@@ -47,7 +49,7 @@ pub(crate) use resume::{began_with, catalog_of};
 use crate::catalog::{AnswerCheck, Catalog};
 use crate::clock::Clock;
 use crate::events::EventSender;
-use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::machine::{Action, Input, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::outside_text::{self, OutsideText};
 use crate::ports::{
@@ -60,6 +62,7 @@ use futures_util::FutureExt as _;
 use judge::Judge;
 use model_work::ModelWork;
 use record_batch::RecordBatch;
+use request::not_sent;
 use rondo_types::{
     CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question, ResultEvent,
     Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnId,
@@ -188,14 +191,10 @@ struct Driver {
     begun: HashSet<CallId>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
-    /// What interceptors were asked about.
-    decided: intercept::Decided,
+    /// The calls that interceptors were asked about.
+    decided: HashSet<CallId>,
     /// What was reserved with the budgets.
     reservations: budgets::Reservations,
-    /// A request that waits for what interceptors say of its step, or for the budgets.
-    held: Option<ModelCall>,
-    /// When the machine asked for that request: a replay, which does not wait for budgets, takes that time.
-    held_at: TimeMs,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
     is_resumed_idle: bool,
     /// Calls under way whose errors may hold text from outside.
@@ -237,10 +236,8 @@ impl Driver {
             questions: Vec::new(),
             begun: HashSet::new(),
             cleared_before: HashSet::new(),
-            decided: intercept::Decided::default(),
+            decided: HashSet::new(),
             reservations: budgets::Reservations::default(),
-            held: None,
-            held_at: TimeMs::default(),
             is_resumed_idle: false,
             reaching_outside: HashSet::new(),
         })
@@ -297,12 +294,7 @@ impl Driver {
                 TaskEnd::Settled => {}
                 TaskEnd::Waiting(waiting) => self.wait_for_child(waiting),
                 TaskEnd::Funded(funded) => {
-                    if let Some(input) = Box::pin(self.funded(funded)).await {
-                        break input;
-                    }
-                }
-                TaskEnd::StepJudged(said) => {
-                    if let Some(input) = Box::pin(self.step_judged(said)).await {
+                    if let Some(input) = self.funded(funded) {
                         break input;
                     }
                 }
@@ -325,7 +317,7 @@ impl Driver {
             }
         };
         self.at = match input {
-            Input::BudgetSpent { .. } => self.held_at,
+            Input::BudgetSpent { .. } => self.held_since(),
             // What began has told of it.
             Input::Begin { .. } => self.at,
             _ => self.clock.now(),
@@ -335,6 +327,9 @@ impl Driver {
 
     /// Takes one input and does what the machine says.
     async fn take(&mut self, input: Input) -> Option<Outcome> {
+        if let Input::RequestPassed { check } = input {
+            return Box::pin(self.passed(check)).await;
+        }
         spans::note_decision(&input);
         self.events.observe(&Moment::Input(&input));
         let is_cancel = input == Input::Cancel;
@@ -408,7 +403,9 @@ impl Driver {
             Action::Record(body) => {
                 self.batch.note_change(self.at, self.machine.steps(), *body);
             }
-            Action::CallModel(call) => Box::pin(self.call_model(call)).await,
+            Action::CheckRequest(check) => return Box::pin(self.check_request(check)).await,
+            Action::CallModel(call) => Box::pin(self.send(call)).await,
+            Action::EndRequest { error, .. } => self.ready.push_back(not_sent(error)),
             Action::CheckGate(calls) => self.check_gate(calls),
             Action::Ask {
                 call,
@@ -433,35 +430,6 @@ impl Driver {
         None
     }
 
-    async fn call_model(&mut self, call: ModelCall) {
-        let call = self.equip(call);
-        if let Some(call) = call.and_then(|call| self.ask_about_step(call)) {
-            self.fund(call).await;
-        }
-    }
-
-    async fn send(&mut self, call: ModelCall) {
-        self.batch.note_request(self.at, &call);
-        if self.flush().await {
-            let model = self.setup.model_at(call.model);
-            let stream = model.stream(Arc::clone(&call.request));
-            let server = model.server();
-            let model = model.info();
-            self.events.observe(&Moment::Requested {
-                model: &model,
-                server: server.as_ref(),
-                call: &call,
-            });
-            self.model = Some(ModelWork::new(
-                stream,
-                &call,
-                self.machine.work_deadline(),
-                &self.clock,
-                &model,
-            ));
-        }
-    }
-
     fn check_gate(&mut self, calls: Vec<PlannedCall>) {
         for call in calls {
             let Some(spec) = self.setup.tools.spec(&call.name) else {
@@ -475,7 +443,7 @@ impl Driver {
             };
             let call_id = call.call_id.clone();
             let request = self.gate_request(spec, &call);
-            if !self.setup.interceptors.is_empty() && self.decided.calls.insert(call_id.clone()) {
+            if !self.setup.interceptors.is_empty() && self.decided.insert(call_id.clone()) {
                 let interceptors = self.interceptors();
                 let asked = async move {
                     let what = interceptors.before_tool(request).await;
@@ -580,9 +548,6 @@ impl Driver {
     fn abort(&mut self) {
         self.tasks_cancel.cancel();
         self.wait = None;
-        if self.held.take().is_some() {
-            self.ready.push_back(resume::cancelled_request());
-        }
         self.deny_questions(CANCELLED);
         if let Some(work) = self.model.take() {
             self.batch.note_told(work.told());

@@ -230,7 +230,9 @@ impl RecordBatch {
             Input::AskAgain { .. }
             | Input::Asked { .. }
             | Input::Answered { .. }
-            | Input::Resumed => return,
+            | Input::Resumed { .. } => return,
+            // What was reserved for a request is noted by itself, and a request when it is sent.
+            Input::RequestPassed { .. } => return,
             // A steering message is recorded when it enters the transcript.
             Input::Steer { .. } | Input::Time => return,
         };

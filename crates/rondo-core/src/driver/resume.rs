@@ -2,13 +2,14 @@
 
 use super::budgets::Reservations;
 use super::close::{self, Closing};
-use super::intercept::Decided;
+use super::intercept::decided;
+use super::request::not_sent;
 use super::tool_work::{idempotency_key, marked};
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
-use crate::machine::{IN_DOUBT, Input, PlannedCall, TurnConfig};
+use crate::machine::{Action, IN_DOUBT, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::outside_text::OutsideTextFold;
 use crate::ports::{Approval, InterruptedCall, Reconciled, Record, RecordBody, Verdict};
@@ -123,7 +124,7 @@ pub async fn resume_turn(
         }
         Err(why) => return Err(why.into()),
     };
-    driver.equipment.resume(records);
+    driver.equipment.resume();
     if OutsideTextFold::of(records).is_present() {
         driver.setup.outside_text.note();
     }
@@ -133,7 +134,7 @@ pub async fn resume_turn(
         driver.catalog = catalog_of(now).with_check(check);
     }
     driver.cleared_before = cleared(records);
-    driver.decided = Decided::recorded(records);
+    driver.decided = decided(records);
     driver.reservations = Reservations::recorded(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
@@ -287,10 +288,11 @@ struct Settled {
 impl Driver {
     async fn resume(
         mut self: Box<Self>,
-        redriven: Redriven,
+        mut redriven: Redriven,
         message: Message,
         downtime_ms: u64,
     ) -> TurnEnd {
+        let unanswered = redriven.take_unanswered();
         self.machine = redriven.machine;
         self.is_resumed_idle = true;
         self.events.observe(&Moment::Begun {
@@ -311,11 +313,9 @@ impl Driver {
         self.settle_again();
         let (mut open, started) = (redriven.open, redriven.started);
         open.forget_repeats();
-        let waited = self.note_waiting(self.at, Input::Resumed);
-        if let Some(call) = &mut open.model {
-            call.delay(waited);
-        }
-        match self.reopen(open, &started, redriven.sent).await {
+        let resumed = Input::Resumed { unanswered };
+        let actions = self.machine.handle(self.at, resumed, &self.catalog);
+        match self.reopen(open, &started, actions).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,
         }
@@ -326,7 +326,7 @@ impl Driver {
         &mut self,
         open: Open,
         started: &HashMap<CallId, Started>,
-        sent: u32,
+        actions: Vec<Action>,
     ) -> Option<Outcome> {
         if let Some(outcome) = open.outcome {
             return Some(*outcome);
@@ -339,13 +339,13 @@ impl Driver {
             self.reopen_ask(ask, open.aborted).await;
         }
         self.check_gate(open.gates);
-        match open.model {
-            Some(_) if open.aborted => self.ready.push_back(cancelled_request()),
-            Some(mut call) => {
-                call.attempt = call.attempt.saturating_add(sent);
-                self.call_model(call).await;
+        if open.model.is_some() {
+            self.ready.push_back(cancelled_request());
+        }
+        for action in actions {
+            if let Some(outcome) = self.act(action).await {
+                return Some(outcome);
             }
-            None => {}
         }
         let (cut_off, fresh): (Vec<_>, Vec<_>) = open
             .running
@@ -396,7 +396,7 @@ impl Driver {
         let spec = self.setup.tools.spec(&call.name);
         let request = spec.map(|spec| self.gate_request(spec, call));
         let missing = format!("there is no tool `{}` any more", call.name);
-        let is_decided = self.decided.calls.contains(&call.call_id);
+        let is_decided = self.decided.contains(&call.call_id);
         let interceptors = (!is_decided).then(|| self.interceptors());
         async move {
             let Some(request) = request else {
@@ -616,11 +616,9 @@ async fn reconciled(
     known.unwrap_or(Reconciled::Unknown)
 }
 
-pub(super) fn cancelled_request() -> Input {
-    Input::ReplyFailed {
-        error: ModelError::new(ErrorClass::Cancelled, "the request was cancelled"),
-        partial: String::new(),
-        committed: false,
-        received: false,
-    }
+fn cancelled_request() -> Input {
+    not_sent(ModelError::new(
+        ErrorClass::Cancelled,
+        "the request was cancelled",
+    ))
 }

@@ -36,9 +36,7 @@ pub(super) enum TaskEnd {
     },
     /// A call ended whose result reads otherwise.
     Rewritten { what: Interception, input: Input },
-    /// What the interceptors say of the request that is held back.
-    StepJudged(Option<Interception>),
-    /// What the budgets say of the request that is held back.
+    /// What the budgets say of the request that is held.
     Funded(Funded),
     /// A call waits for a session that it started.
     Waiting(Waiting),

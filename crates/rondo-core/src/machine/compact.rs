@@ -3,9 +3,9 @@
 
 use super::budget::Allowance;
 use super::finish::Ending;
-use super::io::{Action, ModelCall, StepEnd};
+use super::io::{ModelCall, StepEnd};
 use super::judge::{Judged, judge};
-use super::turn::{Cx, Phase, TurnMachine};
+use super::turn::{Cx, TurnMachine};
 use crate::compaction::{
     Change, Compaction, ContextBudget, HistoryBound, SUMMARISER, SUMMARY_ASKED, drop_groups,
     first_kept_by_size, limit_count, shorten_last_group, size, summary_input, summary_message,
@@ -242,8 +242,7 @@ impl TurnMachine {
             idle_timeout: limits.idle_timeout.filter(|_| streaming).or(whole),
             end: Some(end),
         };
-        self.phase = Phase::AwaitingReply;
-        cx.out.push(Action::CallModel(call));
+        self.hold(cx, call);
     }
 
     fn summary_request(&self, to: usize) -> Option<ModelRequest> {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 impl TurnMachine {
     /// Makes the request of the step anew with other tools, if it still fits the limits.
     pub(super) fn equip(&mut self, cx: &mut Cx<'_>, specs: Arc<Vec<ToolSpec>>) {
-        if !self.has_request_of_step() || self.goes_on_with_reply() {
+        if !self.holds_request_of_step() || self.goes_on_with_reply() {
             return;
         }
+        self.note_tools_checked();
         self.config.tools = specs;
         self.spent.note_tools(&self.config);
         let tools = self.config.tools.iter();

@@ -4,7 +4,7 @@ use super::batch::{CallState, done};
 use super::budget::Allowance;
 use super::finish::Ending;
 use super::io::Action;
-use super::turn::{Cx, Phase, TurnMachine};
+use super::turn::{Cx, TurnMachine};
 use crate::ports::{Interception, Note};
 use rondo_types::{CallId, EventBody, Message, StopReason, ToolErrorCode};
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl TurnMachine {
             }
             Interception::Added { notes } => self.added(cx, notes),
             Interception::Stopped { by, reason } => {
-                if self.has_request_of_step() {
+                if self.holds_request_of_step() {
                     let why = format!("{by} stopped the turn: {reason}");
                     self.finish(cx, Ending::worded(StopReason::Intercepted, why));
                 }
@@ -50,10 +50,6 @@ impl TurnMachine {
     /// between the two.
     pub(crate) fn goes_on_with_reply(&self) -> bool {
         self.pauses > 0
-    }
-
-    pub(super) fn has_request_of_step(&self) -> bool {
-        self.phase == Phase::AwaitingReply && !self.is_summarising()
     }
 
     fn rewritten(&mut self, cx: &mut Cx<'_>, call_id: &CallId, by: Vec<String>, other: &Value) {
@@ -84,9 +80,10 @@ impl TurnMachine {
 
     /// Makes the request anew with what was added, if it still fits the limits.
     fn added(&mut self, cx: &mut Cx<'_>, notes: Vec<Note>) {
-        if !self.has_request_of_step() || self.goes_on_with_reply() {
+        if !self.holds_request_of_step() || self.goes_on_with_reply() {
             return;
         }
+        self.note_interceptors_checked();
         for note in notes {
             self.add(cx, Message::synthetic_user(note.text));
         }

@@ -156,7 +156,12 @@ pub enum Input {
         /// What.
         what: Interception,
     },
-    /// The budgets have nothing left for the request that is about to be sent.
+    /// Nothing speaks against the request that is held, as far as this check goes.
+    RequestPassed {
+        /// The check.
+        check: RequestCheck,
+    },
+    /// The budgets have nothing left for the request that is held.
     BudgetSpent {
         /// What was refused.
         reservation: Reservation,
@@ -177,7 +182,10 @@ pub enum Input {
         question: QuestionId,
     },
     /// The turn goes on in another process. Whether a call runs again that a person was asked about is decided anew.
-    Resumed,
+    Resumed {
+        /// The request that was sent and has no reply; it is sent again.
+        unanswered: Option<Box<ModelCall>>,
+    },
     /// A call was begun and its end is not known, after a crash.
     InDoubt {
         /// The call.
@@ -237,9 +245,17 @@ pub enum Action {
     Emit(EventBody),
     /// Record a change that the machine made to the transcript, durable with the next action.
     Record(Box<RecordBody>),
-    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Equip`],
-    /// [`Input::Intercepted`] or [`Input::BudgetSpent`].
+    /// Check the request that is held; then [`Input::RequestPassed`], or what the check found instead.
+    CheckRequest(RequestCheck),
+    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`].
     CallModel(ModelCall),
+    /// A request that is held is not sent: [`Input::ReplyFailed`] with this error.
+    EndRequest {
+        /// The request.
+        call: Box<ModelCall>,
+        /// The error.
+        error: ModelError,
+    },
     /// Judge these calls; then one [`Input::Gate`] each, or [`Input::Intercepted`].
     CheckGate(Vec<PlannedCall>),
     /// Ask the approver; then [`Input::Approval`].
@@ -273,8 +289,20 @@ pub enum Action {
     Done(Box<Outcome>),
 }
 
+/// A check that a request must pass before it is sent, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestCheck {
+    /// Whether the tools on offer have changed; then [`Input::Equip`].
+    Tools,
+    /// What the interceptors make of the step; then [`Input::Intercepted`] if they add something or stop the turn.
+    Interceptors,
+    /// Whether the budgets have something left; then [`Input::BudgetSpent`] if not.
+    Budgets,
+}
+
 /// One model request, with its bounds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
     /// The request.
     pub request: Arc<ModelRequest>,
@@ -304,7 +332,7 @@ impl ModelCall {
 }
 
 /// The end of the time for a step, and which limit sets it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepEnd {
     /// The instant.
     pub at: TimeMs,

@@ -15,6 +15,7 @@
 //! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
 //! - `guard`: detects calls that are repeated without progress.
 //! - `doubt`: calls whose end is not known after a crash, and those that are asked about again.
+//! - `held`: a request that is not sent before all checks let it pass.
 //! - `equip`: tools that change between two steps.
 //! - `intercept`: what interceptors decided.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
@@ -29,6 +30,7 @@ mod equip;
 mod failure;
 mod finish;
 mod guard;
+mod held;
 mod intercept;
 mod io;
 pub(crate) mod judge;
@@ -42,6 +44,9 @@ pub(crate) mod tests;
 
 pub(crate) use batch::finished_event;
 pub(crate) use doubt::IN_DOUBT;
-pub use io::{Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, StepEnd, TurnConfig};
+pub use io::{
+    Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, RequestCheck, StepEnd,
+    TurnConfig,
+};
 pub use turn::TurnMachine;
 pub(crate) use turn::{PAUSES_MAX, assign_ids};

@@ -5,6 +5,7 @@ use super::budget::{Allowance, Spent};
 use super::compact::ContextPressure;
 use super::finish::Ending;
 use super::guard::{Guard, Measure};
+use super::held::{CheckedSteps, HeldRequest};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
 use super::waiting::Waiting;
@@ -44,6 +45,8 @@ pub struct TurnMachine {
     pub(super) cancelled: bool,
     #[serde(default)]
     pub(super) waiting: Waiting,
+    #[serde(default)]
+    pub(super) checked: CheckedSteps,
     pub(super) last_finish: Option<FinishReason>,
     /// What the provider calls the step's last reply.
     #[serde(default)]
@@ -60,6 +63,8 @@ pub struct TurnMachine {
 pub(super) enum Phase {
     /// The beginning.
     Idle,
+    /// The checks of a request that was not sent yet.
+    Held(Box<HeldRequest>),
     /// A reply.
     AwaitingReply,
     /// The time to repeat a request.
@@ -119,6 +124,7 @@ impl TurnMachine {
             finalising: None,
             cancelled: false,
             waiting: Waiting::default(),
+            checked: CheckedSteps::default(),
             last_finish: None,
             last_response: ResponseName::default(),
             step_open: false,
@@ -169,7 +175,9 @@ impl TurnMachine {
             out: Vec::new(),
         };
         if !self.is_done() {
+            let before = self.waited();
             self.waiting.count(at);
+            self.delay_held(self.waited().saturating_sub(before));
             self.dispatch(&mut cx, input);
         }
         cx.out
@@ -212,8 +220,14 @@ impl TurnMachine {
             } => self
                 .waiting
                 .ask(cx.at, (question, call), is_of_running_call),
-            Input::Answered { question } => self.waiting.answer(cx.at, &question),
-            Input::Resumed => self.resumed(),
+            Input::Answered { question } => {
+                self.waiting.answer(cx.at, &question);
+                self.note_answer_to_held(cx.at);
+            }
+            Input::Resumed { unanswered } => {
+                self.resumed();
+                self.resume_request(cx, unanswered.map(|call| *call));
+            }
             Input::InDoubt {
                 call_id,
                 decision,
@@ -226,18 +240,13 @@ impl TurnMachine {
                 has_begun,
             } => self.ask_again(cx, &call_id, (prompt, reasons), has_begun),
             Input::Intercepted { what } => self.intercepted(cx, what),
-            Input::BudgetSpent { reservation } if self.phase == Phase::AwaitingReply => {
-                let why = reservation.refused.unwrap_or_default();
-                self.finish(cx, Ending::worded(StopReason::BudgetSpent, why));
-            }
+            Input::RequestPassed { check } => self.request_passed(cx, check),
+            Input::BudgetSpent { reservation } => self.budget_spent(cx, reservation),
             Input::Equip { specs } => self.equip(cx, specs),
             Input::Steer { message } => self.steer(message),
             Input::Cancel => self.cancel(cx),
             Input::Fault { error } => self.fault(cx, error),
-            Input::Reply { .. }
-            | Input::ReplyFailed { .. }
-            | Input::BudgetSpent { .. }
-            | Input::Time => {}
+            Input::Reply { .. } | Input::ReplyFailed { .. } | Input::Time => {}
         }
     }
 
@@ -327,8 +336,7 @@ impl TurnMachine {
             idle_timeout: limits.idle_timeout.filter(|_| streaming).or(whole),
             end,
         };
-        self.phase = Phase::AwaitingReply;
-        cx.out.push(Action::CallModel(call));
+        self.hold(cx, call);
     }
 
     fn request(&self) -> ModelRequest {
@@ -588,6 +596,10 @@ impl TurnMachine {
         }
         self.cancelled = true;
         match &self.phase {
+            Phase::Held(_) => {
+                self.cancel_held(cx);
+                cx.out.push(Action::Abort);
+            }
             // The ends of what runs are still awaited: they carry what was found.
             Phase::AwaitingReply => cx.out.push(Action::Abort),
             Phase::Batch(batch) if batch.is_running() => cx.out.push(Action::Abort),

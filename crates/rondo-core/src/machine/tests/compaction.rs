@@ -1,6 +1,6 @@
 //! Older messages make room: by a summary, without one, and where nothing but one turn is there.
 
-use super::sim::{AnyObject, Ran, Say, Sim, calls, empty, reply, text};
+use super::sim::{Ran, Say, Sim, calls, empty, handle, reply, text};
 use crate::compaction::{BYTES_PER_TOKEN, transcript_bytes};
 use crate::machine::{Action, Input, ModelCall, TurnMachine};
 use crate::pairing::is_paired;
@@ -503,7 +503,7 @@ impl Play {
                 },
                 false => self.inputs.pop_front().unwrap_or(Input::Time),
             };
-            for action in self.machine.handle(TimeMs(1_000), input, &AnyObject) {
+            for action in handle(&mut self.machine, TimeMs(1_000), input) {
                 match action {
                     Action::CallModel(call) => {
                         let input = self.reply_to(&call);
@@ -532,7 +532,9 @@ impl Play {
                         }
                     }
                     Action::Done(outcome) => return (self.requests, *outcome, self.script),
-                    Action::Ask { .. }
+                    Action::CheckRequest(_)
+                    | Action::EndRequest { .. }
+                    | Action::Ask { .. }
                     | Action::EndCall { .. }
                     | Action::Emit(_)
                     | Action::Abort

@@ -1,6 +1,6 @@
 //! Tests: retries, waits, and failures that no retry mends.
 
-use super::sim::{AnyObject, Say, Sim, calls, text};
+use super::sim::{Say, Sim, calls, handle, text};
 use crate::machine::{Action, Input, TurnMachine};
 use crate::pairing::is_paired;
 use rondo_types::{
@@ -151,7 +151,7 @@ impl Hand {
     }
 
     fn feed(&mut self, input: Input) -> Vec<Action> {
-        self.machine.handle(self.now, input, &AnyObject)
+        handle(&mut self.machine, self.now, input)
     }
 
     fn begin(&mut self) {

@@ -5,6 +5,7 @@ mod calls;
 mod compaction;
 mod failures;
 mod fallback;
+mod held;
 mod properties;
 mod replies;
 pub(crate) mod sim;

@@ -281,10 +281,11 @@ impl<'a> Play<'a> {
 
     fn next_input(&mut self) -> Input {
         self.fed += 1;
-        self.now = self.now.after(Duration::from_millis(Self::pick(
-            &self.script.delays_ms,
-            self.fed,
-        )));
+        // The checks of a request cost no time here, so that none is sent later than it was allowed.
+        if !matches!(self.inputs.front(), Some(Input::RequestPassed { .. })) {
+            let delay_ms = Self::pick(&self.script.delays_ms, self.fed);
+            self.now = self.now.after(Duration::from_millis(delay_ms));
+        }
         if self.script.cancel_after == Some(self.fed) {
             return Input::Cancel;
         }
@@ -302,6 +303,13 @@ impl<'a> Play<'a> {
 
     fn act(&mut self, action: Action) -> Option<Outcome> {
         match action {
+            Action::CheckRequest(check) => self.inputs.push_front(Input::RequestPassed { check }),
+            Action::EndRequest { error, .. } => self.inputs.push_front(Input::ReplyFailed {
+                error,
+                partial: String::new(),
+                committed: false,
+                received: false,
+            }),
             Action::CallModel(call) => {
                 self.requests += u32::from(call.attempt == 0);
                 let index = usize::try_from(call.step + call.attempt).unwrap() + call.model;
@@ -320,28 +328,7 @@ impl<'a> Play<'a> {
                         },
                     });
             }
-            Action::CheckGate(calls) => {
-                for call in calls {
-                    if let Some(input) = self.interception(&call) {
-                        self.inputs.push_back(input);
-                        continue;
-                    }
-                    let verdict = match Self::pick(&self.script.verdicts, self.fed) {
-                        0 => Verdict::Allow,
-                        1 => Verdict::Deny {
-                            reason: "no".into(),
-                        },
-                        _ => Verdict::Ask {
-                            prompt: "?".into(),
-                            reasons: Vec::new(),
-                        },
-                    };
-                    self.inputs.push_back(Input::Gate {
-                        call_id: call.call_id,
-                        verdict,
-                    });
-                }
-            }
+            Action::CheckGate(calls) => self.judge(calls),
             Action::Ask { call, .. } => {
                 let approval = match self.fed % 4 {
                     0 | 2 => Approval::Approved,
@@ -369,6 +356,29 @@ impl<'a> Play<'a> {
             Action::Done(outcome) => return Some(*outcome),
         }
         None
+    }
+
+    fn judge(&mut self, calls: Vec<PlannedCall>) {
+        for call in calls {
+            if let Some(input) = self.interception(&call) {
+                self.inputs.push_back(input);
+                continue;
+            }
+            let verdict = match Self::pick(&self.script.verdicts, self.fed) {
+                0 => Verdict::Allow,
+                1 => Verdict::Deny {
+                    reason: "no".into(),
+                },
+                _ => Verdict::Ask {
+                    prompt: "?".into(),
+                    reasons: Vec::new(),
+                },
+            };
+            self.inputs.push_back(Input::Gate {
+                call_id: call.call_id,
+                verdict,
+            });
+        }
     }
 
     fn finish_tools(&mut self, mut calls: Vec<PlannedCall>) {

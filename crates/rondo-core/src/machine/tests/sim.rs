@@ -142,7 +142,7 @@ impl Sim {
         };
         let mut inputs = std::collections::VecDeque::from([begin]);
         while let Some(input) = inputs.pop_front() {
-            for action in machine.handle(now, input, &AnyObject) {
+            for action in handle(&mut machine, now, input) {
                 match action {
                     Action::Emit(body) => ran.events.push(body),
                     Action::CallModel(call) => {
@@ -181,7 +181,11 @@ impl Sim {
                         now = until;
                         inputs.push_back(Input::Time);
                     }
-                    Action::Abort | Action::EndCall { .. } | Action::Record(_) => {}
+                    Action::CheckRequest(_)
+                    | Action::EndRequest { .. }
+                    | Action::Abort
+                    | Action::EndCall { .. }
+                    | Action::Record(_) => {}
                     Action::Done(outcome) => {
                         ran.outcome = *outcome;
                         assert!(machine.is_done());
@@ -193,6 +197,17 @@ impl Sim {
         }
         panic!("the machine waits for something that nobody does: {machine:?}");
     }
+}
+
+/// Hands the machine an input, and lets the request that follows pass its checks.
+pub(super) fn handle(machine: &mut TurnMachine, now: TimeMs, input: Input) -> Vec<Action> {
+    let mut actions = machine.handle(now, input, &AnyObject);
+    while let Some(Action::CheckRequest(check)) = actions.last() {
+        let check = *check;
+        actions.pop();
+        actions.extend(machine.handle(now, Input::RequestPassed { check }, &AnyObject));
+    }
+    actions
 }
 
 /// A reply that would come after the step's end fails there instead, as the driver does it.
