@@ -610,6 +610,7 @@ impl<A: Arguments> Drive<A> {
                 }
             }
             Action::RunTools(calls) => open.running.extend(calls),
+            Action::RepeatCall(call) => open.running.push(*call),
             Action::Wait { until } => open.wait = Some(until),
             Action::Abort => {
                 open.aborted = true;

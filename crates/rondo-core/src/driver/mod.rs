@@ -187,8 +187,6 @@ struct Driver {
     asks: Option<RunningAsks>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
-    /// Calls that a person is asked about after a crash, and whose beginning is recorded.
-    begun: HashSet<CallId>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
     /// The calls that interceptors were asked about.
@@ -234,7 +232,6 @@ impl Driver {
             tasks_cancel: CancellationToken::new(),
             asks: None,
             questions: Vec::new(),
-            begun: HashSet::new(),
             cleared_before: HashSet::new(),
             decided: HashSet::new(),
             reservations: budgets::Reservations::default(),
@@ -423,6 +420,7 @@ impl Driver {
                 duration_ms: 0,
             }),
             Action::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
+            Action::RepeatCall(call) => self.start_tool(*call),
             Action::Wait { until } => self.wait = Some(until),
             Action::Abort => self.abort(),
             Action::Done(outcome) => return Some(*outcome),
@@ -484,11 +482,6 @@ impl Driver {
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
-        let is_begun = |it: &PlannedCall| self.begun.remove(&it.call_id);
-        let (begun, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(is_begun);
-        for call in begun {
-            self.start_tool(call);
-        }
         let calls = self.judged_again(calls).await;
         if !calls.is_empty() {
             self.begin_tools(calls).await;

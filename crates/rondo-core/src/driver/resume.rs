@@ -514,7 +514,6 @@ impl Driver {
         match self.verdict(&call).await {
             Verdict::Allow => self.start_tool(call),
             Verdict::Ask { prompt, reasons } => {
-                self.begun.insert(call.call_id.clone());
                 self.ask_first(call, (prompt, reasons), !never_began);
             }
             Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
@@ -535,7 +534,6 @@ impl Driver {
             shown::line(&call.name),
             shown::call(&call.arguments)
         );
-        self.begun.insert(call.call_id.clone());
         self.ask_first(call, (prompt, Vec::new()), true);
     }
 

@@ -52,6 +52,9 @@ pub(super) struct BatchCall {
     /// Who besides changed the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rewritten_by: Vec<String>,
+    /// Whether its beginning is recorded, as it is of a call that a crash cut off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_recorded_start: bool,
     /// What is read in place of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reads: Option<String>,

@@ -35,6 +35,7 @@ impl TurnMachine {
         let Some(call) = self.call_in(call_id, &CallState::Running) else {
             return;
         };
+        call.has_recorded_start = true;
         cx.emit(EventBody::ToolCallInDoubt {
             id: call.call_id.clone(),
             name: call.name.clone(),
@@ -101,6 +102,7 @@ impl TurnMachine {
             return false;
         };
         call.state = CallState::Running;
+        let has_recorded_start = call.has_recorded_start;
         let call = call.planned(time);
         let (approved, reason) = approval.of_a_repeat();
         cx.emit(EventBody::ApprovalResolved {
@@ -114,6 +116,7 @@ impl TurnMachine {
             false => ToolOutcome::error(ToolErrorCode::Denied, reason.unwrap_or_default()),
         };
         cx.out.push(match approved {
+            true if has_recorded_start => Action::RepeatCall(Box::new(call)),
             true => Action::RunTools(vec![call]),
             false => Action::EndCall {
                 call: Box::new(call),

@@ -278,6 +278,8 @@ pub enum Action {
     },
     /// Run these calls at once; then one [`Input::ToolFinished`] each.
     RunTools(Vec<PlannedCall>),
+    /// Run a call again whose beginning is recorded; then [`Input::ToolFinished`].
+    RepeatCall(Box<PlannedCall>),
     /// Wait; then [`Input::Time`].
     Wait {
         /// The instant.

@@ -536,6 +536,7 @@ impl Play {
                     | Action::EndRequest { .. }
                     | Action::Ask { .. }
                     | Action::EndCall { .. }
+                    | Action::RepeatCall(_)
                     | Action::Emit(_)
                     | Action::Abort
                     | Action::Wait { .. } => {}

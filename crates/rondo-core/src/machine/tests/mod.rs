@@ -3,6 +3,7 @@
 mod budget;
 mod calls;
 mod compaction;
+mod doubt;
 mod failures;
 mod fallback;
 mod held;

@@ -346,6 +346,7 @@ impl<'a> Play<'a> {
                 self.ask_again(&calls);
                 self.finish_tools(calls);
             }
+            Action::RepeatCall(call) => self.finish_tools(vec![*call]),
             Action::EndCall { call, outcome } => self.inputs.push_back(Input::ToolFinished {
                 call_id: call.call_id,
                 outcome,

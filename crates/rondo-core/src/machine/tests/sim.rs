@@ -185,6 +185,7 @@ impl Sim {
                     | Action::EndRequest { .. }
                     | Action::Abort
                     | Action::EndCall { .. }
+                    | Action::RepeatCall(_)
                     | Action::Record(_) => {}
                     Action::Done(outcome) => {
                         ran.outcome = *outcome;
