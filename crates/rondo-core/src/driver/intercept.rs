@@ -4,13 +4,12 @@ use super::{Driver, TaskEnd, TurnSetup, guarded};
 use crate::machine::{Input, RequestCheck};
 use crate::ports::{
     CallDecision, FinishedCall, GateRequest, INTERCEPT_TIMEOUT, Interception, Interceptor,
-    NOTE_BYTES_MAX, Note, REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, Record, RecordBody,
-    ResultDecision, StepContext, StepDecision,
+    NOTE_BYTES_MAX, Note, REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, ResultDecision, StepContext,
+    StepDecision,
 };
 use rondo_types::text::first_bytes;
-use rondo_types::{CallId, Outcome, SessionId, TurnId};
+use rondo_types::{Outcome, SessionId, TurnId};
 use serde_json::Value;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -25,15 +24,6 @@ pub(super) struct Interceptors {
     turn: TurnId,
     cancel: CancellationToken,
     limit: Duration,
-}
-
-/// Returns the calls that interceptors were asked about, by a turn's records.
-pub(super) fn decided(records: &[Record]) -> HashSet<CallId> {
-    let asked = records.iter().filter_map(|record| match &record.body {
-        RecordBody::Intercepted(what) => what.judged_call().cloned(),
-        _ => None,
-    });
-    asked.collect()
 }
 
 impl Interceptors {

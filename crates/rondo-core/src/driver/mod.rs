@@ -189,8 +189,6 @@ struct Driver {
     questions: Vec<Question>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
-    /// The calls that interceptors were asked about.
-    decided: HashSet<CallId>,
     /// What was reserved with the budgets.
     reservations: budgets::Reservations,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
@@ -233,7 +231,6 @@ impl Driver {
             asks: None,
             questions: Vec::new(),
             cleared_before: HashSet::new(),
-            decided: HashSet::new(),
             reservations: budgets::Reservations::default(),
             is_resumed_idle: false,
             reaching_outside: HashSet::new(),
@@ -441,7 +438,7 @@ impl Driver {
             };
             let call_id = call.call_id.clone();
             let request = self.gate_request(spec, &call);
-            if !self.setup.interceptors.is_empty() && self.decided.insert(call_id.clone()) {
+            if !self.setup.interceptors.is_empty() && !self.machine.is_intercepted(&call_id) {
                 let interceptors = self.interceptors();
                 let asked = async move {
                     let what = interceptors.before_tool(request).await;

@@ -2,7 +2,6 @@
 
 use super::budgets::Reservations;
 use super::close::{self, Closing};
-use super::intercept::decided;
 use super::request::not_sent;
 use super::tool_work::{idempotency_key, marked};
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
@@ -134,7 +133,6 @@ pub async fn resume_turn(
         driver.catalog = catalog_of(now).with_check(check);
     }
     driver.cleared_before = cleared(records);
-    driver.decided = decided(records);
     driver.reservations = Reservations::recorded(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
@@ -396,8 +394,8 @@ impl Driver {
         let spec = self.setup.tools.spec(&call.name);
         let request = spec.map(|spec| self.gate_request(spec, call));
         let missing = format!("there is no tool `{}` any more", call.name);
-        let is_decided = self.decided.contains(&call.call_id);
-        let interceptors = (!is_decided).then(|| self.interceptors());
+        let is_intercepted = self.machine.is_intercepted(&call.call_id);
+        let interceptors = (!is_intercepted).then(|| self.interceptors());
         async move {
             let Some(request) = request else {
                 return Verdict::Deny { reason: missing };

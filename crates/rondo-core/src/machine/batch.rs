@@ -55,6 +55,9 @@ pub(super) struct BatchCall {
     /// Whether its beginning is recorded, as it is of a call that a crash cut off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_recorded_start: bool,
+    /// Whether the interceptors were asked about it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_intercepted: bool,
     /// What is read in place of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reads: Option<String>,

@@ -4,13 +4,27 @@ use super::batch::{CallState, done};
 use super::budget::Allowance;
 use super::finish::Ending;
 use super::io::Action;
-use super::turn::{Cx, TurnMachine};
+use super::turn::{Cx, Phase, TurnMachine};
 use crate::ports::{Interception, Note};
 use rondo_types::{CallId, EventBody, Message, StopReason, ToolErrorCode};
 use serde_json::Value;
 
 impl TurnMachine {
+    /// Returns whether interceptors have decided about a call, in this process or by the records of an earlier one.
+    pub(crate) fn is_intercepted(&self, call_id: &CallId) -> bool {
+        let Phase::Batch(batch) = &self.phase else {
+            return false;
+        };
+        let mut calls = batch.calls.iter();
+        calls.any(|call| call.call_id == *call_id && call.is_intercepted)
+    }
+
     pub(super) fn intercepted(&mut self, cx: &mut Cx<'_>, what: Interception) {
+        if let Some(call_id) = what.judged_call()
+            && let Some(call) = self.call_in(call_id, &CallState::AwaitingGate)
+        {
+            call.is_intercepted = true;
+        }
         match what {
             Interception::Allowed { call_id } => self.send_to_gate(cx, &call_id),
             Interception::Rewritten {

@@ -195,6 +195,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         runs_turns: false,
         rewritten_by: Vec::new(),
         has_recorded_start: false,
+        is_intercepted: false,
         reads: None,
     }
 }

@@ -1,9 +1,11 @@
 //! Tests: the order of calls and results, limits on calls, denials and edits.
 
-use super::sim::{Say, Sim, call_part, calls, reply, text};
-use crate::ports::{Approval, Verdict};
+use super::sim::{AnyObject, Say, Sim, call_part, calls, reply, text};
+use crate::machine::Input;
+use crate::ports::{Approval, Interception, Verdict};
 use rondo_types::{
-    EventBody, FinishReason, Part, StopReason, ToolContent, ToolErrorCode, ToolOutcome, ToolResult,
+    EventBody, FinishReason, Part, StopReason, TimeMs, ToolContent, ToolErrorCode, ToolOutcome,
+    ToolResult,
 };
 use serde_json::json;
 
@@ -378,4 +380,14 @@ fn py_25_ids_of_the_provider_stay_with_call_and_result() {
     let result = &results(&ran)[0];
     assert_eq!(result.wire_id.as_deref(), Some("call_9"));
     assert_eq!(result.call_id.as_str(), "r00100100");
+}
+
+#[test]
+fn the_machine_knows_which_calls_the_interceptors_were_asked_about() {
+    let (mut machine, ids) = super::doubt::with_calls(2);
+    let call_id = ids[0].clone();
+    let what = Interception::Allowed { call_id };
+    machine.handle(TimeMs(3), Input::Intercepted { what }, &AnyObject);
+    let is_intercepted = ids.iter().map(|id| machine.is_intercepted(id));
+    assert_eq!(is_intercepted.collect::<Vec<_>>(), [true, false]);
 }

@@ -6,7 +6,7 @@ use crate::ports::{Approval, Verdict};
 use rondo_types::{CallId, InDoubtDecision, Message, TimeMs};
 
 /// A turn whose reply asked for calls of `act`, and the ids of these calls.
-fn with_calls(count: usize) -> (TurnMachine, Vec<CallId>) {
+pub(super) fn with_calls(count: usize) -> (TurnMachine, Vec<CallId>) {
     let mut machine = TurnMachine::new(Sim::new("default", vec![]).config());
     let begin = Input::Begin {
         history: vec![],
