@@ -31,6 +31,9 @@ use tokio::sync::watch;
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
 const LIVE_BYTES_MAX: usize = 1 << 20;
 
+/// Ticks, a tenth of a second each, for which an unfinished row of the answer keeps lines of the screen back.
+const UNSAID_TICKS_MAX: u8 = 10;
+
 /// Shows a turn as text.
 pub(crate) struct TextView {
     output: Output,
@@ -52,6 +55,8 @@ pub(crate) struct TextView {
     asking: bool,
     /// It stood aside at the last tick for a question of which no event tells.
     is_held: bool,
+    /// Ticks that lines of the screen have waited for the end of an unfinished row of the answer.
+    unsaid_ticks: u8,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
     /// The model, as `provider/model`.
@@ -90,6 +95,7 @@ impl TextView {
             changes,
             asking: false,
             is_held: false,
+            unsaid_ticks: 0,
             between_steps: false,
             model: String::new(),
             attempts_max: 0,
@@ -313,8 +319,20 @@ impl TextView {
         }
     }
 
+    /// Shows what became of lines that were entered, once the row of the answer that stands unfinished is whole: an answer
+    /// is not torn while it comes. A row that does not go on is not waited for.
+    fn say_below_row(&mut self) {
+        let is_within_row = self.output.stdout_terminal && !self.stdout_fresh;
+        if is_within_row && self.unsaid_ticks < UNSAID_TICKS_MAX {
+            self.unsaid_ticks += 1;
+            return;
+        }
+        self.say();
+    }
+
     /// Shows what became of lines that were entered.
     fn say(&mut self) {
+        self.unsaid_ticks = 0;
         for line in self.screen.take_lines() {
             for call in self.calls.values_mut().filter(|call| !call.fresh) {
                 call.fresh = true;
@@ -507,7 +525,7 @@ impl View for TextView {
         if std::mem::take(&mut self.is_held) {
             self.screen.set_aside(self.asking);
         }
-        self.say();
+        self.say_below_row();
         let typed = self.screen.typed().borrow().clone();
         if !typed.is_empty() && self.lively {
             self.interrupt();
