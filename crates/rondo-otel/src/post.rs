@@ -17,6 +17,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+/// Ends the exporter's attempts as a status of the collector does: it repeats what could not be sent, and a process would end
+/// most of a second later for a collector that is not there.
+const NOT_AGAIN: u16 = 400;
+
 /// The way to one address.
 pub(crate) struct Post {
     destination: Destination,
@@ -82,7 +86,17 @@ impl HttpClient for Post {
         let Receipt {
             status,
             retry_after,
-        } = receipt.inspect_err(|error| self.warn(error))?;
+        } = match receipt {
+            Ok(receipt) => receipt,
+            Err(error @ Undelivered::Stopped) => return Err(error.into()),
+            Err(error) => {
+                self.warn(&error);
+                Receipt {
+                    status: NOT_AGAIN,
+                    retry_after: None,
+                }
+            }
+        };
         if !(200..300).contains(&status) {
             self.warn(&Undelivered::Refused(status));
         }

@@ -5,6 +5,8 @@ use crate::collector::{Collector, of_resource, shut_down};
 use rondo_otel::{Exporter, ExporterError, Settings, ShutdownError};
 use rondo_testkit::{ReplyScript, Response, Script, Server, faults, openai, refused_url};
 use rondo_types::Outcome;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 async fn ask(exporter: &Exporter) -> Outcome {
@@ -127,6 +129,27 @@ async fn a_collector_that_is_not_there_fails_no_turn() {
     let exporter = Exporter::start(&Settings::new(&refused_url().await)).unwrap();
     assert_eq!(ask(&exporter).await.text, "answered");
     assert_eq!(shut_down(exporter).await, Err(ShutdownError::Undelivered));
+}
+
+#[tokio::test]
+async fn a_collector_that_hangs_up_is_not_tried_again() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    let hangs_up = tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await.unwrap());
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let mut settings = Settings::new(&url);
+    settings.metrics = None;
+    let exporter = Exporter::start(&settings).unwrap();
+    ask(&exporter).await;
+    let _ = shut_down(exporter).await;
+    assert_eq!(accepted.load(Ordering::Relaxed), 1);
+    hangs_up.abort();
 }
 
 #[tokio::test]
