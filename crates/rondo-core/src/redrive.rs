@@ -591,6 +591,8 @@ impl<A: Arguments> Drive<A> {
             }
             // The machine holds the request itself.
             Action::CheckRequest(_) => {}
+            // It follows from a verdict, and none is given here.
+            Action::AskAgain { .. } => {}
             Action::EndRequest { call, .. } => open.model = Some(*call),
             Action::CheckGate(calls) => open.gates.extend(calls),
             Action::Ask {
@@ -609,7 +611,8 @@ impl<A: Arguments> Drive<A> {
                     open.running.push(*call);
                 }
             }
-            Action::RunTools(calls) => open.running.extend(calls),
+            // What the gate says of them is not recorded, but what comes of that is.
+            Action::RunTools(calls) | Action::JudgeAgain(calls) => open.running.extend(calls),
             Action::RepeatCall(call) => open.running.push(*call),
             Action::Wait { until } => open.wait = Some(until),
             Action::Abort => {

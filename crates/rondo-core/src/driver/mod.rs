@@ -187,8 +187,6 @@ struct Driver {
     asks: Option<RunningAsks>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
-    /// Calls of a turn that goes on which so far only a record lets run.
-    cleared_before: HashSet<CallId>,
     /// What was reserved with the budgets.
     reservations: budgets::Reservations,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
@@ -230,7 +228,6 @@ impl Driver {
             tasks_cancel: CancellationToken::new(),
             asks: None,
             questions: Vec::new(),
-            cleared_before: HashSet::new(),
             reservations: budgets::Reservations::default(),
             is_resumed_idle: false,
             reaching_outside: HashSet::new(),
@@ -321,8 +318,8 @@ impl Driver {
 
     /// Takes one input and does what the machine says.
     async fn take(&mut self, input: Input) -> Option<Outcome> {
-        if let Input::RequestPassed { check } = input {
-            return Box::pin(self.passed(check)).await;
+        if matches!(input, Input::RequestPassed { .. }) {
+            return Box::pin(self.decide(input)).await;
         }
         spans::note_decision(&input);
         self.events.observe(&Moment::Input(&input));
@@ -338,9 +335,6 @@ impl Driver {
                 }
         );
         self.batch.note_input(self.at, self.machine.steps(), &input);
-        if let Input::Gate { call_id, .. } | Input::Approval { call_id, .. } = &input {
-            self.cleared_before.remove(call_id);
-        }
         if let Input::ToolFinished {
             call_id, outcome, ..
         } = &input
@@ -417,6 +411,12 @@ impl Driver {
                 duration_ms: 0,
             }),
             Action::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
+            Action::JudgeAgain(calls) => return Box::pin(self.judge_again(calls)).await,
+            Action::AskAgain {
+                call,
+                prompt,
+                reasons,
+            } => self.ask_first(*call, (prompt, reasons), false),
             Action::RepeatCall(call) => self.start_tool(*call),
             Action::Wait { until } => self.wait = Some(until),
             Action::Abort => self.abort(),
@@ -478,15 +478,11 @@ impl Driver {
         )
     }
 
-    async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
-        let calls = self.judged_again(calls).await;
-        if !calls.is_empty() {
-            self.begin_tools(calls).await;
-        }
-    }
-
     /// Records the beginning of calls, and runs them.
-    async fn begin_tools(&mut self, calls: Vec<PlannedCall>) {
+    async fn run_tools(&mut self, mut calls: Vec<PlannedCall>) {
+        for call in &mut calls {
+            call.recovery = resume::recovery(&self.setup.tools, call);
+        }
         let setup = &self.setup;
         let evidence =
             resume::evidence(&setup.tools, &setup.session, &calls, &self.patience()).await;

@@ -168,11 +168,7 @@ impl RecordBatch {
             return;
         }
         self.step = step;
-        if let Input::ToolFinished { outcome, .. } = input
-            && let ToolOutcome::Ok(output) = outcome
-        {
-            self.commit.take((*output.effects).clone());
-        }
+        self.take_effects(input);
         self.note_queued(input);
         let body = match input {
             Input::Reply { reply } => RecordBody::ModelReplied {
@@ -226,17 +222,27 @@ impl RecordBatch {
                 decision: *decision,
                 still_running: *still_running,
             },
-            // Questions and answers are noted by themselves, and that the turn goes on is noted with its downtime.
+            // Questions, answers, reservations, requests and beginnings are noted by themselves, that the turn goes on is
+            // noted with its downtime, and a steering message when it enters the transcript.
             Input::AskAgain { .. }
             | Input::Asked { .. }
             | Input::Answered { .. }
-            | Input::Resumed { .. } => return,
-            // What was reserved for a request is noted by itself, and a request when it is sent.
-            Input::RequestPassed { .. } => return,
-            // A steering message is recorded when it enters the transcript.
-            Input::Steer { .. } | Input::Time => return,
+            | Input::RequestPassed { .. }
+            | Input::JudgedAgain { .. }
+            | Input::Resumed { .. }
+            | Input::Steer { .. }
+            | Input::Time => return,
         };
         self.note(at, body);
+    }
+
+    /// Takes what becomes durable with the end of a call.
+    fn take_effects(&mut self, input: &Input) {
+        if let Input::ToolFinished { outcome, .. } = input
+            && let ToolOutcome::Ok(output) = outcome
+        {
+            self.commit.take((*output.effects).clone());
+        }
     }
 
     /// Notes before the end of a request when that had to wait.

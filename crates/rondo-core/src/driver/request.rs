@@ -18,13 +18,12 @@ impl Driver {
         if is_under_way {
             return None;
         }
-        self.passed(check).await
+        self.decide(Input::RequestPassed { check }).await
     }
 
-    /// Has the request that is held pass a check. Of this nothing is recorded, and no observer hears of it.
-    pub(super) async fn passed(&mut self, check: RequestCheck) -> Option<Outcome> {
-        let passed = Input::RequestPassed { check };
-        for action in self.machine.handle(self.at, passed, &self.catalog) {
+    /// Does what the machine says of an input that is not recorded, and of which no observer hears.
+    pub(super) async fn decide(&mut self, input: Input) -> Option<Outcome> {
+        for action in self.machine.handle(self.at, input, &self.catalog) {
             if let Some(outcome) = self.act(action).await {
                 return Some(outcome);
             }

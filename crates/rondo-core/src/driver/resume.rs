@@ -21,7 +21,7 @@ use rondo_types::{
     Outcome, Recovery, SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -132,7 +132,6 @@ pub async fn resume_turn(
         let check = driver.setup.answer_check.clone();
         driver.catalog = catalog_of(now).with_check(check);
     }
-    driver.cleared_before = cleared(records);
     driver.reservations = Reservations::recorded(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
@@ -231,18 +230,6 @@ fn first_message(records: &[Record]) -> Message {
         _ => None,
     });
     said.unwrap_or_else(|| Message::user(""))
-}
-
-/// Returns the calls of which a record says that they may run: who wrote the records may have written
-/// that, so it is asked again.
-fn cleared(records: &[Record]) -> HashSet<CallId> {
-    let cleared = records.iter().filter_map(|record| match &record.body {
-        RecordBody::GateJudged { call_id, .. } | RecordBody::ApprovalResolved { call_id, .. } => {
-            Some(call_id.clone())
-        }
-        _ => None,
-    });
-    cleared.collect()
 }
 
 /// Returns what recovery a call's tool declares. What is recorded of it may be forged.
@@ -356,7 +343,7 @@ impl Driver {
                 .into_iter()
                 .for_each(|call| self.ended(call, ToolErrorCode::NotRun, not_run));
         } else if !fresh.is_empty() {
-            self.run_tools(fresh).await;
+            return self.judge_again(fresh).await;
         }
         None
     }
@@ -409,23 +396,16 @@ impl Driver {
         }
     }
 
-    /// Returns the calls that may run: those that a record alone has cleared only after the gate of now
-    /// let them pass. It asks about the others, or they are over.
-    pub(super) async fn judged_again(&mut self, calls: Vec<PlannedCall>) -> Vec<PlannedCall> {
-        let mut cleared = Vec::with_capacity(calls.len());
-        for mut call in calls {
-            call.recovery = recovery(&self.setup.tools, &call);
-            if !self.cleared_before.remove(&call.call_id) {
-                cleared.push(call);
-                continue;
-            }
-            match self.verdict(&call).await {
-                Verdict::Allow => cleared.push(call),
-                Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
-                Verdict::Ask { prompt, reasons } => self.ask_first(call, (prompt, reasons), false),
+    /// Has the gate of now judge those of these calls that a record alone has cleared.
+    pub(super) async fn judge_again(&mut self, calls: Vec<PlannedCall>) -> Option<Outcome> {
+        let mut verdicts = Vec::with_capacity(calls.len());
+        for call in calls {
+            if self.machine.awaits_verdict(&call.call_id) {
+                let verdict = self.verdict(&call).await;
+                verdicts.push((call.call_id, verdict));
             }
         }
-        cleared
+        self.decide(Input::JudgedAgain { verdicts }).await
     }
 
     /// Decides what becomes of the calls that were cut off, and records it first.
@@ -474,7 +454,6 @@ impl Driver {
 
     async fn carry_out(&mut self, settled: Settled) {
         let call = settled.call;
-        self.cleared_before.remove(&call.call_id);
         match (settled.decision, settled.outcome) {
             (InDoubtDecision::Done, Some(outcome)) => {
                 let spec = self.setup.tools.spec(&call.name);
@@ -536,7 +515,7 @@ impl Driver {
     }
 
     /// Has a person asked about a call that the machine takes to be running.
-    fn ask_first(
+    pub(super) fn ask_first(
         &mut self,
         call: PlannedCall,
         (prompt, reasons): (String, Vec<AskReason>),

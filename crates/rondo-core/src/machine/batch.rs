@@ -52,6 +52,9 @@ pub(super) struct BatchCall {
     /// Who besides changed the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rewritten_by: Vec<String>,
+    /// What must happen before it begins, though it counts as running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) awaits: Option<StartAwaits>,
     /// Whether its beginning is recorded, as it is of a call that a crash cut off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_recorded_start: bool,
@@ -83,6 +86,17 @@ pub(super) enum CallState {
         outcome: ToolOutcome,
         synthetic: bool,
     },
+}
+
+/// What must happen in a turn that goes on before a call begins that its gate has cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StartAwaits {
+    /// The gate of this process judges it: so far only a record lets it run, and whoever wrote the records may have
+    /// written that.
+    Verdict,
+    /// Calls that begin at the same time are judged.
+    Others,
 }
 
 /// How long calls may run.
@@ -279,10 +293,17 @@ impl TurnMachine {
             resolve_open(batch, ToolErrorCode::NotRun, OUT_OF_TIME);
             return self.commit_batch(cx);
         }
+        let is_judged_again = cleared.iter().any(|index| {
+            let call = batch.calls.get(*index);
+            call.is_some_and(|call| call.awaits.is_some())
+        });
         let mut planned = Vec::with_capacity(cleared.len());
         for index in cleared {
             if let Some(call) = batch.calls.get_mut(index) {
                 call.state = CallState::Running;
+                if is_judged_again {
+                    call.awaits.get_or_insert(StartAwaits::Others);
+                }
                 planned.push(call.planned(time));
             }
         }
@@ -295,7 +316,10 @@ impl TurnMachine {
                 id: call.call_id.clone(),
             });
         }
-        cx.out.push(Action::RunTools(planned));
+        cx.out.push(match is_judged_again {
+            true => Action::JudgeAgain(planned),
+            false => Action::RunTools(planned),
+        });
     }
 
     /// Takes the end of one call.

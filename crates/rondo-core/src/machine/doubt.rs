@@ -1,9 +1,9 @@
 //! Calls whose end is not known after a crash, and those that a person is asked about again.
 
-use super::batch::CallState;
+use super::batch::{CallState, StartAwaits};
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
-use crate::ports::Approval;
+use crate::ports::{Approval, Verdict};
 use rondo_types::{AskReason, CallId, EventBody, InDoubtDecision, ToolErrorCode, ToolOutcome};
 
 /// What the model reads of a call whose end is unknown.
@@ -11,7 +11,7 @@ pub(crate) const IN_DOUBT: &str = "the call was running when the program was cut
                                    whether it was done: look before you repeat it";
 
 impl TurnMachine {
-    /// A question whether a call runs again does not outlive its process.
+    /// A question whether a call runs again does not outlive its process, nor does a verdict.
     pub(super) fn resumed(&mut self) {
         self.waiting.forget_all();
         let Phase::Batch(batch) = &mut self.phase else {
@@ -21,7 +21,56 @@ impl TurnMachine {
             if matches!(call.state, CallState::AwaitingRepeat { .. }) {
                 call.state = CallState::Running;
             }
+            if matches!(call.state, CallState::Cleared | CallState::Running) {
+                call.awaits = Some(StartAwaits::Verdict);
+            }
         }
+    }
+
+    /// Returns whether so far only a record lets a call run.
+    pub(crate) fn awaits_verdict(&self, call_id: &CallId) -> bool {
+        let Phase::Batch(batch) = &self.phase else {
+            return false;
+        };
+        let mut calls = batch.calls.iter();
+        calls.any(|it| it.call_id == *call_id && it.awaits == Some(StartAwaits::Verdict))
+    }
+
+    /// Takes what the gate of this process says of calls that a record had cleared.
+    pub(super) fn judged_again(&mut self, cx: &mut Cx<'_>, verdicts: &[(CallId, Verdict)]) {
+        let time = self.call_time(cx.at);
+        let Phase::Batch(batch) = &mut self.phase else {
+            return;
+        };
+        let (mut begun, mut others) = (Vec::new(), Vec::new());
+        for call in &mut batch.calls {
+            let verdict = verdicts.iter().find(|it| it.0 == call.call_id);
+            let verdict = match (call.awaits, verdict) {
+                _ if call.state != CallState::Running => continue,
+                (Some(StartAwaits::Verdict), Some((_, verdict))) => verdict,
+                (Some(StartAwaits::Others), _) => &Verdict::Allow,
+                // It has begun, or nobody has judged it.
+                (None, _) | (Some(StartAwaits::Verdict), None) => continue,
+            };
+            call.awaits = None;
+            let call = call.planned(time);
+            match verdict {
+                Verdict::Allow => begun.push(call),
+                Verdict::Deny { reason } => others.push(Action::EndCall {
+                    call: Box::new(call),
+                    outcome: ToolOutcome::error(ToolErrorCode::Denied, reason),
+                }),
+                Verdict::Ask { prompt, reasons } => others.push(Action::AskAgain {
+                    call: Box::new(call),
+                    prompt: prompt.clone(),
+                    reasons: reasons.clone(),
+                }),
+            }
+        }
+        if !begun.is_empty() {
+            cx.out.push(Action::RunTools(begun));
+        }
+        cx.out.extend(others);
     }
 
     pub(super) fn in_doubt(
@@ -36,6 +85,7 @@ impl TurnMachine {
             return;
         };
         call.has_recorded_start = true;
+        call.awaits = None;
         cx.emit(EventBody::ToolCallInDoubt {
             id: call.call_id.clone(),
             name: call.name.clone(),

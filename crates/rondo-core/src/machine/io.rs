@@ -195,6 +195,12 @@ pub enum Input {
         /// Whether it still runs and is waited for, where it would be run again otherwise.
         still_running: bool,
     },
+    /// The gate of this process judged calls that a record had cleared. Those that may run begin with the others that were
+    /// to begin at the same time.
+    JudgedAgain {
+        /// The verdicts.
+        verdicts: Vec<(CallId, Verdict)>,
+    },
     /// A question is put again in another process, or a person must say whether a call runs that a record has
     /// cleared.
     AskAgain {
@@ -278,6 +284,17 @@ pub enum Action {
     },
     /// Run these calls at once; then one [`Input::ToolFinished`] each.
     RunTools(Vec<PlannedCall>),
+    /// Of these calls, judge those again that only a record lets run; then [`Input::JudgedAgain`].
+    JudgeAgain(Vec<PlannedCall>),
+    /// A person must say whether this call runs, which a record has cleared: [`Input::AskAgain`].
+    AskAgain {
+        /// The call.
+        call: Box<PlannedCall>,
+        /// The question.
+        prompt: String,
+        /// Why the gate asks.
+        reasons: Vec<AskReason>,
+    },
     /// Run a call again whose beginning is recorded; then [`Input::ToolFinished`].
     RepeatCall(Box<PlannedCall>),
     /// Wait; then [`Input::Time`].

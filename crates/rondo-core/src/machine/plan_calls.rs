@@ -194,6 +194,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         timeout: None,
         runs_turns: false,
         rewritten_by: Vec::new(),
+        awaits: None,
         has_recorded_start: false,
         is_intercepted: false,
         reads: None,

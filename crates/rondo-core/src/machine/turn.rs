@@ -233,6 +233,7 @@ impl TurnMachine {
                 decision,
                 still_running,
             } => self.in_doubt(cx, &call_id, decision, still_running),
+            Input::JudgedAgain { verdicts } => self.judged_again(cx, &verdicts),
             Input::AskAgain {
                 call_id,
                 prompt,

@@ -537,6 +537,8 @@ impl Play {
                     | Action::Ask { .. }
                     | Action::EndCall { .. }
                     | Action::RepeatCall(_)
+                    | Action::JudgeAgain(_)
+                    | Action::AskAgain { .. }
                     | Action::Emit(_)
                     | Action::Abort
                     | Action::Wait { .. } => {}

@@ -3,7 +3,7 @@
 use super::sim::{AnyObject, Say, Sim, calls, handle};
 use crate::machine::{Action, Input, PlannedCall, TurnMachine};
 use crate::ports::{Approval, Verdict};
-use rondo_types::{CallId, InDoubtDecision, Message, TimeMs};
+use rondo_types::{CallId, InDoubtDecision, Message, TimeMs, ToolErrorCode};
 
 /// A turn whose reply asked for calls of `act`, and the ids of these calls.
 pub(super) fn with_calls(count: usize) -> (TurnMachine, Vec<CallId>) {
@@ -76,4 +76,89 @@ fn an_approved_call_that_never_began_begins() {
     allow(&mut machine, &ids[0]);
     let actions = ask_again(&mut machine, &ids[0], false);
     assert_eq!(run(&actions).map(<[_]>::len), Some(1));
+}
+
+/// Returns the ids of the calls that are judged again.
+fn judged_again(actions: &[Action]) -> Vec<CallId> {
+    match actions.last() {
+        Some(Action::JudgeAgain(calls)) => calls.iter().map(|it| it.call_id.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn judge_again(machine: &mut TurnMachine, verdicts: Vec<(CallId, Verdict)>) -> Vec<Action> {
+    machine.handle(TimeMs(4), Input::JudgedAgain { verdicts }, &AnyObject)
+}
+
+/// Two calls of one stage: a record lets the first run, and the gate of now the second.
+fn cleared_in_two_processes() -> (TurnMachine, Vec<CallId>) {
+    let (mut machine, ids) = with_calls(2);
+    assert!(allow(&mut machine, &ids[0]).is_empty());
+    let resumed = Input::Resumed { unanswered: None };
+    machine.handle(TimeMs(3), resumed, &AnyObject);
+    assert_eq!(judged_again(&allow(&mut machine, &ids[1])), ids);
+    let awaiting = ids.iter().map(|id| machine.awaits_verdict(id));
+    assert_eq!(awaiting.collect::<Vec<_>>(), [true, false]);
+    (machine, ids)
+}
+
+#[test]
+fn a_call_that_only_a_record_lets_run_is_judged_again_and_begins_with_the_others() {
+    let (mut machine, ids) = cleared_in_two_processes();
+    let unjudged = judge_again(&mut machine.clone(), Vec::new());
+    assert_eq!(run(&unjudged).map(<[_]>::len), Some(1));
+    let actions = judge_again(&mut machine, vec![(ids[0].clone(), Verdict::Allow)]);
+    let begun = run(&actions).unwrap().iter().map(|call| &call.call_id);
+    assert_eq!(begun.collect::<Vec<_>>(), [&ids[0], &ids[1]]);
+    // It is judged once in a process.
+    assert!(ids.iter().all(|id| !machine.awaits_verdict(id)));
+    assert!(judge_again(&mut machine, vec![(ids[0].clone(), Verdict::Allow)]).is_empty());
+}
+
+#[test]
+fn a_call_that_the_gate_of_now_denies_ends_and_the_others_begin() {
+    let (mut machine, ids) = cleared_in_two_processes();
+    let reason = "not any more".to_owned();
+    let verdicts = vec![(ids[0].clone(), Verdict::Deny { reason })];
+    let actions = judge_again(&mut machine, verdicts);
+    let [Action::RunTools(begun), Action::EndCall { call, outcome }] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!((begun.len(), &begun[0].call_id), (1, &ids[1]));
+    assert_eq!(call.call_id, ids[0]);
+    assert_eq!(outcome.code(), Some(ToolErrorCode::Denied));
+}
+
+#[test]
+fn a_call_that_the_gate_of_now_asks_about_is_put_to_a_person() {
+    let (mut machine, ids) = cleared_in_two_processes();
+    let ask = Verdict::Ask {
+        prompt: "may it?".into(),
+        reasons: Vec::new(),
+    };
+    let actions = judge_again(&mut machine, vec![(ids[0].clone(), ask)]);
+    let [Action::RunTools(_), Action::AskAgain { call, prompt, .. }] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!((&call.call_id, prompt.as_str()), (&ids[0], "may it?"));
+}
+
+#[test]
+fn a_call_that_was_under_way_is_judged_again_unless_it_is_in_doubt() {
+    let (mut machine, ids) = with_calls(2);
+    allow(&mut machine, &ids[0]);
+    allow(&mut machine, &ids[1]);
+    let resumed = Input::Resumed { unanswered: None };
+    machine.handle(TimeMs(3), resumed, &AnyObject);
+    let in_doubt = Input::InDoubt {
+        call_id: ids[0].clone(),
+        decision: InDoubtDecision::Retry,
+        still_running: false,
+    };
+    machine.handle(TimeMs(4), in_doubt, &AnyObject);
+    let awaiting = ids.iter().map(|id| machine.awaits_verdict(id));
+    assert_eq!(awaiting.collect::<Vec<_>>(), [false, true]);
+    let actions = judge_again(&mut machine, vec![(ids[1].clone(), Verdict::Allow)]);
+    let begun = run(&actions).unwrap().iter().map(|call| &call.call_id);
+    assert_eq!(begun.collect::<Vec<_>>(), [&ids[1]]);
 }

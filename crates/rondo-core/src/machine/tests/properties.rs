@@ -353,7 +353,11 @@ impl<'a> Play<'a> {
                 duration_ms: 0,
             }),
             Action::Wait { .. } => self.inputs.push_back(Input::Time),
-            Action::Emit(_) | Action::Abort | Action::Record(_) => {}
+            Action::JudgeAgain(_)
+            | Action::AskAgain { .. }
+            | Action::Emit(_)
+            | Action::Abort
+            | Action::Record(_) => {}
             Action::Done(outcome) => return Some(*outcome),
         }
         None
