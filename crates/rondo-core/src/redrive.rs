@@ -591,8 +591,8 @@ impl<A: Arguments> Drive<A> {
             }
             // The machine holds the request itself.
             Action::CheckRequest(_) => {}
-            // It follows from a verdict, and none is given here.
-            Action::AskAgain { .. } => {}
+            // These follow from what is not recorded.
+            Action::AskAgain { .. } | Action::Settle { .. } => {}
             Action::EndRequest { call, .. } => open.model = Some(*call),
             Action::CheckGate(calls) => open.gates.extend(calls),
             Action::Ask {

@@ -416,7 +416,25 @@ impl Driver {
                 call,
                 prompt,
                 reasons,
-            } => self.ask_first(*call, (prompt, reasons), false),
+                has_begun,
+            } => self.ready.push_back(Input::AskAgain {
+                call_id: call.call_id,
+                prompt,
+                reasons,
+                has_begun,
+            }),
+            Action::Settle {
+                call_id,
+                decision,
+                still_running,
+            } => {
+                let settled = Input::InDoubt {
+                    call_id,
+                    decision,
+                    still_running,
+                };
+                return Box::pin(self.take(settled)).await;
+            }
             Action::RepeatCall(call) => self.start_tool(*call),
             Action::Wait { until } => self.wait = Some(until),
             Action::Abort => self.abort(),

@@ -229,6 +229,7 @@ impl RecordBatch {
             | Input::Answered { .. }
             | Input::RequestPassed { .. }
             | Input::JudgedAgain { .. }
+            | Input::CutOff { .. }
             | Input::Resumed { .. }
             | Input::Steer { .. }
             | Input::Time => return,

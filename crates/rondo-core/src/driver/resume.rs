@@ -8,17 +8,16 @@ use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
-use crate::machine::{Action, IN_DOUBT, Input, PlannedCall, TurnConfig};
+use crate::machine::{Action, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::outside_text::OutsideTextFold;
 use crate::ports::{Approval, InterruptedCall, Reconciled, Record, RecordBody, Verdict};
 use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
-use crate::shown;
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
-    AskReason, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo,
-    Outcome, Recovery, SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
+    CallId, ErrorClass, EventBody, Message, ModelError, ModelInfo, Outcome, Recovery, SessionId,
+    TimeMs, ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -258,16 +257,10 @@ pub(super) async fn evidence(
     join_all(asked).await
 }
 
-/// A call that a crash cut off, and what is done about it.
-struct Settled {
+/// A call that a crash cut off, and what its tool knows of it.
+struct CutOff {
     call: PlannedCall,
-    decision: InDoubtDecision,
-    /// Its result, where it is known.
-    outcome: Option<ToolOutcome>,
-    /// Whether it goes on by itself, so that to call it again begins nothing.
-    goes_on: bool,
-    /// Whether its tool knows that nothing of it was done.
-    never_began: bool,
+    known: Reconciled,
 }
 
 impl Driver {
@@ -336,7 +329,9 @@ impl Driver {
             .running
             .into_iter()
             .partition(|call| started.contains_key(&call.call_id));
-        self.settle(cut_off, started, open.aborted).await;
+        if let Some(outcome) = self.settle(cut_off, started).await {
+            return Some(outcome);
+        }
         if open.aborted {
             let not_run = "the turn was cancelled";
             fresh
@@ -408,38 +403,44 @@ impl Driver {
         self.decide(Input::JudgedAgain { verdicts }).await
     }
 
-    /// Decides what becomes of the calls that were cut off, and records it first.
+    /// Asks the tools about the calls that were cut off, has the machine decide what is done about them, and records that
+    /// first.
     async fn settle(
         &mut self,
         calls: Vec<PlannedCall>,
         started: &HashMap<CallId, Started>,
-        aborted: bool,
-    ) {
+    ) -> Option<Outcome> {
         let (tools, patience) = (&self.setup.tools, self.patience());
-        let decided = calls.into_iter().filter_map(|call| {
+        let cut_off = calls.into_iter().filter_map(|call| {
             let started = started.get(&call.call_id)?.clone();
             let key = idempotency_key(&self.setup.session, &call.call_id);
-            Some(decide(tools, call, (started, key), aborted, &patience))
+            Some(asked_about(tools, call, (started, key), &patience))
         });
-        let decided = join_all(decided).await;
-        if decided.is_empty() {
-            return;
+        let cut_off = join_all(cut_off).await;
+        if cut_off.is_empty() {
+            return None;
         }
-        for it in &decided {
-            let input = Input::InDoubt {
-                call_id: it.call.call_id.clone(),
-                decision: it.decision,
-                still_running: it.goes_on,
+        for CutOff { call, known } in &cut_off {
+            let input = Input::CutOff {
+                call_id: call.call_id.clone(),
+                recovery: call.recovery,
+                known: known.clone(),
             };
-            // A decision does not end a turn.
-            let _ = Box::pin(self.take(input)).await;
+            if let Some(outcome) = self.decide(input).await {
+                return Some(outcome);
+            }
         }
         if !self.flush().await {
-            return;
+            return None;
         }
-        for it in decided {
-            self.carry_out(it).await;
+        for CutOff { call, known } in cut_off {
+            if let Reconciled::Done(outcome) = known {
+                self.was_done(call, outcome);
+            } else if let Some(outcome) = self.judge_again(vec![call]).await {
+                return Some(outcome);
+            }
         }
+        None
     }
 
     /// Tools are asked what they know within the turn's time, and until it is stopped.
@@ -452,30 +453,20 @@ impl Driver {
         }
     }
 
-    async fn carry_out(&mut self, settled: Settled) {
-        let call = settled.call;
-        match (settled.decision, settled.outcome) {
-            (InDoubtDecision::Done, Some(outcome)) => {
-                let spec = self.setup.tools.spec(&call.name);
-                let kind = spec.map(|spec| spec.kind).unwrap_or_default();
-                let input = Input::ToolFinished {
-                    call_id: call.call_id,
-                    outcome: marked(outcome, kind),
-                    duration_ms: 0,
-                };
-                if self.setup.interceptors.is_empty() {
-                    return self.ready.push_back(input);
-                }
-                let seen = self.interceptors().after(input, call.name, call.arguments);
-                self.tasks.spawn(seen.in_current_span());
-            }
-            (InDoubtDecision::Retry, _) if settled.goes_on => self.start_tool(call),
-            (InDoubtDecision::Retry, _) => self.run_again(call, settled.never_began).await,
-            (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
-            // The machine ends it.
-            (InDoubtDecision::Fail, _) => {}
-            (InDoubtDecision::Done, None) => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
+    /// Takes the end of a call that was cut off as its tool knows it.
+    fn was_done(&mut self, call: PlannedCall, outcome: ToolOutcome) {
+        let spec = self.setup.tools.spec(&call.name);
+        let kind = spec.map(|spec| spec.kind).unwrap_or_default();
+        let input = Input::ToolFinished {
+            call_id: call.call_id,
+            outcome: marked(outcome, kind),
+            duration_ms: 0,
+        };
+        if self.setup.interceptors.is_empty() {
+            return self.ready.push_back(input);
         }
+        let seen = self.interceptors().after(input, call.name, call.arguments);
+        self.tasks.spawn(seen.in_current_span());
     }
 
     pub(super) fn ended(&mut self, call: PlannedCall, code: ToolErrorCode, text: &str) {
@@ -485,92 +476,24 @@ impl Driver {
             duration_ms: 0,
         });
     }
-
-    /// Runs a call again whose beginning is recorded, if the gate of now lets it.
-    async fn run_again(&mut self, call: PlannedCall, never_began: bool) {
-        match self.verdict(&call).await {
-            Verdict::Allow => self.start_tool(call),
-            Verdict::Ask { prompt, reasons } => {
-                self.ask_first(call, (prompt, reasons), !never_began);
-            }
-            Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
-                // It may have been done before.
-                self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
-            }
-            Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
-        }
-    }
-
-    /// Asks a person whether a call runs again that may have been done.
-    async fn ask_to_repeat(&mut self, call: PlannedCall) {
-        if let Verdict::Deny { .. } = self.verdict(&call).await {
-            return self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
-        }
-        let prompt = format!(
-            "`{}` was running when the turn was cut off, and may have been done. It would run again with\n{}",
-            shown::line(&call.name),
-            shown::call(&call.arguments)
-        );
-        self.ask_first(call, (prompt, Vec::new()), true);
-    }
-
-    /// Has a person asked about a call that the machine takes to be running.
-    pub(super) fn ask_first(
-        &mut self,
-        call: PlannedCall,
-        (prompt, reasons): (String, Vec<AskReason>),
-        has_begun: bool,
-    ) {
-        self.ready.push_back(Input::AskAgain {
-            call_id: call.call_id,
-            prompt,
-            reasons,
-            has_begun,
-        });
-    }
 }
 
-async fn decide(
+/// Asks a call's tool what became of it, if it declares that it knows.
+async fn asked_about(
     tools: &Toolbox,
     mut call: PlannedCall,
     (started, key): (Started, String),
-    aborted: bool,
     patience: &Patience,
-) -> Settled {
+) -> CutOff {
     call.recovery = recovery(tools, &call);
     let known = match call.recovery {
         // What is known under another key is known of another call.
-        Recovery::Checkable if started.idempotency_key != key => Reconciled::Unknown,
-        Recovery::Checkable => reconciled(tools, &call, started, patience).await,
+        Recovery::Checkable if started.idempotency_key == key => {
+            reconciled(tools, &call, started, patience).await
+        }
         _ => Reconciled::Unknown,
     };
-    let goes_on = known == Reconciled::Running;
-    let never_began = known == Reconciled::NotDone;
-    let (decision, outcome) = match (call.recovery, known) {
-        (Recovery::Checkable, Reconciled::Done(outcome)) => (InDoubtDecision::Done, Some(outcome)),
-        (Recovery::Checkable, Reconciled::NotDone | Reconciled::Running)
-        | (Recovery::ReadOnly | Recovery::Idempotent, _) => (InDoubtDecision::Retry, None),
-        (Recovery::Confirm, _) => (InDoubtDecision::Ask, None),
-        (Recovery::Checkable, Reconciled::Unknown) | (Recovery::AtMostOnce, _) => {
-            (InDoubtDecision::Fail, None)
-        }
-    };
-    // Nothing is begun in a turn that was stopped.
-    let decision = match decision {
-        InDoubtDecision::Retry | InDoubtDecision::Ask if aborted => InDoubtDecision::Fail,
-        // No tool can run it.
-        InDoubtDecision::Retry | InDoubtDecision::Ask if tools.get(&call.name).is_none() => {
-            InDoubtDecision::Fail
-        }
-        other => other,
-    };
-    Settled {
-        call,
-        decision,
-        outcome,
-        goes_on,
-        never_began,
-    }
+    CutOff { call, known }
 }
 
 async fn reconciled(

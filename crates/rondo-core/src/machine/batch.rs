@@ -5,8 +5,8 @@ use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};
 use crate::ports::{Approval, RecordBody, Verdict};
 use rondo_types::{
-    BlockInfo, CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall,
-    ToolErrorCode, ToolOutcome, ToolOutput,
+    BlockInfo, CallId, Candidate, EventBody, Finding, InDoubtDecision, Message, Recovery,
+    StopReason, ToolCall, ToolErrorCode, ToolOutcome, ToolOutput,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,9 +55,9 @@ pub(super) struct BatchCall {
     /// What must happen before it begins, though it counts as running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<StartAwaits>,
-    /// Whether its beginning is recorded, as it is of a call that a crash cut off.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) has_recorded_start: bool,
+    /// What is done about it, if a crash cut it off; then its beginning is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) doubt: Option<InDoubtDecision>,
     /// Whether the interceptors were asked about it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_intercepted: bool,
@@ -95,7 +95,7 @@ pub(super) enum StartAwaits {
     /// The gate of this process judges it: so far only a record lets it run, and whoever wrote the records may have
     /// written that.
     Verdict,
-    /// Calls that begin at the same time are judged.
+    /// Nothing more than others of its stage, or the record of what is done about it.
     Others,
 }
 

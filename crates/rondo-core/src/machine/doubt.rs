@@ -1,10 +1,13 @@
 //! Calls whose end is not known after a crash, and those that a person is asked about again.
 
 use super::batch::{CallState, StartAwaits};
-use super::io::Action;
+use super::io::{Action, PlannedCall};
 use super::turn::{Cx, Phase, TurnMachine};
-use crate::ports::{Approval, Verdict};
-use rondo_types::{AskReason, CallId, EventBody, InDoubtDecision, ToolErrorCode, ToolOutcome};
+use crate::ports::{Approval, Reconciled, Verdict};
+use crate::shown;
+use rondo_types::{
+    AskReason, CallId, EventBody, InDoubtDecision, Recovery, ToolErrorCode, ToolOutcome,
+};
 
 /// What the model reads of a call whose end is unknown.
 pub(crate) const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
@@ -53,24 +56,47 @@ impl TurnMachine {
                 (None, _) | (Some(StartAwaits::Verdict), None) => continue,
             };
             call.awaits = None;
-            let call = call.planned(time);
-            match verdict {
-                Verdict::Allow => begun.push(call),
-                Verdict::Deny { reason } => others.push(Action::EndCall {
-                    call: Box::new(call),
-                    outcome: ToolOutcome::error(ToolErrorCode::Denied, reason),
-                }),
-                Verdict::Ask { prompt, reasons } => others.push(Action::AskAgain {
-                    call: Box::new(call),
-                    prompt: prompt.clone(),
-                    reasons: reasons.clone(),
-                }),
+            let (doubt, call) = (call.doubt, call.planned(time));
+            match (doubt, verdict) {
+                (None, Verdict::Allow) => begun.push(call),
+                _ => others.push(after_verdict(doubt, call, verdict)),
             }
         }
         if !begun.is_empty() {
             cx.out.push(Action::RunTools(begun));
         }
         cx.out.extend(others);
+    }
+
+    /// Decides what is done about a call that was cut off.
+    pub(super) fn cut_off(
+        &mut self,
+        cx: &mut Cx<'_>,
+        call_id: &CallId,
+        recovery: Recovery,
+        known: &Reconciled,
+    ) {
+        let is_stopped = self.cancelled;
+        let Some(call) = self.call_in(call_id, &CallState::Running) else {
+            return;
+        };
+        call.recovery = recovery;
+        let decision = match (recovery, known) {
+            (Recovery::Checkable, Reconciled::Done(_)) => InDoubtDecision::Done,
+            // Nothing is begun in a turn that was stopped.
+            _ if is_stopped => InDoubtDecision::Fail,
+            (Recovery::Checkable, Reconciled::NotDone | Reconciled::Running)
+            | (Recovery::ReadOnly | Recovery::Idempotent, _) => InDoubtDecision::Retry,
+            (Recovery::Confirm, _) => InDoubtDecision::Ask,
+            (Recovery::Checkable, Reconciled::Unknown) | (Recovery::AtMostOnce, _) => {
+                InDoubtDecision::Fail
+            }
+        };
+        cx.out.push(Action::Settle {
+            call_id: call_id.clone(),
+            decision,
+            still_running: *known == Reconciled::Running,
+        });
     }
 
     pub(super) fn in_doubt(
@@ -84,8 +110,12 @@ impl TurnMachine {
         let Some(call) = self.call_in(call_id, &CallState::Running) else {
             return;
         };
-        call.has_recorded_start = true;
-        call.awaits = None;
+        call.doubt = Some(decision);
+        call.awaits = match decision {
+            InDoubtDecision::Retry if still_running => Some(StartAwaits::Others),
+            InDoubtDecision::Retry | InDoubtDecision::Ask => Some(StartAwaits::Verdict),
+            InDoubtDecision::Done | InDoubtDecision::Fail => None,
+        };
         cx.emit(EventBody::ToolCallInDoubt {
             id: call.call_id.clone(),
             name: call.name.clone(),
@@ -152,7 +182,7 @@ impl TurnMachine {
             return false;
         };
         call.state = CallState::Running;
-        let has_recorded_start = call.has_recorded_start;
+        let has_recorded_start = call.doubt.is_some();
         let call = call.planned(time);
         let (approved, reason) = approval.of_a_repeat();
         cx.emit(EventBody::ApprovalResolved {
@@ -179,4 +209,44 @@ impl TurnMachine {
 
 fn repeat(has_begun: bool) -> CallState {
     CallState::AwaitingRepeat { has_begun }
+}
+
+/// Returns what becomes of a call by the verdict of this process, if it does not simply begin.
+fn after_verdict(doubt: Option<InDoubtDecision>, call: PlannedCall, verdict: &Verdict) -> Action {
+    let call = Box::new(call);
+    let may_be_done = match doubt {
+        None => false,
+        Some(InDoubtDecision::Ask) => true,
+        // Its tool would be asked, and knows that nothing of it was done.
+        Some(_) => call.recovery != Recovery::Checkable,
+    };
+    match verdict {
+        Verdict::Deny { .. } if may_be_done && call.recovery != Recovery::ReadOnly => {
+            Action::EndCall {
+                call,
+                outcome: ToolOutcome::error(ToolErrorCode::InDoubt, IN_DOUBT),
+            }
+        }
+        Verdict::Deny { reason } => Action::EndCall {
+            call,
+            outcome: ToolOutcome::error(ToolErrorCode::Denied, reason),
+        },
+        _ if doubt == Some(InDoubtDecision::Ask) => Action::AskAgain {
+            prompt: format!(
+                "`{}` was running when the turn was cut off, and may have been done. It would run again with\n{}",
+                shown::line(&call.name),
+                shown::call(&call.arguments)
+            ),
+            call,
+            reasons: Vec::new(),
+            has_begun: true,
+        },
+        Verdict::Ask { prompt, reasons } => Action::AskAgain {
+            call,
+            prompt: prompt.clone(),
+            reasons: reasons.clone(),
+            has_begun: may_be_done,
+        },
+        Verdict::Allow => Action::RepeatCall(call),
+    }
 }

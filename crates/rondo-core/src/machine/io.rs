@@ -1,6 +1,6 @@
 //! The inputs and actions of the machine, and its configuration.
 
-use crate::ports::{Approval, Interception, Purpose, RecordBody, Reservation, Verdict};
+use crate::ports::{Approval, Interception, Purpose, Reconciled, RecordBody, Reservation, Verdict};
 use rondo_types::{
     AskReason, CallId, EventBody, InDoubtDecision, InitEvent, Message, ModelError, ModelInfo,
     ModelRequest, Outcome, Profile, QuestionId, Recovery, Reply, SessionId, TimeMs, ToolOutcome,
@@ -186,7 +186,16 @@ pub enum Input {
         /// The request that was sent and has no reply; it is sent again.
         unanswered: Option<Box<ModelCall>>,
     },
-    /// A call was begun and its end is not known, after a crash.
+    /// A call was begun and its end is not known, after a crash; then [`Action::Settle`].
+    CutOff {
+        /// The call.
+        call_id: CallId,
+        /// The recovery that its tool declares now.
+        recovery: Recovery,
+        /// What its tool knows of it.
+        known: Reconciled,
+    },
+    /// It is decided what is done about a call that was cut off.
     InDoubt {
         /// The call.
         call_id: CallId,
@@ -275,6 +284,15 @@ pub enum Action {
         /// Whether it is asked about a call that a record has cleared, which runs as it was or not at all.
         is_repeat: bool,
     },
+    /// This is done about a call that was cut off: [`Input::InDoubt`], which is recorded first.
+    Settle {
+        /// The call.
+        call_id: CallId,
+        /// What is done about it.
+        decision: InDoubtDecision,
+        /// Whether it still runs and is waited for.
+        still_running: bool,
+    },
     /// Nothing is to be done about this call: [`Input::ToolFinished`] with this outcome.
     EndCall {
         /// The call.
@@ -294,6 +312,8 @@ pub enum Action {
         prompt: String,
         /// Why the gate asks.
         reasons: Vec<AskReason>,
+        /// Whether it was begun before, so that it may have been done.
+        has_begun: bool,
     },
     /// Run a call again whose beginning is recorded; then [`Input::ToolFinished`].
     RepeatCall(Box<PlannedCall>),

@@ -195,7 +195,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         runs_turns: false,
         rewritten_by: Vec::new(),
         awaits: None,
-        has_recorded_start: false,
+        doubt: None,
         is_intercepted: false,
         reads: None,
     }

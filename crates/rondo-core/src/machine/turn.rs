@@ -228,6 +228,11 @@ impl TurnMachine {
                 self.resumed();
                 self.resume_request(cx, unanswered.map(|call| *call));
             }
+            Input::CutOff {
+                call_id,
+                recovery,
+                known,
+            } => self.cut_off(cx, &call_id, recovery, &known),
             Input::InDoubt {
                 call_id,
                 decision,

@@ -7,6 +7,7 @@ use rondo_types::Recovery;
 use rondo_types::{
     Allowance, CallId, Question, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnEvent, TurnId,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ pub struct InterruptedCall {
 }
 
 /// What became of a call that was begun before a crash.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each interrupted call, and it is read at once"

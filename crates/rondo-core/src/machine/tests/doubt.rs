@@ -2,8 +2,8 @@
 
 use super::sim::{AnyObject, Say, Sim, calls, handle};
 use crate::machine::{Action, Input, PlannedCall, TurnMachine};
-use crate::ports::{Approval, Verdict};
-use rondo_types::{CallId, InDoubtDecision, Message, TimeMs, ToolErrorCode};
+use crate::ports::{Approval, Reconciled, Verdict};
+use rondo_types::{CallId, InDoubtDecision, Message, Recovery, TimeMs, ToolErrorCode, ToolOutcome};
 
 /// A turn whose reply asked for calls of `act`, and the ids of these calls.
 pub(super) fn with_calls(count: usize) -> (TurnMachine, Vec<CallId>) {
@@ -144,7 +144,7 @@ fn a_call_that_the_gate_of_now_asks_about_is_put_to_a_person() {
 }
 
 #[test]
-fn a_call_that_was_under_way_is_judged_again_unless_it_is_in_doubt() {
+fn a_call_that_was_under_way_is_judged_again_unless_it_is_over() {
     let (mut machine, ids) = with_calls(2);
     allow(&mut machine, &ids[0]);
     allow(&mut machine, &ids[1]);
@@ -152,7 +152,7 @@ fn a_call_that_was_under_way_is_judged_again_unless_it_is_in_doubt() {
     machine.handle(TimeMs(3), resumed, &AnyObject);
     let in_doubt = Input::InDoubt {
         call_id: ids[0].clone(),
-        decision: InDoubtDecision::Retry,
+        decision: InDoubtDecision::Fail,
         still_running: false,
     };
     machine.handle(TimeMs(4), in_doubt, &AnyObject);
@@ -161,4 +161,170 @@ fn a_call_that_was_under_way_is_judged_again_unless_it_is_in_doubt() {
     let actions = judge_again(&mut machine, vec![(ids[1].clone(), Verdict::Allow)]);
     let begun = run(&actions).unwrap().iter().map(|call| &call.call_id);
     assert_eq!(begun.collect::<Vec<_>>(), [&ids[1]]);
+}
+
+/// Has the machine take what is known of the first call of a turn that goes on, and returns what it decides.
+fn settled(machine: &mut TurnMachine, recovery: Recovery, known: Reconciled) -> InDoubtDecision {
+    let call_id = CallId::generated(1, 1, 0);
+    let cut_off = Input::CutOff {
+        call_id: call_id.clone(),
+        recovery,
+        known,
+    };
+    let actions = machine.handle(TimeMs(4), cut_off, &AnyObject);
+    let [
+        Action::Settle {
+            call_id: of,
+            decision,
+            still_running,
+        },
+    ] = actions.as_slice()
+    else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(*of, call_id);
+    let in_doubt = Input::InDoubt {
+        call_id,
+        decision: *decision,
+        still_running: *still_running,
+    };
+    machine.handle(TimeMs(4), in_doubt, &AnyObject);
+    *decision
+}
+
+/// A turn that goes on in another process, and whose first call had begun.
+fn cut_off() -> TurnMachine {
+    let (mut machine, ids) = with_calls(1);
+    allow(&mut machine, &ids[0]);
+    let resumed = Input::Resumed { unanswered: None };
+    machine.handle(TimeMs(3), resumed, &AnyObject);
+    machine
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_settled_by_its_recovery_and_by_what_its_tool_knows() {
+    let cases = [
+        (
+            Recovery::ReadOnly,
+            Reconciled::Unknown,
+            InDoubtDecision::Retry,
+        ),
+        (
+            Recovery::Idempotent,
+            Reconciled::Unknown,
+            InDoubtDecision::Retry,
+        ),
+        (Recovery::Confirm, Reconciled::Unknown, InDoubtDecision::Ask),
+        (
+            Recovery::AtMostOnce,
+            Reconciled::Unknown,
+            InDoubtDecision::Fail,
+        ),
+        (
+            Recovery::Checkable,
+            Reconciled::Unknown,
+            InDoubtDecision::Fail,
+        ),
+        (
+            Recovery::Checkable,
+            Reconciled::NotDone,
+            InDoubtDecision::Retry,
+        ),
+        (
+            Recovery::Checkable,
+            Reconciled::Running,
+            InDoubtDecision::Retry,
+        ),
+        (
+            Recovery::Checkable,
+            Reconciled::Done(ToolOutcome::text("done")),
+            InDoubtDecision::Done,
+        ),
+    ];
+    for (recovery, known, decision) in cases {
+        assert_eq!(settled(&mut cut_off(), recovery, known), decision);
+    }
+}
+
+#[test]
+fn no_call_of_a_turn_that_was_stopped_runs_again() {
+    for (recovery, known) in [
+        (Recovery::ReadOnly, Reconciled::Unknown),
+        (Recovery::Confirm, Reconciled::Unknown),
+        (Recovery::Checkable, Reconciled::Running),
+    ] {
+        let mut machine = cut_off();
+        machine.handle(TimeMs(3), Input::Cancel, &AnyObject);
+        let decision = settled(&mut machine, recovery, known);
+        assert_eq!(decision, InDoubtDecision::Fail, "{recovery:?}");
+    }
+}
+
+/// Returns what the machine does with a call that was cut off, by the verdict of now.
+fn after_verdict(recovery: Recovery, known: Reconciled, verdict: Verdict) -> Vec<Action> {
+    let mut machine = cut_off();
+    settled(&mut machine, recovery, known);
+    judge_again(&mut machine, vec![(CallId::generated(1, 1, 0), verdict)])
+}
+
+#[test]
+fn a_call_that_still_runs_is_waited_for_whatever_the_gate_says_now() {
+    let mut machine = cut_off();
+    settled(&mut machine, Recovery::Checkable, Reconciled::Running);
+    assert!(!machine.awaits_verdict(&CallId::generated(1, 1, 0)));
+    let actions = judge_again(&mut machine, Vec::new());
+    assert!(matches!(actions.as_slice(), [Action::RepeatCall(_)]));
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_repeated_asked_about_or_ended_by_the_verdict_of_now() {
+    let deny = || Verdict::Deny {
+        reason: "no".into(),
+    };
+    let ask = || Verdict::Ask {
+        prompt: "?".into(),
+        reasons: Vec::new(),
+    };
+    let code = |recovery, known| match after_verdict(recovery, known, deny()).as_slice() {
+        [Action::EndCall { outcome, .. }] => outcome.code(),
+        other => panic!("{other:?}"),
+    };
+    let has_begun =
+        |recovery, known, verdict| match after_verdict(recovery, known, verdict).as_slice() {
+            [
+                Action::AskAgain {
+                    has_begun, prompt, ..
+                },
+            ] => (*has_begun, prompt.clone()),
+            other => panic!("{other:?}"),
+        };
+    let allowed = after_verdict(Recovery::ReadOnly, Reconciled::Unknown, Verdict::Allow);
+    assert!(matches!(allowed.as_slice(), [Action::RepeatCall(_)]));
+    // One that may have been done is in doubt, and not merely denied.
+    let (idempotent, confirm) = (Recovery::Idempotent, Recovery::Confirm);
+    assert_eq!(
+        code(idempotent, Reconciled::Unknown),
+        Some(ToolErrorCode::InDoubt)
+    );
+    assert_eq!(
+        code(confirm, Reconciled::Unknown),
+        Some(ToolErrorCode::InDoubt)
+    );
+    assert_eq!(
+        code(Recovery::ReadOnly, Reconciled::Unknown),
+        Some(ToolErrorCode::Denied)
+    );
+    assert_eq!(
+        code(Recovery::Checkable, Reconciled::NotDone),
+        Some(ToolErrorCode::Denied)
+    );
+    let never_began = has_begun(Recovery::Checkable, Reconciled::NotDone, ask());
+    assert_eq!(never_began, (false, "?".to_owned()));
+    let may_be_done = has_begun(idempotent, Reconciled::Unknown, ask());
+    assert_eq!(may_be_done, (true, "?".to_owned()));
+    let (has_begun, prompt) = has_begun(confirm, Reconciled::Unknown, Verdict::Allow);
+    assert!(
+        has_begun && prompt.contains("may have been done"),
+        "{prompt}"
+    );
 }
