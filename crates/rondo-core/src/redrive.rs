@@ -111,10 +111,6 @@ impl Open {
 pub struct OpenAsk {
     /// The call.
     pub call: PlannedCall,
-    /// The question.
-    pub prompt: String,
-    /// Why the gate asks.
-    pub reasons: Vec<AskReason>,
     /// Whether it is asked whether a call runs again.
     pub is_repeat: bool,
 }
@@ -592,18 +588,13 @@ impl<A: Arguments> Drive<A> {
             // The machine holds the request itself.
             Action::CheckRequest(_) => {}
             // These follow from what is not recorded.
-            Action::AskAgain { .. } | Action::Settle { .. } => {}
+            Action::AskAgain { .. } | Action::Answer { .. } | Action::Settle { .. } => {}
             Action::EndRequest { call, .. } => open.model = Some(*call),
             Action::CheckGate(calls) => open.gates.extend(calls),
             Action::Ask {
-                call,
-                prompt,
-                reasons,
-                is_repeat,
+                call, is_repeat, ..
             } => open.asks.push(OpenAsk {
                 call: *call,
-                prompt,
-                reasons,
                 is_repeat,
             }),
             Action::EndCall { call, .. } => {

@@ -423,6 +423,9 @@ impl Driver {
                 reasons,
                 has_begun,
             }),
+            Action::Answer { call_id, approval } => {
+                self.ready.push_back(Input::Approval { call_id, approval });
+            }
             Action::Settle {
                 call_id,
                 decision,

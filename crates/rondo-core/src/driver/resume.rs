@@ -11,8 +11,8 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::outside_text::OutsideTextFold;
-use crate::ports::{Approval, InterruptedCall, Reconciled, Record, RecordBody, Verdict};
-use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
+use crate::ports::{InterruptedCall, Reconciled, Record, RecordBody, Verdict};
+use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
@@ -314,7 +314,9 @@ impl Driver {
             self.tasks_cancel.cancel();
         }
         for ask in open.asks {
-            self.reopen_ask(ask, open.aborted).await;
+            if let Some(outcome) = self.judge_again(vec![ask.call]).await {
+                return Some(outcome);
+            }
         }
         self.check_gate(open.gates);
         if open.model.is_some() {
@@ -343,32 +345,6 @@ impl Driver {
         None
     }
 
-    /// Takes up a question, unless the gate of now has its answer.
-    async fn reopen_ask(&mut self, ask: OpenAsk, aborted: bool) {
-        let verdict = match aborted {
-            true => Verdict::Ask {
-                prompt: ask.prompt,
-                reasons: ask.reasons,
-            },
-            false => self.verdict(&ask.call).await,
-        };
-        let call_id = ask.call.call_id.clone();
-        let approval = match verdict {
-            Verdict::Allow => Approval::Approved,
-            Verdict::Deny { reason } => Approval::Denied { reason },
-            Verdict::Ask { prompt, reasons } => {
-                // The present listener did not receive the question.
-                return self.ready.push_back(Input::AskAgain {
-                    call_id,
-                    prompt,
-                    reasons,
-                    has_begun: false,
-                });
-            }
-        };
-        self.ready.push_back(Input::Approval { call_id, approval });
-    }
-
     /// Returns what the gate of now says of a call, and before it the interceptors of now where no record holds what
     /// interceptors said.
     fn verdict(&self, call: &PlannedCall) -> impl Future<Output = Verdict> + Send + use<> {
@@ -391,7 +367,7 @@ impl Driver {
         }
     }
 
-    /// Has the gate of now judge those of these calls that a record alone has cleared.
+    /// Has the gate of now judge those of these calls that only an earlier process has judged.
     pub(super) async fn judge_again(&mut self, calls: Vec<PlannedCall>) -> Option<Outcome> {
         let mut verdicts = Vec::with_capacity(calls.len());
         for call in calls {

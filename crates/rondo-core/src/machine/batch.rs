@@ -52,7 +52,7 @@ pub(super) struct BatchCall {
     /// Who besides changed the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rewritten_by: Vec<String>,
-    /// What must happen before it begins, though it counts as running.
+    /// What must happen before it begins, though it may count as running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<StartAwaits>,
     /// What is done about it, if a crash cut it off; then its beginning is recorded.
@@ -88,12 +88,12 @@ pub(super) enum CallState {
     },
 }
 
-/// What must happen in a turn that goes on before a call begins that its gate has cleared.
+/// What must happen in a turn that goes on before a call begins that the gate has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StartAwaits {
-    /// The gate of this process judges it: so far only a record lets it run, and whoever wrote the records may have
-    /// written that.
+    /// The gate of this process judges it: so far only a record says what an earlier one made of it, and whoever wrote the
+    /// records may have written that.
     Verdict,
     /// Nothing more than others of its stage, or the record of what is done about it.
     Others,
@@ -245,6 +245,7 @@ impl TurnMachine {
         let Some(call) = self.call_in(call_id, &CallState::AwaitingApproval) else {
             return;
         };
+        call.awaits = None;
         let (approved, reason, arguments) = match approval {
             Approval::Approved => {
                 call.state = CallState::Cleared;
@@ -494,6 +495,10 @@ impl TurnMachine {
 }
 
 impl BatchCall {
+    pub(super) fn is_asked_about_or_runs(&self) -> bool {
+        matches!(self.state, CallState::AwaitingApproval | CallState::Running)
+    }
+
     /// Takes other arguments, which must fit like the model's; what they say is not put in question.
     fn edit(&mut self, check: &dyn Arguments, arguments: &Value) {
         self.edited = true;

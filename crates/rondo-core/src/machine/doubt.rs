@@ -24,13 +24,15 @@ impl TurnMachine {
             if matches!(call.state, CallState::AwaitingRepeat { .. }) {
                 call.state = CallState::Running;
             }
-            if matches!(call.state, CallState::Cleared | CallState::Running) {
+            if let CallState::AwaitingApproval | CallState::Cleared | CallState::Running =
+                call.state
+            {
                 call.awaits = Some(StartAwaits::Verdict);
             }
         }
     }
 
-    /// Returns whether so far only a record lets a call run.
+    /// Returns whether so far only an earlier process has judged a call.
     pub(crate) fn awaits_verdict(&self, call_id: &CallId) -> bool {
         let Phase::Batch(batch) = &self.phase else {
             return false;
@@ -39,7 +41,7 @@ impl TurnMachine {
         calls.any(|it| it.call_id == *call_id && it.awaits == Some(StartAwaits::Verdict))
     }
 
-    /// Takes what the gate of this process says of calls that a record had cleared.
+    /// Takes what the gate of this process says of calls that an earlier one had judged.
     pub(super) fn judged_again(&mut self, cx: &mut Cx<'_>, verdicts: &[(CallId, Verdict)]) {
         let time = self.call_time(cx.at);
         let Phase::Batch(batch) = &mut self.phase else {
@@ -49,17 +51,18 @@ impl TurnMachine {
         for call in &mut batch.calls {
             let verdict = verdicts.iter().find(|it| it.0 == call.call_id);
             let verdict = match (call.awaits, verdict) {
-                _ if call.state != CallState::Running => continue,
+                _ if !call.is_asked_about_or_runs() => continue,
                 (Some(StartAwaits::Verdict), Some((_, verdict))) => verdict,
                 (Some(StartAwaits::Others), _) => &Verdict::Allow,
                 // It has begun, or nobody has judged it.
                 (None, _) | (Some(StartAwaits::Verdict), None) => continue,
             };
             call.awaits = None;
-            let (doubt, call) = (call.doubt, call.planned(time));
-            match (doubt, verdict) {
-                (None, Verdict::Allow) => begun.push(call),
-                _ => others.push(after_verdict(doubt, call, verdict)),
+            let (doubt, planned) = (call.doubt, call.planned(time));
+            match (&call.state, doubt, verdict) {
+                (CallState::AwaitingApproval, _, _) => others.push(answered(planned, verdict)),
+                (_, None, Verdict::Allow) => begun.push(planned),
+                _ => others.push(after_verdict(doubt, planned, verdict)),
             }
         }
         if !begun.is_empty() {
@@ -209,6 +212,29 @@ impl TurnMachine {
 
 fn repeat(has_begun: bool) -> CallState {
     CallState::AwaitingRepeat { has_begun }
+}
+
+/// Returns what becomes of a question that an earlier process has put.
+fn answered(call: PlannedCall, verdict: &Verdict) -> Action {
+    let approval = match verdict {
+        Verdict::Allow => Approval::Approved,
+        Verdict::Deny { reason } => Approval::Denied {
+            reason: reason.clone(),
+        },
+        Verdict::Ask { prompt, reasons } => {
+            // The present listener did not receive the question.
+            return Action::AskAgain {
+                call: Box::new(call),
+                prompt: prompt.clone(),
+                reasons: reasons.clone(),
+                has_begun: false,
+            };
+        }
+    };
+    Action::Answer {
+        call_id: call.call_id,
+        approval,
+    }
 }
 
 /// Returns what becomes of a call by the verdict of this process, if it does not simply begin.

@@ -204,8 +204,8 @@ pub enum Input {
         /// Whether it still runs and is waited for, where it would be run again otherwise.
         still_running: bool,
     },
-    /// The gate of this process judged calls that a record had cleared. Those that may run begin with the others that were
-    /// to begin at the same time.
+    /// The gate of this process judged calls that an earlier one had judged. Those that may run begin with the others that
+    /// were to begin at the same time.
     JudgedAgain {
         /// The verdicts.
         verdicts: Vec<(CallId, Verdict)>,
@@ -273,6 +273,13 @@ pub enum Action {
     },
     /// Judge these calls; then one [`Input::Gate`] each, or [`Input::Intercepted`].
     CheckGate(Vec<PlannedCall>),
+    /// The gate of this process has the answer to a question: [`Input::Approval`] with it.
+    Answer {
+        /// The call.
+        call_id: CallId,
+        /// The answer.
+        approval: Approval,
+    },
     /// Ask the approver; then [`Input::Approval`].
     Ask {
         /// The call.
@@ -302,9 +309,9 @@ pub enum Action {
     },
     /// Run these calls at once; then one [`Input::ToolFinished`] each.
     RunTools(Vec<PlannedCall>),
-    /// Of these calls, judge those again that only a record lets run; then [`Input::JudgedAgain`].
+    /// Of these calls, judge those again that only an earlier process has judged; then [`Input::JudgedAgain`].
     JudgeAgain(Vec<PlannedCall>),
-    /// A person must say whether this call runs, which a record has cleared: [`Input::AskAgain`].
+    /// A person must say in this process whether this call runs: [`Input::AskAgain`].
     AskAgain {
         /// The call.
         call: Box<PlannedCall>,

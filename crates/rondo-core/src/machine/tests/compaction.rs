@@ -539,6 +539,7 @@ impl Play {
                     | Action::RepeatCall(_)
                     | Action::JudgeAgain(_)
                     | Action::AskAgain { .. }
+                    | Action::Answer { .. }
                     | Action::Settle { .. }
                     | Action::Emit(_)
                     | Action::Abort

@@ -328,3 +328,44 @@ fn a_call_that_was_cut_off_is_repeated_asked_about_or_ended_by_the_verdict_of_no
         "{prompt}"
     );
 }
+
+#[test]
+fn a_question_is_put_again_in_another_process_unless_its_gate_has_the_answer() {
+    let ask = || Verdict::Ask {
+        prompt: "may it?".into(),
+        reasons: Vec::new(),
+    };
+    let (mut machine, ids) = with_calls(1);
+    let call_id = &ids[0];
+    let asked = Input::Gate {
+        call_id: call_id.clone(),
+        verdict: ask(),
+    };
+    machine.handle(TimeMs(3), asked, &AnyObject);
+    let resumed = Input::Resumed { unanswered: None };
+    machine.handle(TimeMs(3), resumed, &AnyObject);
+    assert!(machine.awaits_verdict(call_id));
+    let after = |verdict| judge_again(&mut machine.clone(), vec![(call_id.clone(), verdict)]);
+    let denied = Approval::Denied {
+        reason: "no".into(),
+    };
+    let reason = "no".to_owned();
+    for (verdict, expected) in [
+        (Verdict::Allow, Approval::Approved),
+        (Verdict::Deny { reason }, denied),
+    ] {
+        let answered = Action::Answer {
+            call_id: call_id.clone(),
+            approval: expected,
+        };
+        assert_eq!(after(verdict), [answered]);
+    }
+    let actions = after(ask());
+    assert!(matches!(
+        actions.as_slice(),
+        [Action::AskAgain {
+            has_begun: false,
+            ..
+        }]
+    ));
+}

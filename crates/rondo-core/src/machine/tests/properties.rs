@@ -355,6 +355,7 @@ impl<'a> Play<'a> {
             Action::Wait { .. } => self.inputs.push_back(Input::Time),
             Action::JudgeAgain(_)
             | Action::AskAgain { .. }
+            | Action::Answer { .. }
             | Action::Settle { .. }
             | Action::Emit(_)
             | Action::Abort
