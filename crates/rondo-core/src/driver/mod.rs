@@ -187,9 +187,10 @@ struct Driver {
     asks: Option<RunningAsks>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
-    /// What was reserved with the budgets.
+    /// What was reserved with the budgets, which hear what was used of it.
     reservations: budgets::Reservations,
-    /// Whether the turn goes on after a crash and nothing has come of that yet.
+    /// Whether the turn goes on after a crash and nothing has come of that yet: if no model can be reached, nothing is
+    /// written of it.
     is_resumed_idle: bool,
     /// Calls under way whose errors may hold text from outside.
     reaching_outside: HashSet<CallId>,
