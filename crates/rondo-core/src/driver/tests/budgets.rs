@@ -4,8 +4,8 @@ use super::fakes::{Beat, Bench, Ran, Seen, answer, calls, check_replayed, watch}
 use super::journal::kinds;
 use crate::driver::{TurnEnd, control, run_turn};
 use crate::ports::{
-    Amount, Approver, Budgets, MemoryBudget, QuestionReply, Record, RecordBody, Reservation,
-    ReservationRequest, Reserved,
+    Amount, Approver, Budgets, Interceptor, MemoryBudget, QuestionReply, Record, RecordBody,
+    Reservation, ReservationRequest, Reserved, StepContext, StepDecision,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -327,6 +327,38 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
         assert!(kinds(&journal.records()).contains(&"answered"));
         // The request before may not have been settled.
         assert_eq!(budget.told()[0], "settle budget-1-0 true");
+    }
+}
+
+/// Notes the steps that it is asked about.
+#[derive(Default)]
+struct NotesSteps(Mutex<Vec<u32>>);
+
+#[async_trait]
+impl Interceptor for NotesSteps {
+    fn name(&self) -> &str {
+        "notes"
+    }
+
+    async fn step_start(&self, step: &StepContext) -> StepDecision {
+        self.0.lock().unwrap().push(step.step);
+        StepDecision::Continue
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_whose_budget_was_asked_about_is_not_put_to_the_interceptors_again_after_a_crash() {
+    let (_, records) = parked().await;
+    let asked = kinds(&records).iter().position(|kind| *kind == "asked");
+    let asked = asked.unwrap();
+    for (kept, steps) in [(asked, vec![2]), (asked + 1, vec![])] {
+        let mut again = Bench::new("default", vec![answer("done")]).tool("look", true, &[]);
+        again.budgets.push(counts(1));
+        let notes = Arc::new(NotesSteps::default());
+        again.interceptors.push(Arc::clone(&notes) as _);
+        let seen = again.resume(records[..kept].to_vec()).await;
+        assert_eq!(seen.outcome.stop_reason, StopReason::Complete);
+        assert_eq!(*notes.0.lock().unwrap(), steps, "{kept} records");
     }
 }
 
