@@ -14,10 +14,10 @@
 
 use rondo_core::session::Delivery;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::service::{Cursor, KeptSession, NoHost, SessionHandle, SessionService};
+use rondo_runtime::service::{Cursor, KeptSession, NoHost, SessionHandle, SessionService, Update};
 use rondo_runtime::{Env, Layer, NoNotices, Runtime, SessionOptions};
 use rondo_types::{AnswerValue, Message, Question, QuestionId, SessionId};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -120,13 +120,19 @@ async fn done(
     }
 }
 
+#[derive(Serialize)]
+struct Told {
+    session: SessionId,
+    #[serde(flatten)]
+    update: Update,
+}
+
 /// Writes the updates of a session after a cursor.
 async fn listen(session: SessionHandle, cursor: Cursor, lines: mpsc::Sender<Value>) {
     let mut listener = session.subscribe(cursor);
     while let Ok(update) = listener.next().await {
-        let mut line = json!(update);
-        line["session"] = json!(session.id());
-        if lines.send(line).await.is_err() {
+        let session = session.id().clone();
+        if lines.send(json!(Told { session, update })).await.is_err() {
             return;
         }
     }

@@ -261,14 +261,8 @@ impl TurnBuilder {
         let gate = self.gate(session, &toolset)?;
         let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
-            let specs = toolset.tools.specs();
-            // It was built above, and nothing else fills it in.
-            let _ = parent.built.set(Built {
-                gate: Arc::clone(&gate),
-                specs,
-                offer: toolset.offer.clone(),
-                looking: toolset.looking(),
-            });
+            // It was made above, and nothing else fills it in.
+            let _ = parent.built.set(Built::of(&toolset, &gate));
         }
         let interceptors = &mut extensions.interceptors;
         interceptors.extend(self.look_first(settings, &toolset, &gate));

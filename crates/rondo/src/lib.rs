@@ -161,7 +161,7 @@
 //!     gate: Arc::new(AllowAll),
 //!     approver: Arc::new(AllowAll),
 //!     journal: Arc::new(MemoryJournal::default()),
-//!     system: profile.system_prompt.clone().into_iter().collect(),
+//!     system: Vec::from_iter(profile.system_prompt.clone()).into(),
 //!     profile: Arc::new(profile),
 //!     response_schema: None,
 //!     answer_check: None,

@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use crate::spec::{ConnectedModel, TurnSpec};
 use crate::target::ModelTarget;
 use crate::todo;
+use crate::tools::Toolset;
 use rondo_core::ports::ToolScope;
 use rondo_core::redact::Secrets;
 use rondo_core::storage::Store;
@@ -61,6 +62,18 @@ pub(crate) struct Built {
     pub(crate) offer: Option<SandboxOffer>,
     /// Where its gate, which judges their calls too, notes those that only look.
     pub(crate) looking: LookingCalls,
+}
+
+impl Built {
+    /// Collects it from the turn's tools and its gate.
+    pub(crate) fn of(toolset: &Toolset, gate: &Arc<dyn Gate>) -> Self {
+        Self {
+            gate: Arc::clone(gate),
+            specs: toolset.tools.specs(),
+            offer: toolset.offer.clone(),
+            looking: toolset.looking(),
+        }
+    }
 }
 
 /// Where children work: some at once, and one of those that write.

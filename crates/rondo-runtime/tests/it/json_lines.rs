@@ -53,7 +53,7 @@ impl Program {
                 true => self.line().await,
                 false => self.updates.remove(0),
             };
-            if update["event"]["type"] == kind {
+            if update.pointer("/event/type").is_some_and(|it| it == kind) {
                 return update;
             }
         }

@@ -255,7 +255,7 @@ impl Bench {
             tool_sources: Vec::new(),
             interceptors: vec![],
             budgets: vec![],
-            system: vec![].into(),
+            system: vec![],
             response_schema: None,
             journal: Arc::clone(&journal) as Arc<dyn Journal>,
             records: journal,
