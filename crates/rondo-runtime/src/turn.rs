@@ -95,7 +95,7 @@ impl ToolFilter {
     }
 }
 
-/// A turn that is not built yet: what it runs with, how it starts, and what its host contributes. [`Session::turn`] builds
+/// A turn that is not built yet: what it runs with, how it starts, and what its host contributes. [`Session::turn`](crate::Session::turn) builds
 /// it; there is no other way to a [`Turn`].
 pub struct TurnBuilder {
     /// The models, profile and tools.
