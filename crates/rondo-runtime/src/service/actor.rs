@@ -438,9 +438,11 @@ impl Actor {
             return self.inputs.push_back(Input::NotStarted { run });
         };
         let (runtime, settings) = (session.runtime().clone(), session.settings.clone());
-        let secrets = self.entry.with_shells(secrets::of_env(&settings));
+        let entry = Arc::clone(&self.entry);
         let connecting = async move {
             let connected = runtime.connect(&spec, &settings).await;
+            // A person may have set another one in the shell while weights were fetched.
+            let secrets = entry.with_shells(secrets::of_env(&settings));
             let approver = parking::approver(&settings, parking::parking(&settings));
             let builder = |it| TurnBuilder::new(spec, start, it, approver, secrets);
             Box::new(connected.map(builder))
