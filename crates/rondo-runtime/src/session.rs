@@ -590,7 +590,7 @@ impl Session {
     /// When its tools or its models cannot be built, or the journal cannot be used.
     pub fn turn(&mut self, builder: TurnBuilder) -> Result<Turn> {
         let builder = builder.redacted(&self.runtime, &self.settings);
-        if let Some(message) = builder.message() {
+        if let Some(message) = builder.start.message() {
             self.begin_turn(title(&message.text()))?;
         }
         let Some(conversation) = &self.conversation else {

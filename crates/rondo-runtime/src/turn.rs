@@ -219,9 +219,9 @@ impl TurnBuilder {
         self
     }
 
-    /// Returns the message that begins the turn; none if it goes on.
-    pub(crate) fn message(&self) -> Option<&Arc<Message>> {
-        self.start.message()
+    /// Returns the host's tools.
+    fn host_tools(&self) -> Vec<Arc<dyn Tool>> {
+        [&*self.tools, &*self.live].concat()
     }
 
     fn depth(&self) -> u32 {
@@ -526,7 +526,7 @@ impl TurnBuilder {
                 connected: self.connected.clone(),
                 approver: Arc::clone(&self.approver),
                 secrets: self.secrets.clone(),
-                live: [&*self.tools, &*self.live].concat(),
+                live: self.host_tools(),
                 workdir: self.workdir.clone(),
                 extensions: self.extensions.clone(),
                 answers: session.conversation.answers.clone(),
@@ -546,7 +546,7 @@ impl TurnBuilder {
         parent: Option<&Arc<ParentTurn>>,
         outside_text: &OutsideText,
     ) -> Result<Vec<Arc<dyn Tool>>> {
-        let mut live = [&*self.tools, &*self.live].concat();
+        let mut live = self.host_tools();
         live.push(Arc::new(TodoTool(session.conversation.todo.clone())));
         if let Some(parent) = parent {
             let parent = Some(Arc::clone(parent));
