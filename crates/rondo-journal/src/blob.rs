@@ -1,6 +1,6 @@
 //! Bodies that are too large for a row, kept once however many records hold the same.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use rusqlite::types::{FromSql as _, FromSqlResult};
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
@@ -16,7 +16,10 @@ pub(crate) struct Placed<'a> {
 
 /// Stores a large body and says where it is. Where it is stored already, it is compared: a copy that the disk has
 /// changed is replaced, for all records that hold it.
-pub(crate) fn place<'a>(connection: &Connection, json: &'a str) -> Result<Placed<'a>, StoreError> {
+pub(crate) fn place<'a>(
+    connection: &Connection,
+    json: &'a str,
+) -> Result<Placed<'a>, JournalError> {
     if json.len() <= INLINE_BYTES_MAX {
         return Ok(Placed {
             body: Some(json),
@@ -36,7 +39,7 @@ pub(crate) fn put(
     connection: &Connection,
     sha256: [u8; 32],
     json: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let written = connection
         .prepare_cached(
             "INSERT INTO blobs (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO UPDATE
@@ -50,7 +53,7 @@ pub(crate) fn put(
 pub(crate) fn read(
     connection: &Connection,
     sha256: &[u8],
-) -> Result<Option<FromSqlResult<String>>, StoreError> {
+) -> Result<Option<FromSqlResult<String>>, JournalError> {
     Ok(connection
         .prepare_cached("SELECT body FROM blobs WHERE sha256 = ?1")?
         .query_row([sha256], |row| Ok(String::column_result(row.get_ref(0)?)))
@@ -58,7 +61,10 @@ pub(crate) fn read(
 }
 
 /// Reads the bytes of a large body, whatever they are; none when it is gone.
-pub(crate) fn bytes(connection: &Connection, sha256: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn bytes(
+    connection: &Connection,
+    sha256: &[u8],
+) -> Result<Option<Vec<u8>>, JournalError> {
     Ok(connection
         .prepare_cached("SELECT CAST(body AS BLOB) FROM blobs WHERE sha256 = ?1")?
         .query_row([sha256], |row| row.get(0))
@@ -67,14 +73,14 @@ pub(crate) fn bytes(connection: &Connection, sha256: &[u8]) -> Result<Option<Vec
 
 /// Returns whether a body that the disk has changed may be written anew: several records hold it, so it was written
 /// more than once.
-pub(crate) fn recurs(connection: &Connection, sha256: &[u8]) -> Result<bool, StoreError> {
+pub(crate) fn recurs(connection: &Connection, sha256: &[u8]) -> Result<bool, JournalError> {
     let count = "SELECT count(*) FROM (SELECT 1 FROM records WHERE blob = ?1 LIMIT 2)";
     let count: u32 = connection.query_row(count, [sha256], |row| row.get(0))?;
     Ok(count > 1)
 }
 
 /// Removes the bodies that no record holds any more.
-pub(crate) fn remove_unused(connection: &Connection) -> Result<usize, StoreError> {
+pub(crate) fn remove_unused(connection: &Connection) -> Result<usize, JournalError> {
     Ok(connection.execute(
         "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM records WHERE blob = sha256)",
         [],

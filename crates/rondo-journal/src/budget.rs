@@ -6,7 +6,7 @@
 //! gives it back. The lock of the session shows that it is still at work, also where its records are in memory.
 
 use crate::commit_thread::{to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read;
 use crate::store::Store;
 use rondo_core::ports::{Amount, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope};
@@ -127,10 +127,10 @@ impl Store {
         &self,
         scope: BudgetScope,
         place: BudgetPlace,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, JournalError> {
         let store = self.clone();
         let read = spawn_blocking(move || is_counted(&store.reader(), scope, &place));
-        read.await.map_err(|_| StoreError::Closed)?
+        read.await.map_err(|_| JournalError::Closed)?
     }
 
     /// Counts what was used in a scope before anything was held back there; nothing where it is counted already.
@@ -171,16 +171,16 @@ impl Store {
         &self,
         scope: BudgetScope,
         place: BudgetPlace,
-    ) -> Result<Amount, StoreError> {
+    ) -> Result<Amount, JournalError> {
         let store = self.clone();
         let read = spawn_blocking(move || committed(&store.reader(), scope, &place));
-        read.await.map_err(|_| StoreError::Closed)?
+        read.await.map_err(|_| JournalError::Closed)?
     }
 }
 
 impl Store {
     /// Lists the sessions of which something is held back, that are not there and that no process works on.
-    fn abandoned(&self, own: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+    fn abandoned(&self, own: &SessionId) -> Result<Vec<SessionId>, JournalError> {
         if !read::exists(&self.reader(), own)? {
             self.lock_for_budget(own);
         }
@@ -199,7 +199,7 @@ impl Store {
 }
 
 /// Gives back what is held back for a session that never came to be.
-fn release(connection: &Connection, session: &SessionId) -> Result<(), StoreError> {
+fn release(connection: &Connection, session: &SessionId) -> Result<(), JournalError> {
     connection
         .prepare_cached(
             "DELETE FROM budget_held WHERE session = ?1
@@ -213,7 +213,7 @@ fn is_counted(
     connection: &Connection,
     scope: BudgetScope,
     place: &BudgetPlace,
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let (key, day) = key(scope, place);
     let known = "SELECT 1 FROM budget_used WHERE scope = ?1 AND key = ?2 AND day = ?3";
     let mut known = connection.prepare_cached(known)?;
@@ -224,7 +224,7 @@ fn hold(
     connection: &Connection,
     claim: &BudgetClaim,
     limits: &[BudgetLimit],
-) -> Result<Option<BudgetLimit>, StoreError> {
+) -> Result<Option<BudgetLimit>, JournalError> {
     let known = "SELECT 1 FROM budget_held WHERE session = ?1 AND id = ?2";
     let is_held = connection
         .prepare_cached(known)?
@@ -264,7 +264,7 @@ fn settle(
     session: &SessionId,
     id: &str,
     used: Amount,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let held =
         "DELETE FROM budget_held WHERE session = ?1 AND id = ?2 RETURNING root, project, day";
     let place = connection
@@ -308,7 +308,7 @@ fn committed(
     connection: &Connection,
     scope: BudgetScope,
     place: &BudgetPlace,
-) -> Result<Amount, StoreError> {
+) -> Result<Amount, JournalError> {
     let (key, day) = key(scope, place);
     let read = |row: &rusqlite::Row<'_>| Ok((to_u64(row.get(0)?), to_u64(row.get(1)?)));
     let used = connection

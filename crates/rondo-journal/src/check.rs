@@ -1,10 +1,11 @@
 //! The check of a session's chain.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read;
 use crate::store::Store;
 use crate::walk::Walk;
 use rondo_core::ports::{Record, Seq};
+use rondo_core::session_store::StoreError;
 use rondo_core::storage::{Defect, Report};
 use rondo_types::SessionId;
 
@@ -16,7 +17,7 @@ impl Store {
     /// # Errors
     /// When there is no such session, a record is damaged, or the disk fails; also whatever `take`
     /// fails with. What was handed over before is sound.
-    pub fn records<E: From<StoreError>>(
+    pub fn records<E: From<JournalError>>(
         &self,
         session: &SessionId,
         mut take: impl FnMut(Record) -> Result<(), E>,
@@ -24,7 +25,7 @@ impl Store {
         let mut walk = Walk::default();
         self.each(session, Seq(1), |entry| match walk.take(&entry) {
             Ok(body) => entry.with_body(body).map_or(Ok(()), &mut take),
-            Err(defect) => Err(StoreError::damaged(session, defect).into()),
+            Err(defect) => Err(JournalError::damaged(session, defect).into()),
         })
     }
 
@@ -32,11 +33,11 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, a record is damaged, or the disk fails.
-    pub fn load(&self, session: &SessionId) -> Result<Vec<Record>, StoreError> {
+    pub fn load(&self, session: &SessionId) -> Result<Vec<Record>, JournalError> {
         let mut records = Vec::new();
         self.records(session, |record| {
             records.push(record);
-            Ok::<_, StoreError>(())
+            Ok::<_, JournalError>(())
         })?;
         Ok(records)
     }
@@ -45,7 +46,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session or the disk fails. Damage is no error here.
-    pub fn check(&self, session: &SessionId) -> Result<Report, StoreError> {
+    pub fn check(&self, session: &SessionId) -> Result<Report, JournalError> {
         let (head, head_hash) = {
             let row = read::find(&self.reader(), session)?;
             (row.head, row.head_hash)
@@ -53,7 +54,7 @@ impl Store {
         let mut walk = Walk::default();
         let walked = self.each(session, Seq(1), |entry| match walk.take(&entry) {
             Ok(_) => Ok(()),
-            Err(defect) => Err(StoreError::damaged(session, defect)),
+            Err(defect) => Err(JournalError::damaged(session, defect)),
         });
         let defect = match walked {
             Ok(()) if walk.at == head && walk.hash != head_hash => Some(Defect {
@@ -61,7 +62,7 @@ impl Store {
                 reason: "its hash is not the one that the session ends with".to_owned(),
             }),
             Ok(()) => None,
-            Err(StoreError::Damaged { seq, reason, .. }) => {
+            Err(JournalError::Store(StoreError::Damaged { seq, reason, .. })) => {
                 let seq = Seq(seq);
                 Some(Defect { seq, reason })
             }

@@ -1,7 +1,7 @@
 //! The one thread that writes: whatever waits when it is free goes into one commit.
 
 use crate::blob;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::journal_file::JournalFile;
 use crate::mailbox;
 use crate::outbox;
@@ -28,7 +28,7 @@ pub(crate) const FIRST_EPOCH: u64 = 1;
 const COMMIT_ROWS_MAX: usize = 8192;
 
 /// Work on the connection, or on the reason why there is none.
-type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+type Work = Box<dyn FnOnce(Result<&mut Connection, JournalError>) + Send>;
 
 /// Something that is done between two commits.
 struct Task {
@@ -47,7 +47,7 @@ trait Write: Send {
     /// How many rows it is about.
     fn rows(&self) -> usize;
     /// Writes it, or fails and takes the whole transaction with it.
-    fn write(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    fn write(&mut self, connection: &Connection) -> Result<(), JournalError>;
     /// Tells who waits, after the transaction.
     fn answer(self: Box<Self>, committed: Result<(), Failure>);
 }
@@ -71,8 +71,8 @@ impl From<Failure> for io::Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Full => Self::from(io::ErrorKind::StorageFull),
-            Failure::Closed => Self::other(StoreError::Closed),
-            Failure::ReadOnly(path) => Self::other(StoreError::ReadOnly { path }),
+            Failure::Closed => Self::other(JournalError::Closed),
+            Failure::ReadOnly(path) => Self::other(JournalError::ReadOnly { path }),
             Failure::Unknown(reason) | Failure::Failed(reason) => Self::other(reason),
         }
     }
@@ -128,13 +128,13 @@ struct Queued<T, F> {
 impl<T, F> Write for Queued<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+    F: FnOnce(&Connection) -> Result<T, JournalError> + Send,
 {
     fn rows(&self) -> usize {
         self.rows
     }
 
-    fn write(&mut self, connection: &Connection) -> Result<(), StoreError> {
+    fn write(&mut self, connection: &Connection) -> Result<(), JournalError> {
         if let Some(work) = self.work.take() {
             self.written = Some(work(connection)?);
         }
@@ -225,7 +225,7 @@ impl CommitThread {
         &self,
         rows: usize,
         tell: Option<watch::Sender<u64>>,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, Unwritten<T>> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
@@ -245,8 +245,8 @@ impl CommitThread {
     /// Runs a task on the writer's connection between two commits, and waits for it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        task: impl FnOnce(&mut Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
         self.run_as(true, task)
     }
 
@@ -254,16 +254,16 @@ impl CommitThread {
     /// it back.
     pub(crate) fn run_unsynced<T: Send + 'static>(
         &self,
-        task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        task: impl FnOnce(&mut Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
         self.run_as(false, task)
     }
 
     fn run_as<T: Send + 'static>(
         &self,
         is_durable: bool,
-        task: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        task: impl FnOnce(&mut Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
         let (reply, answer) = sync_channel(1);
         let task = Task {
             is_durable,
@@ -273,12 +273,13 @@ impl CommitThread {
             }),
         };
         let refused = || match &self.read_only {
-            Some(path) => StoreError::ReadOnly { path: path.clone() },
-            None => StoreError::Closed,
+            Some(path) => JournalError::ReadOnly { path: path.clone() },
+            None => JournalError::Closed,
         };
         let jobs = self.jobs.as_ref().ok_or_else(refused)?;
-        jobs.send(Job::Task(task)).map_err(|_| StoreError::Closed)?;
-        answer.recv().map_err(|_| StoreError::Closed)?
+        jobs.send(Job::Task(task))
+            .map_err(|_| JournalError::Closed)?;
+        answer.recv().map_err(|_| JournalError::Closed)?
     }
 }
 
@@ -353,7 +354,7 @@ impl Thread {
 
     fn task(&mut self, task: Task) {
         if self.is_broken {
-            return (task.work)(Err(StoreError::Closed));
+            return (task.work)(Err(JournalError::Closed));
         }
         if task.is_durable {
             self.syncs.fetch_add(1, Ordering::Relaxed);
@@ -370,7 +371,7 @@ impl Thread {
     }
 
     /// Sets how commits wait for the disk, and returns how they did before.
-    fn synchronous(&mut self, level: &str) -> Result<String, StoreError> {
+    fn synchronous(&mut self, level: &str) -> Result<String, JournalError> {
         let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let before = self
             .connection
@@ -417,12 +418,12 @@ impl Thread {
 
 /// Why a group was not written.
 struct Failed {
-    error: StoreError,
+    error: JournalError,
     /// Whether all was written but the commit.
     at_commit: bool,
 }
 
-impl<E: Into<StoreError>> From<E> for Failed {
+impl<E: Into<JournalError>> From<E> for Failed {
     fn from(error: E) -> Self {
         Self {
             error: error.into(),
@@ -455,7 +456,7 @@ pub(crate) struct Append {
 
 impl Append {
     /// Is refused (inner error) before anything is written, or written whole.
-    fn write(&self, connection: &Connection) -> Result<Appended, StoreError> {
+    fn write(&self, connection: &Connection) -> Result<Appended, JournalError> {
         let (fence, expected) = (&self.fence, self.expected);
         if let Some(new) = &self.new
             && expected == Seq(0)
@@ -475,7 +476,7 @@ impl Append {
         for record in &self.batch {
             tally.note(&record.body);
             let entry = Entry::following(last, fence.epoch, record)
-                .map_err(|error| StoreError::from(to_sql(error)))?;
+                .map_err(|error| JournalError::from(to_sql(error)))?;
             insert(connection, head.id, &entry)?;
             last = (entry.seq, entry.hash);
             at = entry.at.0;
@@ -505,7 +506,7 @@ pub(crate) fn begin(
     connection: &Connection,
     new: &NewSession,
     first: &[Record],
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let inserted = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO sessions
@@ -528,7 +529,7 @@ pub(crate) fn set_tally(
     connection: &Connection,
     session: i64,
     tally: TurnCount,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     connection
         .prepare_cached("UPDATE sessions SET turns = ?2, open = ?3 WHERE id = ?1")?
         .execute((session, tally.turns, tally.open))?;
@@ -536,14 +537,14 @@ pub(crate) fn set_tally(
 }
 
 /// Notes that what came after a session's last record is lost.
-pub(crate) fn mark_lost(connection: &Connection, session: i64) -> Result<(), StoreError> {
+pub(crate) fn mark_lost(connection: &Connection, session: i64) -> Result<(), JournalError> {
     let mark = "UPDATE sessions SET lost_after = head_seq WHERE id = ?1";
     connection.execute(mark, [session])?;
     Ok(())
 }
 
 /// Returns where a session stands; none when its writer is not its owner any more.
-fn head(connection: &Connection, fence: &Fence) -> Result<Option<SessionHead>, StoreError> {
+fn head(connection: &Connection, fence: &Fence) -> Result<Option<SessionHead>, JournalError> {
     Ok(connection
         .prepare_cached(
             "SELECT id, head_seq, head_hash, turns, open FROM sessions
@@ -568,7 +569,7 @@ pub(crate) fn insert(
     connection: &Connection,
     session: i64,
     entry: &Entry,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let placed = blob::place(connection, &entry.json)?;
     connection
         .prepare_cached(
@@ -596,7 +597,7 @@ pub(crate) fn advance(
     session: i64,
     (seq, hash): (Seq, ChainHash),
     at_ms: u64,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     connection
         .prepare_cached(
             "UPDATE sessions SET head_seq = ?2, head_hash = ?3, updated_ms = CASE
@@ -619,22 +620,22 @@ fn to_sql(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-fn code(error: &StoreError) -> Option<ErrorCode> {
+fn code(error: &JournalError) -> Option<ErrorCode> {
     match error {
-        StoreError::Database(error) => error.sqlite_error_code(),
+        JournalError::Database(error) => error.sqlite_error_code(),
         _ => None,
     }
 }
 
 /// Whether the disk had no room.
-pub(crate) fn is_full(error: &StoreError) -> bool {
+pub(crate) fn is_full(error: &JournalError) -> bool {
     code(error) == Some(ErrorCode::DiskFull)
 }
 
 /// Whether nothing that follows may count as durable: what the kernel could not write to the disk it drops, and does not
 /// say so again. After any other error the next write tries anew.
-fn is_fatal(error: &StoreError) -> bool {
-    let StoreError::Database(rusqlite::Error::SqliteFailure(error, _)) = error else {
+fn is_fatal(error: &JournalError) -> bool {
+    let JournalError::Database(rusqlite::Error::SqliteFailure(error, _)) = error else {
         return false;
     };
     matches!(
@@ -678,6 +679,6 @@ mod tests {
             create(&format!("s{number}")).unwrap();
         }
         fail(&store, ffi::SQLITE_IOERR_FSYNC).await;
-        assert!(matches!(create("t"), Err(StoreError::Closed)));
+        assert!(matches!(create("t"), Err(JournalError::Closed)));
     }
 }

@@ -1,87 +1,19 @@
 //! Why a store could not do what it was asked. A turn whose records cannot be written is ended by the driver
 //! in `rondo-core` (`RecordBatch::flush`).
 
+use rondo_core::session_store::StoreError;
 use rondo_core::storage::Defect;
 use rondo_types::SessionId;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the store could not do what it was asked.
+/// Why this engine could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Another process works on the session.
-    #[error("session `{session}` is in use by {}", holder(*pid))]
-    InUse {
-        /// The session.
-        session: SessionId,
-        /// The process, where it says so.
-        pid: Option<u32>,
-    },
-    /// There is no such session.
-    #[error("there is no session `{session}`")]
-    Unknown {
-        /// What was asked for.
-        session: String,
-    },
-    /// A prefix fits several sessions.
-    #[error("`{prefix}` may be any of {}", candidates.join(", "))]
-    Ambiguous {
-        /// What was asked for.
-        prefix: String,
-        /// Some that fit.
-        candidates: Vec<String>,
-    },
-    /// A session of that id is there already.
-    #[error("there is a session `{session}` already")]
-    Exists {
-        /// The session.
-        session: SessionId,
-    },
-    /// A session cannot have that id.
-    #[error("{id:?} cannot be a session's id: {reason}")]
-    BadId {
-        /// What was asked for.
-        id: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Other sessions are forks of this one and read its records.
-    #[error("session `{session}` is the parent of {}", children.join(", "))]
-    HasForks {
-        /// The session.
-        session: SessionId,
-        /// The forks.
-        children: Vec<String>,
-    },
-    /// The session has no such record.
-    #[error("session `{session}` has no record {seq}, its last is {last}")]
-    NoSuchRecord {
-        /// The session.
-        session: SessionId,
-        /// What was asked for.
-        seq: u64,
-        /// The last one.
-        last: u64,
-    },
-    /// Records are damaged: the session is set aside, others go on.
-    #[error("session `{session}` is damaged at record {seq}: {reason}")]
-    Damaged {
-        /// The session.
-        session: SessionId,
-        /// The first record that is wrong.
-        seq: u64,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// An exported file cannot be read.
-    #[error("line {line} of the file is no record of a session: {reason}")]
-    BadExport {
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
+pub enum JournalError {
+    /// An error that every engine may report.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The file was written by a later version.
     #[error("the journal `{}` has version {found}, this program knows {known} and older", path.display())]
     TooNew {
@@ -124,31 +56,18 @@ pub enum StoreError {
     /// The database failed.
     #[error("the journal's database failed")]
     Database(#[from] rusqlite::Error),
-    /// The disk failed.
-    #[error("failed to use `{}`", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// The writer ended, after the disk failed to keep what was written or with the program.
     #[error("the journal no longer takes records since a write failed")]
     Closed,
 }
 
-fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
-}
-
-impl StoreError {
+impl JournalError {
     /// Whether the disk had no room for what was to be written, or for what SQLite writes beside it.
     pub(crate) fn is_full(&self) -> bool {
         match self {
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::Store(StoreError::Io { source, .. }) => {
+                source.kind() == io::ErrorKind::StorageFull
+            }
             // SQLite tells of the index of its log only that it could not be made.
             Self::Database(error) => matches!(
                 error.sqlite_error_code(),
@@ -174,7 +93,7 @@ impl StoreError {
     /// Whether the journal is there and this process may not write it.
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
-            Self::Io { source, .. } => matches!(
+            Self::Store(StoreError::Io { source, .. }) => matches!(
                 source.kind(),
                 io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
             ),
@@ -186,15 +105,15 @@ impl StoreError {
 
     /// Says that a session is damaged.
     pub(crate) fn damaged(session: &SessionId, defect: Defect) -> Self {
-        Self::Damaged {
+        Self::Store(StoreError::Damaged {
             session: session.clone(),
             seq: defect.seq.0,
             reason: defect.reason,
-        }
+        })
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { path, source }
+        move |source| Self::Store(StoreError::Io { path, source })
     }
 }

@@ -1,7 +1,7 @@
 //! Writes a session to a file of JSON lines, in the format of `export_format.rs`.
 
 use crate::commit_thread::to_i64;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::export_format::{EXPORT_VERSION, Header, write_entry, write_line};
 use crate::read;
 use crate::store::Store;
@@ -25,11 +25,11 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, it is damaged, or writing fails.
-    pub fn export(&self, session: &SessionId, out: &mut dyn Write) -> Result<u64, StoreError> {
+    pub fn export(&self, session: &SessionId, out: &mut dyn Write) -> Result<u64, JournalError> {
         let info = self.session(session)?;
         let report = self.check(session)?;
         if let Some(defect) = report.defect {
-            return Err(StoreError::damaged(session, defect));
+            return Err(JournalError::damaged(session, defect));
         }
         let last = Seq(report.sound);
         let end = match last {
@@ -66,7 +66,7 @@ pub(crate) fn save_damaged(
     store: &Store,
     session: &SessionId,
     from: Seq,
-) -> Result<Option<PathBuf>, StoreError> {
+) -> Result<Option<PathBuf>, JournalError> {
     // What is in memory has no place for it.
     if store.is_in_memory() {
         return Ok(None);
@@ -88,7 +88,7 @@ pub(crate) fn save_damaged(
         .truncate(true)
         .mode(0o600)
         .open(&unfinished)
-        .map_err(StoreError::io(&unfinished))?;
+        .map_err(JournalError::io(&unfinished))?;
     loop {
         write_line(&mut file, &raw(row)?)?;
         match rows.next()? {
@@ -96,8 +96,8 @@ pub(crate) fn save_damaged(
             None => break,
         }
     }
-    file.sync_all().map_err(StoreError::io(&unfinished))?;
-    fs::rename(&unfinished, &path).map_err(StoreError::io(&path))?;
+    file.sync_all().map_err(JournalError::io(&unfinished))?;
+    fs::rename(&unfinished, &path).map_err(JournalError::io(&path))?;
     Ok(Some(path))
 }
 
@@ -114,7 +114,7 @@ fn unused_path(store: &Store, session: &SessionId, from: Seq) -> PathBuf {
 }
 
 /// Returns a row as JSON, whatever is in it.
-fn raw(row: &Row<'_>) -> Result<Value, StoreError> {
+fn raw(row: &Row<'_>) -> Result<Value, JournalError> {
     let mut object = Map::new();
     for (index, name) in RAW_COLUMNS.iter().enumerate() {
         let value = match row.get_ref(index)? {

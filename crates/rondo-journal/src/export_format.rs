@@ -2,9 +2,10 @@
 //!
 //! `export.rs` writes such files; `import.rs` reads them into a store, and `export_reader.rs` without one.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::walk::Walk;
 use rondo_core::ports::{Body, ChainHash, Entry, Seq};
+use rondo_core::session_store::StoreError;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -51,20 +52,24 @@ pub(crate) struct Announced {
 
 impl Header {
     /// Returns the session's id, which may be anything.
-    pub(crate) fn session(&self) -> Result<SessionId, StoreError> {
-        SessionId::parse(&self.id).map_err(|bad| StoreError::BadId {
-            id: self.id.chars().take(ID_CHARS_SHOWN).collect(),
-            reason: bad.to_string(),
+    pub(crate) fn session(&self) -> Result<SessionId, JournalError> {
+        SessionId::parse(&self.id).map_err(|bad| {
+            JournalError::Store(StoreError::BadId {
+                id: self.id.chars().take(ID_CHARS_SHOWN).collect(),
+                reason: bad.to_string(),
+            })
         })
     }
 
-    pub(crate) fn announced(&self) -> Result<Option<Announced>, StoreError> {
+    pub(crate) fn announced(&self) -> Result<Option<Announced>, JournalError> {
         let (Some(records), Some(hash)) = (self.records, &self.end_hash) else {
             return Ok(None);
         };
-        let hash = ChainHash::from_hex(hash).ok_or_else(|| StoreError::BadExport {
-            line: 1,
-            reason: "its end hash is no hash".to_owned(),
+        let hash = ChainHash::from_hex(hash).ok_or_else(|| {
+            JournalError::Store(StoreError::BadExport {
+                line: 1,
+                reason: "its end hash is no hash".to_owned(),
+            })
         })?;
         Ok(Some(Announced { records, hash }))
     }
@@ -96,7 +101,7 @@ struct LineIn {
 }
 
 /// Writes one record as a line.
-pub(crate) fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), StoreError> {
+pub(crate) fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), JournalError> {
     let body: &RawValue = serde_json::from_str(&entry.json).map_err(broken)?;
     let line = LineOut {
         seq: entry.seq.0,
@@ -112,13 +117,13 @@ pub(crate) fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), Stor
 }
 
 /// Writes a value as a line of JSON.
-pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), StoreError> {
+pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), JournalError> {
     serde_json::to_writer(&mut *out, line).map_err(broken)?;
-    out.write_all(b"\n").map_err(StoreError::io("the output"))
+    out.write_all(b"\n").map_err(JournalError::io("the output"))
 }
 
-fn broken(error: serde_json::Error) -> StoreError {
-    StoreError::io("the output")(error.into())
+fn broken(error: serde_json::Error) -> JournalError {
+    JournalError::io("the output")(error.into())
 }
 
 /// The lines of an exported file.
@@ -138,12 +143,12 @@ impl<'a> Lines<'a> {
         Self { input, number: 0 }
     }
 
-    fn next(&mut self) -> Result<Option<Line>, StoreError> {
+    fn next(&mut self) -> Result<Option<Line>, JournalError> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut *self.input).take(LINE_BYTES_MAX);
         let count = bounded
             .read_until(b'\n', &mut bytes)
-            .map_err(StoreError::io("the exported file"))?;
+            .map_err(JournalError::io("the exported file"))?;
         if count == 0 {
             return Ok(None);
         }
@@ -158,16 +163,16 @@ impl<'a> Lines<'a> {
         Ok(Some(Line { text, whole }))
     }
 
-    fn bad(&self, reason: impl Into<String>) -> StoreError {
-        StoreError::BadExport {
+    fn bad(&self, reason: impl Into<String>) -> JournalError {
+        JournalError::Store(StoreError::BadExport {
             line: self.number,
             reason: reason.into(),
-        }
+        })
     }
 }
 
 /// Reads the first line, of this version or an earlier one.
-pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
+pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, JournalError> {
     let Some(line) = lines.next()? else {
         return Err(lines.bad("the file is empty"));
     };
@@ -202,7 +207,7 @@ impl Entries {
     pub(crate) fn next(
         &mut self,
         lines: &mut Lines<'_>,
-    ) -> Result<Option<(Entry, Body)>, StoreError> {
+    ) -> Result<Option<(Entry, Body)>, JournalError> {
         let Some(line) = lines.next()? else {
             return self.end(lines);
         };
@@ -225,7 +230,7 @@ impl Entries {
         Ok(Some((entry, body)))
     }
 
-    fn end(&mut self, lines: &Lines<'_>) -> Result<Option<(Entry, Body)>, StoreError> {
+    fn end(&mut self, lines: &Lines<'_>) -> Result<Option<(Entry, Body)>, JournalError> {
         if let Some(announced) = self.announced {
             self.torn |= self.walk.at.0 < announced.records;
             if !self.torn && self.walk.hash != announced.hash {

@@ -3,7 +3,7 @@
 //! SQLite's log needs memory that all processes share, and all of the journal needs locks: local file systems have both,
 //! network file systems have neither for sure.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use std::path::Path;
 
 /// What a file system is good for.
@@ -92,14 +92,14 @@ impl FileSystem {
     /// # Errors
     /// When the directory cannot be opened.
     #[cfg(target_os = "linux")]
-    pub(crate) fn of(dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn of(dir: &Path) -> Result<Self, JournalError> {
         use rustix::fs::{Mode, OFlags};
         use std::fs::read_to_string;
         use std::os::fd::AsRawFd as _;
 
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(dir, flags, Mode::empty());
-        let opened = opened.map_err(|error| StoreError::io(dir)(error.into()))?;
+        let opened = opened.map_err(|error| JournalError::io(dir)(error.into()))?;
         let described = read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd()));
         let mounts = read_to_string("/proc/self/mountinfo");
         let kind = match (&described, &mounts) {
@@ -114,7 +114,7 @@ impl FileSystem {
 
     /// Accepts every file system: their types are known on Linux alone.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn of(_dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn of(_dir: &Path) -> Result<Self, JournalError> {
         Ok(Self::Local)
     }
 }

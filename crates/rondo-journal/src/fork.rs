@@ -1,12 +1,13 @@
 //! Sessions that share another's beginning.
 
 use crate::commit_thread::to_i64;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::owned::checked;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::Seq;
+use rondo_core::session_store::StoreError;
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -24,7 +25,7 @@ impl Store {
         at: Seq,
         new: &SessionId,
         now: TimeMs,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), JournalError> {
         let (parent, new) = (parent.clone(), checked(new)?.clone());
         self.writer()
             .run(move |connection| fork(connection, &parent, at, &new, now))
@@ -37,24 +38,26 @@ fn fork(
     at: Seq,
     new: &SessionId,
     now: TimeMs,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let row = read::find(&transaction, parent)?;
-    let no_record = || StoreError::NoSuchRecord {
-        session: parent.clone(),
-        seq: at.0,
-        last: row.head.0,
+    let no_record = || {
+        JournalError::Store(StoreError::NoSuchRecord {
+            session: parent.clone(),
+            seq: at.0,
+            last: row.head.0,
+        })
     };
     if at > row.head || at == Seq(0) {
         return Err(no_record());
     }
     let segments = read::lineage(&transaction, &row)?;
     if segments.len() >= FORKS_MAX {
-        return Err(StoreError::Damaged {
+        return Err(JournalError::Store(StoreError::Damaged {
             session: parent.clone(),
             seq: at.0,
             reason: format!("it has {FORKS_MAX} forks before it; export and import it first"),
-        });
+        }));
     }
     let hash = read::hash_at(&transaction, &segments, at)?.ok_or_else(no_record)?;
     let tally = TurnCount::up_to(&transaction, &row, at)?;
@@ -76,9 +79,9 @@ fn fork(
         ),
     )?;
     if inserted == 0 {
-        return Err(StoreError::Exists {
+        return Err(JournalError::Store(StoreError::Exists {
             session: new.clone(),
-        });
+        }));
     }
     transaction.commit()?;
     Ok(())

@@ -4,7 +4,7 @@
 //! version, or of records that are not there any more, is not looked at.
 
 use crate::commit_thread::{to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
 use crate::walk::{Ends, Walk};
@@ -42,7 +42,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, a record is damaged or missing, or the disk fails.
-    pub fn history(&self, session: &SessionId) -> Result<History, StoreError> {
+    pub fn history(&self, session: &SessionId) -> Result<History, JournalError> {
         let mut followed = self.snapshot(session)?.unwrap_or_default();
         let begun_at = followed.walk.at;
         self.each(session, Seq(begun_at.0 + 1), |entry| {
@@ -55,7 +55,7 @@ impl Store {
         Ok(followed.history)
     }
 
-    fn snapshot(&self, session: &SessionId) -> Result<Option<Followed>, StoreError> {
+    fn snapshot(&self, session: &SessionId) -> Result<Option<Followed>, JournalError> {
         let connection = self.reader();
         let row = find(&connection, session)?;
         let Some((at, hash, body)) = stored(&connection, row.id)? else {
@@ -72,7 +72,7 @@ impl Store {
         }))
     }
 
-    fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), StoreError> {
+    fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), JournalError> {
         let Followed { history, walk } = followed;
         let ends = &walk.ends;
         let Ok(body) = serde_json::to_string(&Snapshot { history, ends }) else {
@@ -91,11 +91,11 @@ impl Store {
 }
 
 impl Followed {
-    fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), StoreError> {
+    fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), JournalError> {
         let body = self
             .walk
             .take(&entry)
-            .map_err(|defect| StoreError::damaged(session, defect))?;
+            .map_err(|defect| JournalError::damaged(session, defect))?;
         match entry.with_body(body) {
             Some(record) => self.history.take(&record),
             None => self.history.skip(),
@@ -106,7 +106,7 @@ impl Followed {
 
 type Stored = (Seq, ChainHash, String);
 
-fn stored(connection: &Connection, session: i64) -> Result<Option<Stored>, StoreError> {
+fn stored(connection: &Connection, session: i64) -> Result<Option<Stored>, JournalError> {
     Ok(connection
         .prepare_cached(
             "SELECT seq, hash, body FROM snapshots WHERE session = ?1 AND version = ?2",

@@ -2,14 +2,14 @@
 
 use crate::blob;
 use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::export_format::{Announced, Entries, Header, Lines, read_header};
 use crate::owned::checked;
 use crate::read;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{ChainHash, Entry, Seq};
-use rondo_core::session_store::title;
+use rondo_core::session_store::{StoreError, title};
 use rondo_core::storage::Imported;
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
@@ -36,7 +36,7 @@ impl Store {
         &self,
         input: &mut dyn BufRead,
         id: Option<&SessionId>,
-    ) -> Result<Imported, StoreError> {
+    ) -> Result<Imported, JournalError> {
         let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
         let session = match id {
@@ -66,7 +66,7 @@ impl Store {
         session: SessionId,
         row: i64,
         (announced, directory): (Option<Announced>, String),
-    ) -> Result<Imported, StoreError> {
+    ) -> Result<Imported, JournalError> {
         let (mut entries, mut end) = (Entries::of(announced), End::default());
         loop {
             let batch = batch(&mut entries, lines)?;
@@ -120,7 +120,7 @@ impl End {
     }
 }
 
-fn batch(entries: &mut Entries, lines: &mut Lines<'_>) -> Result<Vec<Entry>, StoreError> {
+fn batch(entries: &mut Entries, lines: &mut Lines<'_>) -> Result<Vec<Entry>, JournalError> {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while batch.len() < BATCH_RECORDS && bytes < BATCH_BYTES {
         let Some((entry, _)) = entries.next(lines)? else {
@@ -138,13 +138,13 @@ fn begin(
     connection: &mut Connection,
     session: &SessionId,
     header: &Header,
-) -> Result<i64, StoreError> {
+) -> Result<i64, JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     remove_unfinished(&transaction, session)?;
     if read::exists(&transaction, session)? {
-        return Err(StoreError::Exists {
+        return Err(JournalError::Store(StoreError::Exists {
             session: session.clone(),
-        });
+        }));
     }
     transaction.execute(
         "INSERT INTO sessions
@@ -167,13 +167,13 @@ fn begin(
 pub(crate) fn discard_unfinished(
     connection: &mut Connection,
     session: &SessionId,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     remove_unfinished(&transaction, session)?;
     Ok(transaction.commit()?)
 }
 
-fn remove_unfinished(connection: &Connection, session: &SessionId) -> Result<(), StoreError> {
+fn remove_unfinished(connection: &Connection, session: &SessionId) -> Result<(), JournalError> {
     let cut_off: Option<i64> = connection
         .query_row(
             "SELECT id FROM sessions WHERE name = ?1 AND epoch = ?2 AND head_seq = 0",
@@ -184,7 +184,7 @@ fn remove_unfinished(connection: &Connection, session: &SessionId) -> Result<(),
     cut_off.map_or(Ok(()), |row| remove(connection, row))
 }
 
-fn store(connection: &mut Connection, row: i64, batch: &[Entry]) -> Result<(), StoreError> {
+fn store(connection: &mut Connection, row: i64, batch: &[Entry]) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for entry in batch {
         insert(&transaction, row, entry)?;
@@ -192,7 +192,12 @@ fn store(connection: &mut Connection, row: i64, batch: &[Entry]) -> Result<(), S
     Ok(transaction.commit()?)
 }
 
-fn finish(connection: &mut Connection, row: i64, end: &End, torn: bool) -> Result<(), StoreError> {
+fn finish(
+    connection: &mut Connection,
+    row: i64,
+    end: &End,
+    torn: bool,
+) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(
         "UPDATE sessions SET epoch = ?2, head_seq = ?3, head_hash = ?4,
@@ -212,13 +217,13 @@ fn finish(connection: &mut Connection, row: i64, end: &End, torn: bool) -> Resul
     Ok(transaction.commit()?)
 }
 
-fn discard(connection: &mut Connection, row: i64) -> Result<(), StoreError> {
+fn discard(connection: &mut Connection, row: i64) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     remove(&transaction, row)?;
     Ok(transaction.commit()?)
 }
 
-fn remove(connection: &Connection, row: i64) -> Result<(), StoreError> {
+fn remove(connection: &Connection, row: i64) -> Result<(), JournalError> {
     connection.execute("DELETE FROM records WHERE session = ?1", [row])?;
     connection.execute("DELETE FROM sessions WHERE id = ?1", [row])?;
     blob::remove_unused(connection)?;

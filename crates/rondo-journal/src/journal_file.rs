@@ -1,6 +1,6 @@
 //! The journal's file as it was opened: what is appended to one that is gone is nowhere.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,8 +27,8 @@ pub(crate) struct Lost {
 
 impl JournalFile {
     /// Notes which file is there now.
-    pub(crate) fn of(path: &Path) -> Result<Self, StoreError> {
-        let metadata = fs::metadata(path).map_err(StoreError::io(path))?;
+    pub(crate) fn of(path: &Path) -> Result<Self, JournalError> {
+        let metadata = fs::metadata(path).map_err(JournalError::io(path))?;
         Ok(Self {
             path: path.to_owned(),
             file: Some(id(&metadata)),
@@ -73,13 +73,13 @@ fn id(metadata: &Metadata) -> (u64, u64) {
 
 /// Refuses what is no journal before anything waits for it or writes over it. `locks` is the directory
 /// of the sessions' locks: where there are any, a journal without a page has lost them.
-pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), StoreError> {
+pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), JournalError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(StoreError::io(path)(error)),
+        Err(error) => return Err(JournalError::io(path)(error)),
     };
-    let refused = |reason: String| StoreError::NotAJournal {
+    let refused = |reason: String| JournalError::NotAJournal {
         path: path.to_owned(),
         reason,
     };

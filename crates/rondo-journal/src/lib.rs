@@ -51,7 +51,7 @@ mod turn_count;
 mod walk;
 
 pub use directory::sync_above;
-pub use error::StoreError;
+pub use error::JournalError;
 pub use export_format::EXPORT_VERSION;
 pub use export_reader::{ExportReader, Exported};
 pub use owned::OwnedSession;

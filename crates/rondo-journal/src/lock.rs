@@ -3,7 +3,8 @@
 //! Nothing here waits. A process that finds a session locked gets the owner's process id
 //! ([`StoreError::InUse`]) and may try again.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
+use rondo_core::session_store::StoreError;
 use rondo_types::SessionId;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -37,12 +38,12 @@ struct MemoryLock {
 
 impl MemoryLocks {
     /// As [`lock`].
-    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, StoreError> {
+    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, JournalError> {
         if !locked(&self.0).insert(session.clone()) {
-            return Err(StoreError::InUse {
+            return Err(JournalError::Store(StoreError::InUse {
                 session: session.clone(),
                 pid: Some(std::process::id()),
-            });
+            }));
         }
         let held = MemoryLock {
             session: session.clone(),
@@ -73,10 +74,10 @@ fn locked(all: &Mutex<HashSet<SessionId>>) -> MutexGuard<'_, HashSet<SessionId>>
 ///
 /// # Errors
 /// [`StoreError::InUse`], with the process id of the owner if that is known, when another process has it.
-pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, StoreError> {
+pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, JournalError> {
     let path = path(dir, session);
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let failed = |error: Errno| StoreError::io(&path)(error.into());
+    let failed = |error: Errno| JournalError::io(&path)(error.into());
     let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
@@ -86,10 +87,10 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Store
                 _held: Held::File(file),
             })
         }
-        Err(Errno::WOULDBLOCK) => Err(StoreError::InUse {
+        Err(Errno::WOULDBLOCK) => Err(JournalError::Store(StoreError::InUse {
             session: session.clone(),
             pid: read_holder(&file),
-        }),
+        })),
         Err(error) => Err(failed(error)),
     }
 }
@@ -104,18 +105,20 @@ pub(crate) fn is_held(dir: &Path, session: &SessionId) -> bool {
 }
 
 /// Returns the error that names a session which some process owns right now; none where no session is owned.
-pub(crate) fn held_by_any(dir: &Path) -> Option<StoreError> {
+pub(crate) fn held_by_any(dir: &Path) -> Option<JournalError> {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| owner_of(&file.path())).next()
 }
 
-fn owner_of(path: &Path) -> Option<StoreError> {
+fn owner_of(path: &Path) -> Option<JournalError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
     let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
-    (locked == Err(Errno::WOULDBLOCK)).then(|| StoreError::InUse {
-        session: SessionId::new(path.file_stem().unwrap_or_default().to_string_lossy()),
-        pid: read_holder(&file),
+    (locked == Err(Errno::WOULDBLOCK)).then(|| {
+        JournalError::Store(StoreError::InUse {
+            session: SessionId::new(path.file_stem().unwrap_or_default().to_string_lossy()),
+            pid: read_holder(&file),
+        })
     })
 }
 

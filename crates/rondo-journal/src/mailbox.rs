@@ -5,7 +5,7 @@
 //! newest of each session.
 
 use crate::commit_thread::{Failure, Unwritten, to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::ports::{
@@ -141,7 +141,7 @@ impl Store {
     /// Reads on a thread that may block.
     pub(crate) async fn read_mail<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<Result<T, MailboxError>, StoreError> + Send + 'static,
+        read: impl FnOnce(&Connection) -> Result<Result<T, MailboxError>, JournalError> + Send + 'static,
     ) -> Result<T, MailboxError> {
         let store = self.clone();
         let read = spawn_blocking(move || read(&store.reader()));
@@ -158,7 +158,7 @@ pub(crate) fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
     }
 }
 
-pub(crate) type Written<T> = Result<Result<T, MailboxError>, StoreError>;
+pub(crate) type Written<T> = Result<Result<T, MailboxError>, JournalError>;
 
 pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> Written<Pushed> {
     let session = mail.session.as_str();
@@ -190,7 +190,7 @@ pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> Writt
     Ok(Ok(Pushed::Accepted(id)))
 }
 
-fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, StoreError> {
+fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, JournalError> {
     let number = |row: &Row<'_>, column| -> rusqlite::Result<usize> {
         Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(usize::MAX))
     };
@@ -296,7 +296,7 @@ pub(crate) fn take_back(
     connection: &Connection,
     session: &SessionId,
     key: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let found = connection
         .prepare_cached("SELECT id FROM mail WHERE session = ?1 AND key = ?2 AND body IS NOT NULL")?
         .query_row((session.as_str(), key), |row| Ok(to_u64(row.get(0)?)))
@@ -311,7 +311,7 @@ pub(crate) fn acknowledge(
     connection: &Connection,
     session: &SessionId,
     ack: &[MailId],
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     for id in ack {
         connection
             .prepare_cached("UPDATE mail SET body = NULL WHERE id = ?1 AND session = ?2")?

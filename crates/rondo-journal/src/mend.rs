@@ -5,7 +5,7 @@
 
 use crate::blob;
 use crate::commit_thread::to_i64;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read;
 use rondo_core::ports::{ChainHash, HashedFields, Seq};
 use rondo_types::SessionId;
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 }
 
 /// Restores a record, and returns whether it could.
-pub(crate) fn mend(connection: &mut Connection, place: &Place) -> Result<bool, StoreError> {
+pub(crate) fn mend(connection: &mut Connection, place: &Place) -> Result<bool, JournalError> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if mend_end(&transaction, place)? {
@@ -71,7 +71,7 @@ pub(crate) fn mend(connection: &mut Connection, place: &Place) -> Result<bool, S
 pub(crate) fn may_be_written_anew(
     connection: &Connection,
     place: &Place,
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let Some(Row {
         blob: Some(key), ..
     }) = find(connection, place)?
@@ -83,7 +83,7 @@ pub(crate) fn may_be_written_anew(
     Ok(!is_whole && blob::recurs(connection, &key)?)
 }
 
-fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, StoreError> {
+fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, JournalError> {
     let session = read::find(connection, &place.session)?;
     let segments = read::lineage(connection, &session)?;
     let holds = |it: &&read::Segment| it.first <= place.seq.0 && place.seq.0 <= it.last;
@@ -116,7 +116,7 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, StoreErro
 
 /// Restores where the session ends: its number, where a record has the hash of the last one, or this hash, where only it
 /// differs.
-fn mend_end(connection: &Connection, place: &Place) -> Result<bool, StoreError> {
+fn mend_end(connection: &Connection, place: &Place) -> Result<bool, JournalError> {
     let row = read::find(connection, &place.session)?;
     let last = connection
         .prepare("SELECT seq FROM records WHERE session = ?1 AND hash = ?2 AND seq <> ?3")?
@@ -140,7 +140,7 @@ fn mend_body(
     connection: &Connection,
     row: &mut Row,
     before: ChainHash,
-) -> Result<bool, StoreError> {
+) -> Result<bool, JournalError> {
     let Some(key) = row.blob.clone() else {
         return Ok(false);
     };
@@ -174,7 +174,7 @@ fn mend_body(
     Ok(false)
 }
 
-fn put(connection: &Connection, key: &[u8], body: Vec<u8>) -> Result<bool, StoreError> {
+fn put(connection: &Connection, key: &[u8], body: Vec<u8>) -> Result<bool, JournalError> {
     match (String::from_utf8(body), <[u8; 32]>::try_from(key)) {
         (Ok(body), Ok(key)) => blob::put(connection, key, &body),
         _ => Ok(false),
@@ -205,7 +205,7 @@ fn chained(fields: &HashedFields<'_>, before: ChainHash) -> ChainHash {
 }
 
 /// Restores the record's own hash.
-fn mend_hash(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, StoreError> {
+fn mend_hash(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, JournalError> {
     let body = row.body.as_deref().unwrap_or_default();
     let hash = fields(row, row.numbers, body).map(|it| chained(&it, before).0.to_vec());
     match hash.filter(|it| is_one_flip(it, &row.hash)) {
@@ -215,7 +215,11 @@ fn mend_hash(connection: &Connection, row: &Row, before: ChainHash) -> Result<bo
 }
 
 /// Restores a number of the record.
-fn mend_number(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, StoreError> {
+fn mend_number(
+    connection: &Connection,
+    row: &Row,
+    before: ChainHash,
+) -> Result<bool, JournalError> {
     let body = row.body.as_deref().unwrap_or_default();
     for (index, name) in NUMBERS.iter().enumerate() {
         for number in row
@@ -240,7 +244,7 @@ fn mend_number(connection: &Connection, row: &Row, before: ChainHash) -> Result<
 }
 
 /// Restores the turn of the record, or its body where that is in the row.
-fn mend_text(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, StoreError> {
+fn mend_text(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, JournalError> {
     let body = row.body.as_deref().unwrap_or_default();
     let Some(fields) = fields(row, row.numbers, body) else {
         return Ok(false);
@@ -267,7 +271,7 @@ fn mend_text(connection: &Connection, row: &Row, before: ChainHash) -> Result<bo
     Ok(false)
 }
 
-fn set(connection: &Connection, row: &Row, name: &str, value: Value) -> Result<bool, StoreError> {
+fn set(connection: &Connection, row: &Row, name: &str, value: Value) -> Result<bool, JournalError> {
     let sql = format!("UPDATE records SET {name} = ?3 WHERE session = ?1 AND seq = ?2");
     Ok(connection.execute(&sql, (row.owner, to_i64(row.seq.0), value))? > 0)
 }

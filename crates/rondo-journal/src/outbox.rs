@@ -2,7 +2,7 @@
 //! transaction as the records that tell of it.
 
 use crate::commit_thread::{to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::mailbox::{self, Written, unwritten};
 use crate::store::Store;
 use async_trait::async_trait;
@@ -69,7 +69,7 @@ pub(crate) fn add(
     connection: &Connection,
     outbox: &[OutboxEntry],
     rows: &[HostRow],
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     for row in rows {
         note(connection, row)?;
     }
@@ -79,7 +79,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-fn note(connection: &Connection, row: &HostRow) -> Result<(), StoreError> {
+fn note(connection: &Connection, row: &HostRow) -> Result<(), JournalError> {
     match &row.value {
         Some(value) => connection
             .prepare_cached(
@@ -97,7 +97,7 @@ fn said(text: &str) -> [u8; 32] {
     Sha256::digest(text.trim().as_bytes()).into()
 }
 
-fn queue(connection: &Connection, entry: &OutboxEntry) -> Result<(), StoreError> {
+fn queue(connection: &Connection, entry: &OutboxEntry) -> Result<(), JournalError> {
     let said = said(&entry.text);
     let turn = entry.turn.as_ref().map(TurnId::as_str);
     if entry.kind == OutboxKind::Final {
@@ -197,7 +197,7 @@ fn commit(connection: &Connection, commit: &HostCommit) -> Written<bool> {
     Ok(Ok(true))
 }
 
-fn note_event(connection: &Connection, event: &str) -> Result<bool, StoreError> {
+fn note_event(connection: &Connection, event: &str) -> Result<bool, JournalError> {
     let inserted = connection
         .prepare_cached("INSERT OR IGNORE INTO host_events (event) VALUES (?1)")?
         .execute([event])?;
@@ -278,7 +278,7 @@ impl HostStore for Store {
 impl Store {
     async fn change_outbox<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        change: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, MailboxError> {
         let changed = self.writer().write(1, None, change).await;
         let changed = changed.map_err(unwritten)?;
@@ -416,7 +416,7 @@ impl Outbox for Store {
     }
 }
 
-fn end(connection: &Connection, id: OutboxId, attempt: &Attempt) -> Result<(), StoreError> {
+fn end(connection: &Connection, id: OutboxId, attempt: &Attempt) -> Result<(), JournalError> {
     let (state, not_before, error, receipt) = match attempt {
         Attempt::Sent(receipt) => ("sent", None, None, Some(receipt)),
         Attempt::NotSent { not_before, error } => ("waiting", Some(not_before), Some(error), None),

@@ -1,7 +1,7 @@
 //! A session that one process writes.
 
 use crate::commit_thread::{self, Append, FIRST_EPOCH, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::import;
 use crate::lock::SessionLock;
 use crate::read;
@@ -9,7 +9,7 @@ use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
 use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq};
-use rondo_core::session_store::{NewSession, check_id};
+use rondo_core::session_store::{NewSession, StoreError, check_id};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::io;
@@ -42,7 +42,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is one of that id, or another process just begins it, or the disk fails.
-    pub fn begin(&self, new: NewSession) -> Result<OwnedSession, StoreError> {
+    pub fn begin(&self, new: NewSession) -> Result<OwnedSession, JournalError> {
         let lock = self.lock(checked(&new.id)?)?;
         if read::exists(&self.reader(), &new.id)? {
             let name = new.id.clone();
@@ -50,7 +50,7 @@ impl Store {
                 .run(move |connection| import::discard_unfinished(connection, &name))?;
         }
         if read::exists(&self.reader(), &new.id)? {
-            return Err(StoreError::Exists { session: new.id });
+            return Err(JournalError::Store(StoreError::Exists { session: new.id }));
         }
         let fence = Fence {
             session: new.id.clone(),
@@ -63,7 +63,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::begin`].
-    pub fn create(&self, session: &SessionId, at: TimeMs) -> Result<OwnedSession, StoreError> {
+    pub fn create(&self, session: &SessionId, at: TimeMs) -> Result<OwnedSession, JournalError> {
         let owned = self.begin(NewSession::new(session.clone(), at))?;
         if let Some(new) = owned.new.clone() {
             self.writer().run(move |connection| {
@@ -81,7 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// When another process owns it, when there is none of that id, or when the disk fails.
-    pub fn own(&self, session: &SessionId) -> Result<OwnedSession, StoreError> {
+    pub fn own(&self, session: &SessionId) -> Result<OwnedSession, JournalError> {
         let lock = self.lock(checked(session)?)?;
         let name = session.clone();
         let (fence, head) = self
@@ -189,26 +189,33 @@ impl Journal for OwnedSession {
 }
 
 /// Refuses ids that no list could show, and no file be named by.
-pub(crate) fn checked(session: &SessionId) -> Result<&SessionId, StoreError> {
-    check_id(session).map_err(|reason| StoreError::BadId {
-        id: session.as_str().chars().take(SHOWN_ID_CHARS).collect(),
-        reason: reason.to_owned(),
+pub(crate) fn checked(session: &SessionId) -> Result<&SessionId, JournalError> {
+    check_id(session).map_err(|reason| {
+        JournalError::Store(StoreError::BadId {
+            id: session.as_str().chars().take(SHOWN_ID_CHARS).collect(),
+            reason: reason.to_owned(),
+        })
     })?;
     Ok(session)
 }
 
-fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq), StoreError> {
+fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let raised = raise(&transaction, session)?;
-    let taken = raised.ok_or_else(|| StoreError::Unknown {
-        session: session.to_string(),
+    let taken = raised.ok_or_else(|| {
+        JournalError::Store(StoreError::Unknown {
+            session: session.to_string(),
+        })
     })?;
     transaction.commit()?;
     Ok(taken)
 }
 
 /// Raises the epoch, so that an earlier owner can no longer append; `None` if there is no such session.
-fn raise(connection: &Connection, session: &SessionId) -> Result<Option<(Fence, Seq)>, StoreError> {
+fn raise(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<(Fence, Seq)>, JournalError> {
     let taken: Option<(i64, i64)> = connection
         .prepare_cached(
             "UPDATE sessions SET epoch = epoch + 1

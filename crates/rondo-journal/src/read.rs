@@ -2,10 +2,11 @@
 
 use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::store::Store;
 use crate::walk::missing;
 use rondo_core::ports::{ChainHash, Entry, Head, Seq};
+use rondo_core::session_store::StoreError;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -48,7 +49,7 @@ impl Store {
         session: &SessionId,
         from: Seq,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<Entry>, JournalError> {
         let connection = self.reader();
         let row = find(&connection, session)?;
         let mut entries = Vec::new();
@@ -74,7 +75,7 @@ impl Store {
     /// # Errors
     /// As [`Store::read`], after the records before the one that cannot be read, and whatever `take`
     /// fails with.
-    pub fn each<E: From<StoreError>>(
+    pub fn each<E: From<JournalError>>(
         &self,
         session: &SessionId,
         from: Seq,
@@ -91,7 +92,7 @@ impl Store {
             }
             read?;
             if is_over {
-                return Err(StoreError::damaged(session, missing(next)).into());
+                return Err(JournalError::damaged(session, missing(next)).into());
             }
         }
         Ok(())
@@ -103,7 +104,7 @@ impl Store {
         session: &SessionId,
         from: Seq,
         last: Seq,
-    ) -> (Vec<Entry>, Result<(), StoreError>) {
+    ) -> (Vec<Entry>, Result<(), JournalError>) {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut take = |entry: Entry| {
             bytes += entry.json.len();
@@ -117,7 +118,7 @@ impl Store {
         // Another process may remove the session between the two statements.
         let read = connection
             .unchecked_transaction()
-            .map_err(StoreError::from)
+            .map_err(JournalError::from)
             .and_then(|snapshot| {
                 let row = find(&snapshot, session)?;
                 read_range(&snapshot, &row, (from, last), &mut take)
@@ -129,7 +130,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::read`].
-    pub fn read_all(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+    pub fn read_all(&self, session: &SessionId) -> Result<Vec<Entry>, JournalError> {
         self.read(session, Seq(1), usize::MAX)
     }
 }
@@ -138,7 +139,7 @@ impl Store {
 pub(crate) fn head(
     connection: &Connection,
     session: &SessionId,
-) -> Result<Option<(Head, u64)>, StoreError> {
+) -> Result<Option<(Head, u64)>, JournalError> {
     Ok(connection
         .prepare_cached("SELECT head_seq, head_hash, epoch FROM sessions WHERE name = ?1")?
         .query_row([session.as_str()], |row| {
@@ -150,20 +151,25 @@ pub(crate) fn head(
 }
 
 /// Returns whether there is a session of that id.
-pub(crate) fn exists(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
+pub(crate) fn exists(connection: &Connection, session: &SessionId) -> Result<bool, JournalError> {
     let sql = "SELECT 1 FROM sessions WHERE name = ?1";
     Ok(connection.prepare_cached(sql)?.exists([session.as_str()])?)
 }
 
 /// Finds a session's row.
-pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<SessionRow, StoreError> {
+pub(crate) fn find(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<SessionRow, JournalError> {
     by(
         connection,
         "name = ?1 AND NOT (epoch = 0 AND head_seq = 0)",
         session.as_str(),
     )?
-    .ok_or_else(|| StoreError::Unknown {
-        session: session.to_string(),
+    .ok_or_else(|| {
+        JournalError::Store(StoreError::Unknown {
+            session: session.to_string(),
+        })
     })
 }
 
@@ -171,7 +177,7 @@ fn by(
     connection: &Connection,
     condition: &str,
     key: impl rusqlite::ToSql,
-) -> Result<Option<SessionRow>, StoreError> {
+) -> Result<Option<SessionRow>, JournalError> {
     let sql = format!(
         "SELECT id, name, head_seq, head_hash, parent, fork_seq FROM sessions WHERE {condition}"
     );
@@ -191,7 +197,7 @@ fn by(
 }
 
 /// Returns the name of a session; none where it has no row.
-pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<SessionId>, StoreError> {
+pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<SessionId>, JournalError> {
     Ok(by(connection, "id = ?1", id)?.map(|row| row.name))
 }
 
@@ -200,7 +206,7 @@ pub(crate) fn forks_beyond(
     connection: &Connection,
     parent: i64,
     keep: Seq,
-) -> Result<Vec<SessionId>, StoreError> {
+) -> Result<Vec<SessionId>, JournalError> {
     let sql = "SELECT name FROM sessions WHERE parent = ?1 AND fork_seq > ?2 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let names = statement.query_map((parent, to_i64(keep.0)), |row| row.get::<_, String>(0))?;
@@ -213,7 +219,7 @@ pub(crate) fn forks_beyond(
 pub(crate) fn lineage(
     connection: &Connection,
     session: &SessionRow,
-) -> Result<Vec<Segment>, StoreError> {
+) -> Result<Vec<Segment>, JournalError> {
     let mut segments = Vec::new();
     let (mut id, mut last, mut fork, mut parent) =
         (session.id, session.head.0, session.fork.0, session.parent);
@@ -221,10 +227,12 @@ pub(crate) fn lineage(
         let first = fork + 1;
         segments.push(Segment { id, first, last });
         let Some(next) = parent else { break };
-        let damaged = |reason: &str| StoreError::Damaged {
-            session: session.name.clone(),
-            seq: first,
-            reason: reason.to_owned(),
+        let damaged = |reason: &str| {
+            JournalError::Store(StoreError::Damaged {
+                session: session.name.clone(),
+                seq: first,
+                reason: reason.to_owned(),
+            })
         };
         if segments.len() > FORKS_MAX {
             return Err(damaged("its forks go round in a circle"));
@@ -244,7 +252,7 @@ pub(crate) fn read_range(
     session: &SessionRow,
     (from, last): (Seq, Seq),
     take: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     for segment in lineage(connection, session)? {
         let range = (from.0, segment.last.min(last.0), usize::MAX);
         let read = (&segment, range);
@@ -260,7 +268,7 @@ pub(crate) fn hash_at(
     connection: &Connection,
     segments: &[Segment],
     at: Seq,
-) -> Result<Option<ChainHash>, StoreError> {
+) -> Result<Option<ChainHash>, JournalError> {
     let holds = |it: &&Segment| it.first <= at.0 && at.0 <= it.last;
     let Some(segment) = segments.iter().find(holds) else {
         return Ok(None);
@@ -277,7 +285,7 @@ fn read_segment(
     session: &SessionId,
     (segment, (from, last, limit)): (&Segment, (u64, u64, usize)),
     take: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, StoreError> {
+) -> Result<ControlFlow<()>, JournalError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, version, epoch, turn, step, at_ms, hash, body, blob FROM records
          WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT ?4",
@@ -296,12 +304,18 @@ fn read_segment(
     Ok(ControlFlow::Continue(()))
 }
 
-fn entry(connection: &Connection, session: &SessionId, row: &Row<'_>) -> Result<Entry, StoreError> {
+fn entry(
+    connection: &Connection,
+    session: &SessionId,
+    row: &Row<'_>,
+) -> Result<Entry, JournalError> {
     let seq = to_u64(row.get(0)?);
-    let damaged = |reason: &str| StoreError::Damaged {
-        session: session.clone(),
-        seq,
-        reason: reason.to_owned(),
+    let damaged = |reason: &str| {
+        JournalError::Store(StoreError::Damaged {
+            session: session.clone(),
+            seq,
+            reason: reason.to_owned(),
+        })
     };
     let hash = field::<Vec<u8>>(row, 6).map_err(|_| damaged("its hash cannot be read"))?;
     let body = field(row, 7).map_err(|_| damaged("its body is no text"))?;

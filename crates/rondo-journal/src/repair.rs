@@ -1,7 +1,7 @@
 //! The repair of a session: what its hashes prove is restored, and the rest is cut off.
 
 use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::export;
 use crate::lock::SessionLock;
 use crate::mend::{self, Place};
@@ -9,6 +9,7 @@ use crate::read::{self, SessionRow};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::session_store::StoreError;
 use rondo_core::storage::{Cut, Report};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
@@ -26,7 +27,7 @@ impl Store {
     /// # Errors
     /// As [`Store::check`]; also when the session or a fork that would be cut is in use, or the damage lies in records
     /// that it shares with the session it is a fork of.
-    pub fn repair(&self, session: &SessionId) -> Result<Report, StoreError> {
+    pub fn repair(&self, session: &SessionId) -> Result<Report, JournalError> {
         let _lock = self.lock(session)?;
         let mut report = self.check(session)?;
         let mut mended = 0;
@@ -45,24 +46,24 @@ impl Store {
             return Ok(report);
         }
         if let Some(damaged) = self.damaged_parent(session, Seq(report.sound))? {
-            return Err(StoreError::Damaged {
+            return Err(JournalError::Store(StoreError::Damaged {
                 session: session.clone(),
                 seq: defect.seq.0,
                 reason: format!("the record is its parent's: repair session `{damaged}`"),
-            });
+            }));
         }
         report.cut = self.cut_off_after(session, Seq(report.sound))?;
         Ok(report)
     }
 
-    fn mend(&self, report: &Report) -> Result<bool, StoreError> {
+    fn mend(&self, report: &Report) -> Result<bool, JournalError> {
         let place = self.place(&report.session, report.sound)?;
         self.writer()
             .run(move |connection| mend::mend(connection, &place))
     }
 
     /// Returns the place behind the last sound record.
-    fn place(&self, session: &SessionId, sound: u64) -> Result<Place, StoreError> {
+    fn place(&self, session: &SessionId, sound: u64) -> Result<Place, JournalError> {
         let connection = self.reader();
         let row = read::find(&connection, session)?;
         let before = match sound {
@@ -81,7 +82,7 @@ impl Store {
         &self,
         session: &SessionId,
         keep: Seq,
-    ) -> Result<Option<SessionId>, StoreError> {
+    ) -> Result<Option<SessionId>, JournalError> {
         let row = read::find(&self.reader(), session)?;
         let (true, Some(parent)) = (keep < row.fork, row.parent) else {
             return Ok(None);
@@ -94,7 +95,7 @@ impl Store {
     }
 
     /// Cuts a session off, and first the forks that share what is cut, each under its lock.
-    fn cut_off_after(&self, session: &SessionId, keep: Seq) -> Result<Vec<Cut>, StoreError> {
+    fn cut_off_after(&self, session: &SessionId, keep: Seq) -> Result<Vec<Cut>, JournalError> {
         let mut sessions = self.forks_beyond(session, keep)?;
         let _locks: Vec<SessionLock> = sessions
             .iter()
@@ -120,7 +121,7 @@ impl Store {
     }
 
     /// Lists the forks of a session, and theirs, that share records behind one; the last fork comes first.
-    fn forks_beyond(&self, session: &SessionId, keep: Seq) -> Result<Vec<SessionId>, StoreError> {
+    fn forks_beyond(&self, session: &SessionId, keep: Seq) -> Result<Vec<SessionId>, JournalError> {
         let connection = self.reader();
         let mut found = vec![session.clone()];
         let mut next = 0;
@@ -135,7 +136,11 @@ impl Store {
     }
 }
 
-fn last_hash(connection: &Connection, row: &SessionRow, at: Seq) -> Result<ChainHash, StoreError> {
+fn last_hash(
+    connection: &Connection,
+    row: &SessionRow,
+    at: Seq,
+) -> Result<ChainHash, JournalError> {
     if at == Seq(0) {
         return Ok(ChainHash::GENESIS);
     }
@@ -145,7 +150,7 @@ fn last_hash(connection: &Connection, row: &SessionRow, at: Seq) -> Result<Chain
 }
 
 /// Cuts one session off. A fork that shared what is cut is one at the last record that it keeps.
-fn cut(connection: &Connection, session: &SessionId, keep: Seq) -> Result<(), StoreError> {
+fn cut(connection: &Connection, session: &SessionId, keep: Seq) -> Result<(), JournalError> {
     let row = read::find(connection, session)?;
     // At the fork itself the last sound record is the parent's, or one further up.
     let hash = last_hash(connection, &row, keep)?;

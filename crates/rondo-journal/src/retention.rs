@@ -1,7 +1,7 @@
 //! Which sessions may be removed.
 
 use crate::commit_thread::to_u64;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::store::Store;
 use rondo_core::session_store::SessionInfo;
 use rondo_core::storage::Retention;
@@ -19,7 +19,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn surplus(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
+    pub fn surplus(&self, retention: &Retention) -> Result<Vec<SessionInfo>, JournalError> {
         let bytes = self.bytes_by_session()?;
         let of = |info: &SessionInfo| bytes.get(info.id.as_str()).copied().unwrap_or_default();
         let (mut kept, mut surplus) = (0_u64, Vec::new());
@@ -35,7 +35,7 @@ impl Store {
         Ok(surplus)
     }
 
-    fn bytes_by_session(&self) -> Result<HashMap<String, u64>, StoreError> {
+    fn bytes_by_session(&self) -> Result<HashMap<String, u64>, JournalError> {
         let connection = self.reader();
         let mut statement = connection.prepare_cached(
             "SELECT s.name, SUM(LENGTH(COALESCE(r.body, b.body, '')))
@@ -62,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn vacuum(&self) -> Result<bool, StoreError> {
+    pub fn vacuum(&self) -> Result<bool, JournalError> {
         let shrunk = self.writer().run(|connection| shrink(connection));
         self.make_reserve();
         match shrunk {
@@ -73,13 +73,13 @@ impl Store {
 }
 
 /// Copies the log into the file and makes it empty.
-pub(crate) fn empty_log(connection: &Connection) -> Result<(), StoreError> {
+pub(crate) fn empty_log(connection: &Connection) -> Result<(), JournalError> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }
 
 /// Makes the file smaller, a few pages at a time: each transaction makes room for the next one.
-fn shrink(connection: &Connection) -> Result<(), StoreError> {
+fn shrink(connection: &Connection) -> Result<(), JournalError> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     empty_log(connection)?;
     if number("auto_vacuum")? == 0 {

@@ -4,7 +4,7 @@
 //! from the last one down, and one by one. The old file is kept.
 
 use crate::directory::sync_above;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::lock;
 use crate::schema::{self, Log};
 use crate::store::{FILE_NAME, LOCKS_DIR, Options, Store};
@@ -29,7 +29,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn malformed(&self) -> Result<Option<String>, StoreError> {
+    pub fn malformed(&self) -> Result<Option<String>, JournalError> {
         let check = "PRAGMA integrity_check(1)";
         match self
             .reader()
@@ -37,7 +37,7 @@ impl Store {
         {
             Ok(found) if found == "ok" => Ok(None),
             Ok(found) => Ok(Some(found)),
-            Err(error) => match StoreError::from(error) {
+            Err(error) => match JournalError::from(error) {
                 error if error.is_malformed() => Ok(Some(error.to_string())),
                 error => Err(error),
             },
@@ -49,16 +49,16 @@ impl Store {
     ///
     /// # Errors
     /// When a session is in use, nothing of the file can be read, or the disk fails; then the file is left as it is.
-    pub fn salvage(dir: &Path, options: Options) -> Result<Salvaged, StoreError> {
+    pub fn salvage(dir: &Path, options: Options) -> Result<Salvaged, JournalError> {
         let path = dir.join(FILE_NAME);
         if let Some(error) = lock::held_by_any(&dir.join(LOCKS_DIR)) {
             return Err(error);
         }
         let mut old = Connection::open(&path)?;
         let version = old.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-        if version.is_err_and(|error| StoreError::from(error).is_malformed()) {
+        if version.is_err_and(|error| JournalError::from(error).is_malformed()) {
             drop(old);
-            restore_beginning(&path).map_err(StoreError::io(&path))?;
+            restore_beginning(&path).map_err(JournalError::io(&path))?;
             old = Connection::open(&path)?;
         }
         old.busy_timeout(options.busy_timeout)?;
@@ -78,7 +78,7 @@ impl Store {
         {
             drop(new);
             remove(&unfinished)?;
-            return Err(StoreError::NotAJournal {
+            return Err(JournalError::NotAJournal {
                 path,
                 reason: "none of its sessions can be read".to_owned(),
             });
@@ -102,39 +102,39 @@ fn restore_beginning(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn remove(path: &Path) -> Result<(), StoreError> {
+fn remove(path: &Path) -> Result<(), JournalError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(JournalError::io(path)(error)),
         _ => Ok(()),
     }
 }
 
 /// Puts a new file in the place of the journal, which keeps another name. Its log goes before: the new file would take
 /// it for its own.
-fn replace(path: &Path, new: &Path) -> Result<PathBuf, StoreError> {
+fn replace(path: &Path, new: &Path) -> Result<PathBuf, JournalError> {
     let names = (1..KEPT_MAX).map(|number| path.with_extension(format!("db.malformed-{number}")));
     let mut names = names.filter(|it| !it.exists());
     let kept = names
         .next()
         .unwrap_or_else(|| path.with_extension("db.malformed"));
-    fs::hard_link(path, &kept).map_err(StoreError::io(&kept))?;
+    fs::hard_link(path, &kept).map_err(JournalError::io(&kept))?;
     let log = schema::with_suffix(path, "-wal");
     if log.exists() {
         let kept_log = schema::with_suffix(&kept, "-wal");
-        fs::rename(&log, &kept_log).map_err(StoreError::io(&kept_log))?;
+        fs::rename(&log, &kept_log).map_err(JournalError::io(&kept_log))?;
     }
     remove(&schema::with_suffix(path, "-shm"))?;
-    fs::rename(new, path).map_err(StoreError::io(path))?;
+    fs::rename(new, path).map_err(JournalError::io(path))?;
     let synced = path
         .parent()
         .map_or(Ok(()), |dir| File::open(dir)?.sync_all());
-    synced.map_err(StoreError::io(path))?;
-    sync_above(path).map_err(StoreError::io(path))?;
+    synced.map_err(JournalError::io(path))?;
+    sync_above(path).map_err(JournalError::io(path))?;
     Ok(kept)
 }
 
 /// Copies all rows that can be read, and returns the sessions that got new names.
-fn copy_all(old: &Connection, new: &mut Connection) -> Result<Vec<SessionId>, StoreError> {
+fn copy_all(old: &Connection, new: &mut Connection) -> Result<Vec<SessionId>, JournalError> {
     new.pragma_update(None, "foreign_keys", false)?;
     let new = new.transaction()?;
     for table in names(&new, "SELECT name FROM sqlite_schema WHERE type = 'table'")? {
@@ -167,7 +167,7 @@ fn copy_all(old: &Connection, new: &mut Connection) -> Result<Vec<SessionId>, St
 }
 
 /// Copies the rows of a table that come before the first one that cannot be read, and those behind the last one.
-fn copy_table(old: &Connection, new: &Connection, table: &str) -> Result<(), StoreError> {
+fn copy_table(old: &Connection, new: &Connection, table: &str) -> Result<(), JournalError> {
     // Tables without row numbers are ordered by their key.
     let order = match table {
         "records" => "session, seq",
@@ -193,7 +193,7 @@ fn copy_row(
     new: &Connection,
     (table, condition): (&str, &str),
     key: &[Value],
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let known = format!("SELECT 1 FROM {table} WHERE {condition}");
     if new.prepare_cached(&known)?.exists(params_from_iter(key))? {
         return Ok(());
@@ -215,7 +215,7 @@ fn copy(
     new: &Connection,
     (table, columns, rest): (&str, &[String], &str),
     key: &[Value],
-) -> Result<(), StoreError> {
+) -> Result<(), JournalError> {
     let names = columns.join(", ");
     let marks = vec!["?"; columns.len()].join(", ");
     let mut insert = new.prepare_cached(&format!(
@@ -244,7 +244,7 @@ fn shared_columns(
     old: &Connection,
     new: &Connection,
     table: &str,
-) -> Result<Option<Vec<String>>, StoreError> {
+) -> Result<Option<Vec<String>>, JournalError> {
     let sql = format!("SELECT name FROM pragma_table_info('{table}')");
     let known = match names(old, &sql) {
         Ok(known) if !known.is_empty() => known,
@@ -255,26 +255,26 @@ fn shared_columns(
     Ok(Some(columns))
 }
 
-fn names(connection: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
+fn names(connection: &Connection, sql: &str) -> Result<Vec<String>, JournalError> {
     let mut statement = connection.prepare_cached(sql)?;
     let names = statement.query_map([], |row| row.get(0))?;
     Ok(names.collect::<Result<_, _>>()?)
 }
 
-fn values(connection: &Connection, sql: &str) -> Result<Vec<Value>, StoreError> {
+fn values(connection: &Connection, sql: &str) -> Result<Vec<Value>, JournalError> {
     let mut statement = connection.prepare(sql)?;
     let values = statement.query_map([], |row| row.get(0))?;
     Ok(values.collect::<Result<_, _>>()?)
 }
 
-fn pairs(connection: &Connection, sql: &str) -> Result<Vec<(i64, i64)>, StoreError> {
+fn pairs(connection: &Connection, sql: &str) -> Result<Vec<(i64, i64)>, JournalError> {
     let mut statement = connection.prepare(sql)?;
     let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(pairs.collect::<Result<_, _>>()?)
 }
 
 /// Gives a row to the records whose session has none.
-fn name_sessions(new: &Connection) -> Result<Vec<SessionId>, StoreError> {
+fn name_sessions(new: &Connection) -> Result<Vec<SessionId>, JournalError> {
     let lost = "SELECT session, max(seq) FROM records
         WHERE session NOT IN (SELECT id FROM sessions) GROUP BY session";
     let mut renamed = Vec::new();

@@ -1,7 +1,7 @@
 //! The tables, and how a connection is set up.
 
 use crate::budget;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::mailbox;
 use crate::outbox;
 use crate::store::{Durability, Options};
@@ -88,7 +88,7 @@ pub(crate) fn open_writer(
     path: &Path,
     options: &Options,
     log: Log,
-) -> Result<Connection, StoreError> {
+) -> Result<Connection, JournalError> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(options.busy_timeout)?;
     bound_cache(&connection)?;
@@ -117,7 +117,11 @@ pub(crate) fn open_writer(
 }
 
 /// Sets how the file is written. If another process writes to a new file, SQLite refuses that at once instead of waiting.
-fn set_log(connection: &Connection, mode: &str, busy_timeout: Duration) -> Result<(), StoreError> {
+fn set_log(
+    connection: &Connection,
+    mode: &str,
+    busy_timeout: Duration,
+) -> Result<(), JournalError> {
     connection.busy_timeout(Duration::ZERO)?;
     let mut waited = Duration::ZERO;
     loop {
@@ -138,7 +142,7 @@ fn set_log(connection: &Connection, mode: &str, busy_timeout: Duration) -> Resul
 }
 
 /// Opens a connection that only reads.
-pub(crate) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
+pub(crate) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, JournalError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;
@@ -148,14 +152,14 @@ pub(crate) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connect
 }
 
 /// SQLite would take 2 MB for each connection, which a busy host fills, and the system has the same pages.
-fn bound_cache(connection: &Connection) -> Result<(), StoreError> {
+fn bound_cache(connection: &Connection) -> Result<(), JournalError> {
     // A negative number is one of KiB.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok(())
 }
 
 /// Two processes may open a new journal at once, so the version is read inside the transaction.
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), JournalError> {
     if version(connection)? == SCHEMA_VERSION {
         return Ok(());
     }
@@ -165,7 +169,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         SCHEMA_VERSION => return Ok(()),
         0 => transaction.execute_batch(TABLES)?,
         found => {
-            return Err(StoreError::TooNew {
+            return Err(JournalError::TooNew {
                 path: path.to_owned(),
                 found,
                 known: SCHEMA_VERSION,
@@ -185,7 +189,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 pub(crate) fn open_read_only(
     path: &Path,
     busy_timeout: Duration,
-) -> Result<Connection, StoreError> {
+) -> Result<Connection, JournalError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let log = fs::metadata(with_suffix(path, "-wal")).map_or(0, |it| it.len());
     let connection = match (log, path.to_str()) {
@@ -200,10 +204,10 @@ pub(crate) fn open_read_only(
     let found = version(&connection).map_err(|error| {
         let is_lacking = log > 0 && !with_suffix(path, "-shm").exists();
         match error {
-            StoreError::Database(error)
+            JournalError::Database(error)
                 if is_lacking && error.sqlite_error_code() == Some(ErrorCode::CannotOpen) =>
             {
-                StoreError::NoLogIndex {
+                JournalError::NoLogIndex {
                     path: path.to_owned(),
                 }
             }
@@ -213,13 +217,13 @@ pub(crate) fn open_read_only(
     match found {
         SCHEMA_VERSION => {}
         0 => {
-            return Err(StoreError::NotAJournal {
+            return Err(JournalError::NotAJournal {
                 path: path.to_owned(),
                 reason: "it has no tables, and none can be made in it".to_owned(),
             });
         }
         found => {
-            return Err(StoreError::TooNew {
+            return Err(JournalError::TooNew {
                 path: path.to_owned(),
                 found,
                 known: SCHEMA_VERSION,
@@ -266,7 +270,7 @@ const COLUMNS: [(&str, &str); 2] = [
 
 /// Adds the columns of `sessions` that journals of earlier versions lack. An older program can still read them, so their
 /// version stays.
-fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
+fn add_columns(connection: &mut Connection) -> Result<(), JournalError> {
     for (name, kind) in COLUMNS {
         if has_column(connection, name)? {
             continue;
@@ -283,7 +287,7 @@ fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// Adds tables that an older program leaves alone, where the one that is named is missing.
-fn add_tables(connection: &mut Connection, name: &str, tables: &str) -> Result<(), StoreError> {
+fn add_tables(connection: &mut Connection, name: &str, tables: &str) -> Result<(), JournalError> {
     if has_table(connection, name)? {
         return Ok(());
     }
@@ -294,17 +298,17 @@ fn add_tables(connection: &mut Connection, name: &str, tables: &str) -> Result<(
     Ok(())
 }
 
-fn has_table(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+fn has_table(connection: &Connection, name: &str) -> Result<bool, JournalError> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     Ok(connection.query_row(count, [name], |row| row.get(0))?)
 }
 
-fn has_column(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+fn has_column(connection: &Connection, name: &str) -> Result<bool, JournalError> {
     let count = "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = ?1";
     Ok(connection.query_row(count, [name], |row| row.get(0))?)
 }
 
-fn version(connection: &Connection) -> Result<u32, StoreError> {
+fn version(connection: &Connection) -> Result<u32, JournalError> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 

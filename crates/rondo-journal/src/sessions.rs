@@ -2,13 +2,13 @@
 
 use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read::{self, SessionRow};
 use crate::retention::empty_log;
 use crate::store::Store;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Entry, RecordBody, Seq};
-use rondo_core::session_store::{self, LateTurn, SessionInfo, SessionState};
+use rondo_core::session_store::{self, LateTurn, SessionInfo, SessionState, StoreError};
 use rondo_types::{SessionId, StopReason, TimeMs};
 use rusqlite::{Connection, Params, Row, TransactionBehavior};
 use std::ops::ControlFlow;
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError> {
+    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, JournalError> {
         self.infos(
             &format!(
                 "AND NOT {IS_CHILD}
@@ -66,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn cut_off(&self) -> Result<Vec<SessionInfo>, StoreError> {
+    pub fn cut_off(&self) -> Result<Vec<SessionInfo>, JournalError> {
         let open = self.infos(
             &format!("AND s.open = 1 AND NOT {IS_CHILD} ORDER BY s.id"),
             (),
@@ -83,7 +83,7 @@ impl Store {
         &self,
         parent: &SessionId,
         limit: usize,
-    ) -> Result<Vec<SessionInfo>, StoreError> {
+    ) -> Result<Vec<SessionInfo>, JournalError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.infos(
             "AND s.name > ?1 || '.r' AND s.name < ?1 || '.s' AND length(s.name) >= length(?1) + 10
@@ -98,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError> {
+    pub fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, JournalError> {
         let newest = format!(
             "AND s.imported = 0 AND s.directory = ?1 AND NOT {IS_CHILD}
              ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT 1"
@@ -106,7 +106,7 @@ impl Store {
         Ok(self.infos(&newest, (directory, soon()))?.pop())
     }
 
-    fn infos(&self, rest: &str, key: impl Params) -> Result<Vec<SessionInfo>, StoreError> {
+    fn infos(&self, rest: &str, key: impl Params) -> Result<Vec<SessionInfo>, JournalError> {
         let connection = self.reader();
         let mut statement = connection.prepare_cached(&format!("{INFO} {rest}"))?;
         let found = statement.query_map(key, info)?;
@@ -129,10 +129,12 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, or the disk fails.
-    pub fn session(&self, session: &SessionId) -> Result<SessionInfo, StoreError> {
+    pub fn session(&self, session: &SessionId) -> Result<SessionInfo, JournalError> {
         let mut found = self.infos("AND s.name = ?1", [session.as_str()])?;
-        found.pop().ok_or_else(|| StoreError::Unknown {
-            session: session.to_string(),
+        found.pop().ok_or_else(|| {
+            JournalError::Store(StoreError::Unknown {
+                session: session.to_string(),
+            })
         })
     }
 
@@ -140,7 +142,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn last_record(&self, session: &SessionId) -> Result<Option<Seq>, StoreError> {
+    pub fn last_record(&self, session: &SessionId) -> Result<Option<Seq>, JournalError> {
         let found = read::head(&self.reader(), session)?;
         Ok(found.map(|(head, _)| head.seq))
     }
@@ -150,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, a record cannot be read, or the disk fails.
-    pub fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError> {
+    pub fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, JournalError> {
         let end = latest(&self.reader(), session, |entry| {
             match entry.kind().as_str() {
                 "final" => entry.into_record().map(|record| ended(&record.body)),
@@ -170,7 +172,7 @@ impl Store {
         &self,
         session: &SessionId,
         records: u64,
-    ) -> Result<Option<LateTurn>, StoreError> {
+    ) -> Result<Option<LateTurn>, JournalError> {
         let connection = self.reader();
         let row = read::find(&connection, session)?;
         let mut records = records.max(1);
@@ -198,9 +200,11 @@ impl Store {
     ///
     /// # Errors
     /// When none fits, when several do, or when the disk fails.
-    pub fn resolve(&self, text: &str) -> Result<SessionId, StoreError> {
-        let unknown = || StoreError::Unknown {
-            session: text.to_owned(),
+    pub fn resolve(&self, text: &str) -> Result<SessionId, JournalError> {
+        let unknown = || {
+            JournalError::Store(StoreError::Unknown {
+                session: text.to_owned(),
+            })
         };
         if text == LATEST {
             let newest = format!(
@@ -218,10 +222,10 @@ impl Store {
             (Some(only), true) if !text.is_empty() => Ok(SessionId::new(only)),
             (Some(last), _) => {
                 names.push(last);
-                Err(StoreError::Ambiguous {
+                Err(JournalError::Store(StoreError::Ambiguous {
                     prefix: text.to_owned(),
                     candidates: names,
-                })
+                }))
             }
             (None, _) => Err(unknown()),
         }
@@ -229,7 +233,7 @@ impl Store {
 
     /// The exact name sorts before all that it is a prefix of, so it is among the first. A session that a call of
     /// another one started is meant only by a prefix that goes beyond the other's name.
-    fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+    fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
         let connection = self.reader();
         let mut statement = connection.prepare_cached(&format!(
             "SELECT name FROM sessions s WHERE substr(name, 1, length(?1)) = ?1
@@ -247,7 +251,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, or the disk fails.
-    pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError> {
+    pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), JournalError> {
         let session = session.clone();
         let title = session_store::title(title);
         self.writer().run(move |connection| {
@@ -263,7 +267,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, or the disk fails.
-    pub fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), StoreError> {
+    pub fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), JournalError> {
         let (session, directory) = (session.clone(), directory.to_owned());
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET directory = ?2 WHERE name = ?1";
@@ -279,7 +283,7 @@ impl Store {
     /// # Errors
     /// When there is no such session, a process works on it, forks of it are there, or the disk
     /// fails.
-    pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
+    pub fn remove(&self, session: &SessionId) -> Result<(), JournalError> {
         self.session(session)?;
         for child in self.children(session, usize::MAX)? {
             self.remove(&child.id)?;
@@ -297,7 +301,7 @@ impl Store {
         Ok(())
     }
 
-    fn remove_rows(&self, session: &SessionId) -> Result<(), StoreError> {
+    fn remove_rows(&self, session: &SessionId) -> Result<(), JournalError> {
         let name = session.clone();
         self.writer()
             .run(move |connection| remove(connection, &name))
@@ -308,7 +312,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn prune(&self, before: TimeMs) -> Result<Vec<SessionId>, StoreError> {
+    pub fn prune(&self, before: TimeMs) -> Result<Vec<SessionId>, JournalError> {
         let mut removed = Vec::new();
         loop {
             let old = self.written_before(before)?;
@@ -318,9 +322,9 @@ impl Store {
                     Ok(()) => removed.push(session),
                     // It may have gone with its parent.
                     Err(
-                        StoreError::InUse { .. }
-                        | StoreError::HasForks { .. }
-                        | StoreError::Unknown { .. },
+                        JournalError::Store(StoreError::InUse { .. })
+                        | JournalError::Store(StoreError::HasForks { .. })
+                        | JournalError::Store(StoreError::Unknown { .. }),
                     ) => {}
                     Err(error) => return Err(error),
                 }
@@ -332,7 +336,7 @@ impl Store {
         }
     }
 
-    fn written_before(&self, before: TimeMs) -> Result<Vec<SessionId>, StoreError> {
+    fn written_before(&self, before: TimeMs) -> Result<Vec<SessionId>, JournalError> {
         let connection = self.reader();
         let mut statement = connection
             .prepare_cached("SELECT name FROM sessions WHERE updated_ms < ?1 ORDER BY id DESC")?;
@@ -344,17 +348,17 @@ impl Store {
 }
 
 /// Fails if no row was changed: there is no such session.
-fn known(changed: usize, session: &SessionId) -> Result<(), StoreError> {
+fn known(changed: usize, session: &SessionId) -> Result<(), JournalError> {
     match changed {
-        0 => Err(StoreError::Unknown {
+        0 => Err(JournalError::Store(StoreError::Unknown {
             session: session.to_string(),
-        }),
+        })),
         _ => Ok(()),
     }
 }
 
 /// Returns whether the session's last turn waits for answers.
-fn is_parked(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
+fn is_parked(connection: &Connection, session: &SessionId) -> Result<bool, JournalError> {
     let parked = latest(connection, session, |entry| {
         let is_of_turn = !entry.turn.as_str().is_empty();
         is_of_turn.then(|| entry.kind() == "parked")
@@ -367,7 +371,7 @@ fn latest<T>(
     connection: &Connection,
     session: &SessionId,
     pick: impl Fn(Entry) -> Option<T>,
-) -> Result<Option<T>, StoreError> {
+) -> Result<Option<T>, JournalError> {
     let row = read::find(connection, session)?;
     let mut last = row.head.0;
     // It is mostly the last record; what a person ran at the prompt may follow it.
@@ -396,7 +400,7 @@ fn first_turn_from(
     connection: &Connection,
     row: &SessionRow,
     from: Seq,
-) -> Result<Option<LateTurn>, StoreError> {
+) -> Result<Option<LateTurn>, JournalError> {
     let (mut found, mut turn) = (None, None);
     let mut take = |entry: Entry| {
         if entry.turn.as_str().is_empty() {
@@ -463,15 +467,15 @@ pub(crate) fn soon() -> i64 {
     to_i64(Clock::system().now().0.saturating_add(AHEAD_MAX_MS))
 }
 
-fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreError> {
+fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let row = read::find(&transaction, session)?;
     let children = children(&transaction, row.id)?;
     if !children.is_empty() {
-        return Err(StoreError::HasForks {
+        return Err(JournalError::Store(StoreError::HasForks {
             session: session.clone(),
             children,
-        });
+        }));
     }
     transaction.execute("DELETE FROM records WHERE session = ?1", [row.id])?;
     transaction.execute("DELETE FROM snapshots WHERE session = ?1", [row.id])?;
@@ -481,7 +485,7 @@ fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreE
     Ok(())
 }
 
-fn children(connection: &Connection, parent: i64) -> Result<Vec<String>, StoreError> {
+fn children(connection: &Connection, parent: i64) -> Result<Vec<String>, JournalError> {
     let mut statement = connection
         .prepare_cached("SELECT name FROM sessions WHERE parent = ?1 ORDER BY id LIMIT ?2")?;
     let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);

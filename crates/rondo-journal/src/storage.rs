@@ -2,7 +2,7 @@
 //! the ports.
 
 use crate::commit_thread::is_full;
-use crate::error::StoreError as JournalError;
+use crate::error::JournalError;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
@@ -249,28 +249,7 @@ fn unwritten(error: io::Error) -> StoreError {
 impl From<JournalError> for StoreError {
     fn from(error: JournalError) -> Self {
         match error {
-            JournalError::InUse { session, pid } => Self::InUse { session, pid },
-            JournalError::Unknown { session } => Self::Unknown { session },
-            JournalError::Ambiguous { prefix, candidates } => {
-                Self::Ambiguous { prefix, candidates }
-            }
-            JournalError::Exists { session } => Self::Exists { session },
-            JournalError::BadId { id, reason } => Self::BadId { id, reason },
-            JournalError::HasForks { session, children } => Self::HasForks { session, children },
-            JournalError::NoSuchRecord { session, seq, last } => {
-                Self::NoSuchRecord { session, seq, last }
-            }
-            JournalError::Damaged {
-                session,
-                seq,
-                reason,
-            } => Self::Damaged {
-                session,
-                seq,
-                reason,
-            },
-            JournalError::BadExport { line, reason } => Self::BadExport { line, reason },
-            JournalError::Io { path, source } => Self::Io { path, source },
+            JournalError::Store(error) => error,
             error if is_full(&error) => Self::Full(error.into()),
             error if error.is_malformed() => Self::Malformed(error.into()),
             error @ JournalError::ReadOnly { .. } => Self::ReadOnly(error.into()),

@@ -2,7 +2,7 @@
 
 use crate::commit_thread::{self, CommitThread};
 use crate::directory::sync_above;
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::file_system::FileSystem;
 use crate::journal_file::{self, JournalFile};
 use crate::lock::{self, MemoryLocks, SessionLock};
@@ -103,7 +103,7 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite or the system has no room for it.
-    pub fn in_memory() -> Result<Self, StoreError> {
+    pub fn in_memory() -> Result<Self, JournalError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         // By this name, the two connections of the journal find each other, and no others find them.
         let name = format!("/rondo-{}", MADE.fetch_add(1, Ordering::Relaxed));
@@ -115,7 +115,7 @@ impl Store {
         let connection = schema::open_writer(&path, &options, Log::Ahead)?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
         let writer = commit_thread::start(connection, JournalFile::in_memory());
-        let writer = writer.map_err(StoreError::io(path))?;
+        let writer = writer.map_err(JournalError::io(path))?;
         Ok(Self::at(
             Place::Memory(MemoryLocks::default()),
             writer,
@@ -136,12 +136,12 @@ impl Store {
     /// # Errors
     /// When the directory cannot be used or lies on a network file system, or the file is no
     /// journal, is damaged as a whole, or was written by a later version.
-    pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open(dir: &Path, options: Options) -> Result<Self, JournalError> {
         let opened = Self::open_to_write(dir, options);
         let path = dir.join(FILE_NAME);
         match opened {
             Err(error) if path.is_file() && (error.is_read_only() || !may_write(dir)) => {
-                Err(StoreError::ReadOnly { path })
+                Err(JournalError::ReadOnly { path })
             }
             opened => opened,
         }
@@ -152,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_to_remove(dir: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open_to_remove(dir: &Path, options: Options) -> Result<Self, JournalError> {
         match Self::open(dir, options) {
             Err(error) if error.is_full() && reserve::release(dir) => Self::open(dir, options),
             opened => opened,
@@ -164,7 +164,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`], but for these.
-    pub fn open_to_read(dir: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open_to_read(dir: &Path, options: Options) -> Result<Self, JournalError> {
         let failed = match Self::open(dir, options) {
             Ok(store) => return Ok(store),
             Err(error) => error,
@@ -197,32 +197,32 @@ impl Store {
         }
     }
 
-    fn open_to_write(dir: &Path, options: Options) -> Result<Self, StoreError> {
+    fn open_to_write(dir: &Path, options: Options) -> Result<Self, JournalError> {
         let locks = dir.join(LOCKS_DIR);
         for dir in [dir, &locks] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(dir)
-                .map_err(StoreError::io(dir))?;
+                .map_err(JournalError::io(dir))?;
         }
         keep_private(dir)?;
         let file_system = FileSystem::of(dir)?;
         if let FileSystem::Network(kind) = file_system {
             let path = dir.to_owned();
-            return Err(StoreError::NetworkFileSystem { path, kind });
+            return Err(JournalError::NetworkFileSystem { path, kind });
         }
         let path = dir.join(FILE_NAME);
         if !path.exists() {
             // Before the file is there: a process that ends in between leaves this to the next.
-            sync_above(dir).map_err(StoreError::io(dir))?;
+            sync_above(dir).map_err(JournalError::io(dir))?;
         }
         journal_file::refuse_others(&path, &locks)?;
         private_file(&path)?;
         let connection = schema::open_writer(&path, &options, log_of(&file_system))?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
         let file = JournalFile::of(&path)?;
-        let writer = commit_thread::start(connection, file).map_err(StoreError::io(path))?;
+        let writer = commit_thread::start(connection, file).map_err(JournalError::io(path))?;
         reserve::make(dir);
         Ok(Self::of(dir, writer, reader))
     }
@@ -232,7 +232,7 @@ impl Store {
     ///
     /// # Errors
     /// When the directory cannot be opened.
-    pub fn unknown_file_system(&self) -> Result<Option<String>, StoreError> {
+    pub fn unknown_file_system(&self) -> Result<Option<String>, JournalError> {
         let Place::Dir(dir) = &self.shared.place else {
             return Ok(None);
         };
@@ -274,7 +274,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn version(&self) -> Result<u64, StoreError> {
+    pub fn version(&self) -> Result<u64, JournalError> {
         let version = self
             .reader()
             .query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0))?;
@@ -285,7 +285,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another owner has it.
-    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, StoreError> {
+    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, JournalError> {
         match &self.shared.place {
             Place::Dir(dir) => lock::lock(&dir.join(LOCKS_DIR), session),
             Place::Memory(locks) => locks.lock(session),
@@ -375,20 +375,20 @@ fn may_write(dir: &Path) -> bool {
 }
 
 /// Takes away what others may do. What the user may not do either stays so: the journal is read-only.
-fn keep_private(path: &Path) -> Result<(), StoreError> {
+fn keep_private(path: &Path) -> Result<(), JournalError> {
     let mode = fs::metadata(path)
-        .map_err(StoreError::io(path))?
+        .map_err(JournalError::io(path))?
         .permissions();
     if mode.mode() & 0o077 == 0 {
         return Ok(());
     }
     let private = Permissions::from_mode(mode.mode() & 0o700);
-    fs::set_permissions(path, private).map_err(StoreError::io(path))
+    fs::set_permissions(path, private).map_err(JournalError::io(path))
 }
 
 /// SQLite gives its log and its index the mode of the database, so only this file is made here. One that is there is not
 /// opened: closing any descriptor of it would give up the locks that SQLite holds for other connections of this process.
-fn private_file(path: &Path) -> Result<(), StoreError> {
+fn private_file(path: &Path) -> Result<(), JournalError> {
     let made = OpenOptions::new()
         .create_new(true)
         .append(true)
@@ -396,7 +396,7 @@ fn private_file(path: &Path) -> Result<(), StoreError> {
         .open(path);
     match made {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(StoreError::io(path)(error))
+            Err(JournalError::io(path)(error))
         }
         _ => keep_private(path),
     }

@@ -1,6 +1,6 @@
 //! Counts the turns of a session as records are appended.
 
-use crate::error::StoreError;
+use crate::error::JournalError;
 use crate::read::{self, SessionRow};
 use rondo_core::ports::{Entry, RecordBody, Seq};
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ impl TurnCount {
         connection: &Connection,
         session: &SessionRow,
         last: Seq,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, JournalError> {
         let mut tally = Self::default();
         let mut take = |entry: Entry| {
             tally.note_entry(&entry);

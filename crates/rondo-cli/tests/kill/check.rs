@@ -33,7 +33,7 @@ impl Journal {
         }
     }
 
-    fn read(&mut self, dir: &CaseDir) -> Result<Vec<String>, rondo_journal::StoreError> {
+    fn read(&mut self, dir: &CaseDir) -> Result<Vec<String>, rondo_journal::JournalError> {
         let mut problems = Vec::new();
         let store = Store::open(&dir.sessions(), Options::default())?;
         let sessions = store.sessions(usize::MAX)?;

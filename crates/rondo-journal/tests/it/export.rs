@@ -1,6 +1,7 @@
 use crate::support::{Journal, append, id, journal, meddle, said, say, three};
 use rondo_core::ports::Seq;
-use rondo_journal::{Exported, NewSession, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{Exported, JournalError, NewSession};
 use rondo_types::TimeMs;
 
 fn exported(journal: &Journal, name: &str) -> Vec<u8> {
@@ -100,7 +101,9 @@ async fn a_changed_file_is_refused_with_its_line_and_nothing_is_imported() {
     for (text, line) in changed {
         let refused = to.store.import(&mut text.as_bytes(), None).unwrap_err();
         match refused {
-            StoreError::BadExport { line: at, .. } => assert_eq!(at, line, "{refused}"),
+            JournalError::Store(StoreError::BadExport { line: at, .. }) => {
+                assert_eq!(at, line, "{refused}")
+            }
             other => panic!("{other}"),
         }
     }
@@ -113,7 +116,10 @@ async fn an_import_does_not_replace_a_session() {
     drop(three(&journal, "a").await);
     let file = exported(&journal, "a");
     let refused = journal.store.import(&mut file.as_slice(), None);
-    assert!(matches!(refused, Err(StoreError::Exists { .. })));
+    assert!(matches!(
+        refused,
+        Err(JournalError::Store(StoreError::Exists { .. }))
+    ));
 }
 
 #[tokio::test]
@@ -130,7 +136,7 @@ async fn an_exported_file_is_read_without_a_store() {
     let refused = Exported::read(&mut changed.as_bytes());
     assert!(matches!(
         refused,
-        Err(StoreError::BadExport { line: 3, .. })
+        Err(JournalError::Store(StoreError::BadExport { line: 3, .. }))
     ));
 }
 
@@ -166,9 +172,15 @@ async fn an_id_that_no_session_can_have_is_refused_and_named() {
     let file = exported(&journal, "a");
     for odd in ["", "two\nlines", &"x".repeat(129)] {
         let refused = journal.store.import(&mut file.as_slice(), Some(&id(odd)));
-        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd:?}");
+        assert!(
+            matches!(refused, Err(JournalError::Store(StoreError::BadId { .. }))),
+            "{odd:?}"
+        );
         let refused = journal.store.create(&id(odd), TimeMs(1));
-        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd:?}");
+        assert!(
+            matches!(refused, Err(JournalError::Store(StoreError::BadId { .. }))),
+            "{odd:?}"
+        );
     }
     let longest = "x".repeat(128);
     journal
@@ -190,7 +202,10 @@ async fn a_long_file_is_imported_in_parts_and_whole_or_not_at_all() {
     let file = exported(&from, "a");
     let spoilt = [&file[..], b"nonsense\n"].concat();
     let refused = to.store.import(&mut spoilt.as_slice(), None).unwrap_err();
-    assert!(matches!(refused, StoreError::BadExport { line: 2503, .. }));
+    assert!(matches!(
+        refused,
+        JournalError::Store(StoreError::BadExport { line: 2503, .. })
+    ));
     assert!(to.store.sessions(9).unwrap().is_empty());
     let left = rusqlite::Connection::open(to.store.path()).unwrap();
     let count = "SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM blobs)";
@@ -225,10 +240,16 @@ async fn an_import_that_was_cut_off_is_no_session_and_is_begun_anew() {
     };
     let again = cut_off();
     let gone = again.store.session(&id("a"));
-    assert!(matches!(gone, Err(StoreError::Unknown { .. })), "{gone:?}");
+    assert!(
+        matches!(gone, Err(JournalError::Store(StoreError::Unknown { .. }))),
+        "{gone:?}"
+    );
     assert_eq!(again.store.sessions(9).unwrap(), []);
     let owned = again.store.own(&id("a"));
-    assert!(matches!(owned, Err(StoreError::Unknown { .. })));
+    assert!(matches!(
+        owned,
+        Err(JournalError::Store(StoreError::Unknown { .. }))
+    ));
     assert!(again.store.load(&id("a")).is_err());
     again.store.import(&mut file.as_slice(), None).unwrap();
     assert_eq!(exported(&again, "a"), file);
@@ -267,7 +288,10 @@ async fn an_id_in_a_file_that_is_a_path_is_refused() {
         let text = file.replace("\"id\":\"a\"", &format!("\"id\":\"{odd}\""));
         let to = journal();
         let refused = to.store.import(&mut text.as_bytes(), None);
-        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd}");
+        assert!(
+            matches!(refused, Err(JournalError::Store(StoreError::BadId { .. }))),
+            "{odd}"
+        );
         assert!(Exported::read(&mut text.as_bytes()).is_err(), "{odd}");
         let named = to.store.import(&mut text.as_bytes(), Some(&id("b")));
         assert_eq!(named.unwrap().records, 3);
@@ -287,7 +311,10 @@ async fn an_end_that_is_not_the_announced_one_is_refused() {
     let another_end = file.replacen(&last, &hash, 1);
     for text in [header_of_two, another_end] {
         let refused = journal().store.import(&mut text.as_bytes(), None);
-        assert!(matches!(refused, Err(StoreError::BadExport { .. })));
+        assert!(matches!(
+            refused,
+            Err(JournalError::Store(StoreError::BadExport { .. }))
+        ));
     }
     // Files of before say neither.
     let old =
@@ -304,7 +331,10 @@ async fn a_damaged_session_is_not_exported() {
     meddle(&from, "DELETE FROM records WHERE seq = 2");
     let mut file = Vec::new();
     let refused = from.store.export(&id("a"), &mut file);
-    assert!(matches!(refused, Err(StoreError::Damaged { seq: 2, .. })));
+    assert!(matches!(
+        refused,
+        Err(JournalError::Store(StoreError::Damaged { seq: 2, .. }))
+    ));
     assert_eq!(file, b"");
 }
 

@@ -1,7 +1,8 @@
 use crate::support::{append, id, journal, say, three};
 use rondo_core::Journal as _;
 use rondo_core::ports::{CellEnding, CodeChange, Record, RecordBody, Seq};
-use rondo_journal::{Entry, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{Entry, JournalError};
 use rondo_types::{TimeMs, TurnId};
 
 /// What was said in each record, in order.
@@ -100,11 +101,17 @@ async fn a_fork_needs_a_record_to_begin_at_and_a_free_id() {
         let refused = store.fork(&id("a"), Seq(at), &id("b"), TimeMs(1));
         assert!(matches!(
             refused,
-            Err(StoreError::NoSuchRecord { last: 3, .. })
+            Err(JournalError::Store(StoreError::NoSuchRecord {
+                last: 3,
+                ..
+            }))
         ));
     }
     let refused = store.fork(&id("a"), Seq(1), &id("a"), TimeMs(1));
-    assert!(matches!(refused, Err(StoreError::Exists { .. })));
+    assert!(matches!(
+        refused,
+        Err(JournalError::Store(StoreError::Exists { .. }))
+    ));
 }
 
 #[tokio::test]

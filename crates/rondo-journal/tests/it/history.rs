@@ -3,7 +3,8 @@
 use crate::support::{Journal, append, id, journal, meddle, said};
 use rondo_core::history::History;
 use rondo_core::ports::{Record, RecordBody, Seq};
-use rondo_journal::{OwnedSession, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{JournalError, OwnedSession};
 use rondo_types::{CallId, Message, TimeMs, ToolOutcome};
 
 async fn session_of(journal: &Journal, records: u64) -> OwnedSession {
@@ -82,7 +83,10 @@ async fn a_record_that_was_changed_or_is_missing_is_named() {
         let _session = session_of(&journal, 9).await;
         meddle(&journal, sql);
         let error = journal.store.history(&id("a")).unwrap_err();
-        let named = matches!(error, StoreError::Damaged { seq: 4, .. });
+        let named = matches!(
+            error,
+            JournalError::Store(StoreError::Damaged { seq: 4, .. })
+        );
         assert!(named, "{sql}: {error}");
     }
 }
@@ -156,7 +160,7 @@ async fn a_call_that_ended_twice_is_damage_to_whoever_reads_it() {
             store.history(&id("a")).unwrap_err(),
             store.load(&id("a")).unwrap_err(),
         ] {
-            let is_named = matches!(&error, StoreError::Damaged { seq, .. } if *seq == damaged);
+            let is_named = matches!(&error, JournalError::Store(StoreError::Damaged { seq, .. }) if *seq == damaged);
             assert!(is_named, "{error}");
         }
         let refused = store.export(&id("a"), &mut Vec::new()).unwrap_err();
@@ -171,7 +175,10 @@ async fn a_lost_end_is_damage_to_whoever_goes_on() {
     meddle(&journal, "DELETE FROM records WHERE seq = 3");
     let error = journal.store.history(&id("a")).unwrap_err();
     assert!(
-        matches!(error, StoreError::Damaged { seq: 3, .. }),
+        matches!(
+            error,
+            JournalError::Store(StoreError::Damaged { seq: 3, .. })
+        ),
         "{error}"
     );
 }
@@ -191,10 +198,13 @@ async fn a_session_is_read_a_page_at_a_time_and_its_file_is_free_meanwhile() {
         // Whoever reads may ask the store, and what lies ahead is not read yet.
         assert_eq!(journal.store.session(&id("a"))?.head, Seq(3));
         meddle(&journal, "DELETE FROM records WHERE seq = 3");
-        Ok::<_, StoreError>(())
+        Ok::<_, JournalError>(())
     });
     assert_eq!(taken, [1, 2]);
-    assert!(matches!(read, Err(StoreError::Damaged { seq: 3, .. })));
+    assert!(matches!(
+        read,
+        Err(JournalError::Store(StoreError::Damaged { seq: 3, .. }))
+    ));
     assert_eq!(
         journal.store.history(&id("a")).unwrap_err().to_string(),
         read.unwrap_err().to_string()
@@ -214,8 +224,11 @@ async fn a_session_that_is_removed_while_it_is_read_is_unknown_and_not_damaged()
             journal.store.remove(&id("a"))?;
         }
         taken += 1;
-        Ok::<_, StoreError>(())
+        Ok::<_, JournalError>(())
     });
-    assert!(matches!(read, Err(StoreError::Unknown { .. })), "{read:?}");
+    assert!(
+        matches!(read, Err(JournalError::Store(StoreError::Unknown { .. }))),
+        "{read:?}"
+    );
     assert!(taken > 0);
 }

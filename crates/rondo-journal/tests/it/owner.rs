@@ -1,7 +1,8 @@
 use crate::support::{append, id, journal, said, say, three};
 use rondo_core::Journal as _;
 use rondo_core::ports::{AppendError, Commit, Fence, Head, Seq};
-use rondo_journal::{Durability, NewSession, Options, Store, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{Durability, JournalError, NewSession, Options, Store};
 use rondo_types::TimeMs;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
@@ -11,7 +12,10 @@ async fn a_session_has_one_owner_at_a_time() {
     let journal = journal();
     let owned = three(&journal, "a").await;
     let other = Store::open(journal.dir.path(), Options::default()).unwrap();
-    assert!(matches!(other.own(&id("a")), Err(StoreError::InUse { .. })));
+    assert!(matches!(
+        other.own(&id("a")),
+        Err(JournalError::Store(StoreError::InUse { .. }))
+    ));
     // Another session is free all the while.
     drop(other.create(&id("b"), TimeMs(1)).unwrap());
 
@@ -73,7 +77,10 @@ fn an_id_twice_or_none_or_too_long_is_refused() {
     let journal = journal();
     drop(journal.store.create(&id("a"), TimeMs(1)).unwrap());
     let again = journal.store.create(&id("a"), TimeMs(1));
-    assert!(matches!(again, Err(StoreError::Exists { .. })));
+    assert!(matches!(
+        again,
+        Err(JournalError::Store(StoreError::Exists { .. }))
+    ));
     assert!(journal.store.own(&id("none")).is_err());
     assert!(journal.store.create(&id(""), TimeMs(1)).is_err());
     assert!(
@@ -135,10 +142,13 @@ async fn a_journal_in_memory_is_seen_by_its_clones_alone_and_has_one_owner_of_a_
     let session = id("a");
     let owned = store.create(&session, TimeMs(1)).unwrap();
     let refused = store.clone().own(&session).unwrap_err();
-    assert!(matches!(refused, StoreError::InUse { .. }), "{refused}");
+    assert!(
+        matches!(refused, JournalError::Store(StoreError::InUse { .. })),
+        "{refused}"
+    );
     assert!(matches!(
         other.session(&session),
-        Err(StoreError::Unknown { .. })
+        Err(JournalError::Store(StoreError::Unknown { .. }))
     ));
     assert!(store.is_in_use(&session) && !other.is_in_use(&session));
     let fence = owned.fence().clone();

@@ -2,7 +2,7 @@
 
 use crate::support::{append, id, journal, said, three};
 use rondo_core::ports::{AppendError, Seq};
-use rondo_journal::{Options, Store, StoreError};
+use rondo_journal::{JournalError, Options, Store};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -33,7 +33,7 @@ async fn what_is_no_journal_is_refused_and_left_as_it_is() {
         fs::write(&path, bytes).unwrap();
         let opened = Store::open(dir.path(), Options::default());
         assert_eq!(
-            matches!(opened, Err(StoreError::NotAJournal { .. })),
+            matches!(opened, Err(JournalError::NotAJournal { .. })),
             is_refused
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), bytes);
@@ -47,7 +47,7 @@ fn a_pipe_in_the_journals_place_is_refused_and_not_waited_for() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let refused = Store::open(dir.path(), Options::default());
-    assert!(matches!(refused, Err(StoreError::NotAJournal { .. })));
+    assert!(matches!(refused, Err(JournalError::NotAJournal { .. })));
 }
 
 #[test]

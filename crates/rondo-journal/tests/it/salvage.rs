@@ -2,7 +2,8 @@
 
 use crate::support::{id, say};
 use rondo_core::ports::Seq;
-use rondo_journal::{Durability, Entry, Options, Store, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{Durability, Entry, JournalError, Options, Store};
 use rondo_types::TimeMs;
 use std::fs;
 use std::path::Path;
@@ -58,15 +59,15 @@ async fn after_any_flipped_bit_a_session_is_whole_restored_or_cut_where_it_is_da
         fs::write(&path, changed).unwrap();
         let is_malformed = match Store::open(dir.path(), options()) {
             Ok(store) => store.malformed().unwrap().is_some(),
-            Err(StoreError::Database(_)) => true,
+            Err(JournalError::Database(_)) => true,
             // A version of another one.
-            Err(StoreError::TooNew { .. }) => continue,
+            Err(JournalError::TooNew { .. }) => continue,
             Err(error) => panic!("{bit}: {error}"),
         };
         if is_malformed && let Err(error) = Store::salvage(dir.path(), options()) {
             // The list of the tables cannot be read.
             assert!(
-                matches!(error, StoreError::NotAJournal { .. }),
+                matches!(error, JournalError::NotAJournal { .. }),
                 "{bit}: {error:?}"
             );
             unreadable += 1;
@@ -89,7 +90,7 @@ async fn after_any_flipped_bit_a_session_is_whole_restored_or_cut_where_it_is_da
                         "{bit}: {name}"
                     );
                 }
-                Err(StoreError::Unknown { .. }) => lost += 1,
+                Err(JournalError::Store(StoreError::Unknown { .. })) => lost += 1,
                 Err(error) => panic!("{bit}: {name}: {error:?}"),
             }
         }

@@ -1,7 +1,8 @@
 use crate::support::{append, id, journal, said, say, three};
 use rondo_core::ports::{Record, RecordBody, Seq};
 use rondo_core::profile;
-use rondo_journal::{NewSession, SessionState, StoreError};
+use rondo_core::session_store::StoreError;
+use rondo_journal::{JournalError, NewSession, SessionState};
 use rondo_types::{SessionId, StopReason, TimeMs};
 
 #[tokio::test]
@@ -47,7 +48,7 @@ fn an_empty_journal_has_no_latest() {
     let journal = journal();
     assert!(matches!(
         journal.store.resolve("latest"),
-        Err(StoreError::Unknown { .. })
+        Err(JournalError::Store(StoreError::Unknown { .. }))
     ));
 }
 
@@ -86,7 +87,10 @@ async fn a_session_in_use_is_not_removed() {
     let journal = journal();
     let owned = three(&journal, "a").await;
     let refused = journal.store.remove(&id("a"));
-    assert!(matches!(refused, Err(StoreError::InUse { .. })));
+    assert!(matches!(
+        refused,
+        Err(JournalError::Store(StoreError::InUse { .. }))
+    ));
     drop(owned);
     journal.store.remove(&id("a")).unwrap();
 }
@@ -249,7 +253,7 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
     let held = store.own(&id("ab.r00100101")).unwrap();
     assert!(matches!(
         store.remove(&id("ab")),
-        Err(StoreError::InUse { .. })
+        Err(JournalError::Store(StoreError::InUse { .. }))
     ));
     drop(held);
     store.remove(&id("ab")).unwrap();

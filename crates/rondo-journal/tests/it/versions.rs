@@ -3,9 +3,10 @@
 
 use crate::support::{Journal, append, id, journal, meddle, said};
 use rondo_core::ports::{Interception, Record, RecordBody, Seq};
+use rondo_core::session_store::StoreError;
 use rondo_journal::{
-    Body, ChainHash, EXPORT_VERSION, Entry, Exported, Options, RECORD_VERSION, SessionState, Store,
-    StoreError,
+    Body, ChainHash, EXPORT_VERSION, Entry, Exported, JournalError, Options, RECORD_VERSION,
+    SessionState, Store,
 };
 use rondo_types::{TimeMs, TurnId};
 use std::fs;
@@ -290,7 +291,10 @@ fn from_version_3_on_an_unknown_kind_is_passed_over_and_a_known_one_is_read() {
     let broken = with(&file, 3, r#"{"kind":"resumed","downtime_ms":"long"}"#);
     let other = id("other");
     let refused = store.import(&mut broken.as_bytes(), Some(&other));
-    assert!(matches!(refused, Err(StoreError::BadExport { .. })));
+    assert!(matches!(
+        refused,
+        Err(JournalError::Store(StoreError::BadExport { .. }))
+    ));
 }
 
 #[test]
@@ -300,7 +304,7 @@ fn a_kind_that_its_own_version_does_not_have_is_damage() {
     let store = &journal.store;
     let refused = store.import(&mut file.as_bytes(), None).unwrap_err();
     let line = file.lines().count();
-    let is_named = matches!(&refused, StoreError::BadExport { line: at, .. } if *at == line);
+    let is_named = matches!(&refused, JournalError::Store(StoreError::BadExport { line: at, .. }) if *at == line);
     assert!(is_named, "{refused}");
 }
 
@@ -312,7 +316,7 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     let refused = Store::open(journal.dir.path(), Options::default()).unwrap_err();
     let is_named = matches!(
         refused,
-        StoreError::TooNew {
+        JournalError::TooNew {
             found: 2,
             known: 1,
             ..
@@ -323,7 +327,10 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     let newer = format!("{{\"rondo_session\":{}", EXPORT_VERSION + 1);
     let file = exported_file("v1", "plain").replacen("{\"rondo_session\":1", &newer, 1);
     let refused = Exported::read(&mut file.as_bytes()).unwrap_err();
-    assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
+    assert!(matches!(
+        refused,
+        JournalError::Store(StoreError::BadExport { line: 1, .. })
+    ));
 }
 
 /// What the first version does with the cells of the second: their records are of a later version, so it
