@@ -63,6 +63,11 @@ impl Paths {
         self.data.join("sessions")
     }
 
+    /// Returns the directory of the sockets on which processes serve the events of their turns to others.
+    pub fn live(&self) -> PathBuf {
+        self.state.join("live")
+    }
+
     /// Returns the file of the user's rules.
     pub fn user_policy(&self) -> PathBuf {
         self.config.join(POLICY_FILE)

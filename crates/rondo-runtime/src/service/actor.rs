@@ -6,6 +6,7 @@ use super::entry::{AttendedApprover, Entry, Steers};
 use super::folder::{BegunMessage, FolderAsk};
 use super::host::AskedTurn;
 use super::known::KnownRow;
+use super::live::LiveServer;
 use super::running::{RunProgress, Running, Step};
 use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
@@ -59,6 +60,8 @@ pub(super) struct Actor {
     pub(super) asked: Option<(String, String)>,
     /// What is asked about the folder.
     pub(super) folder: FolderAsk,
+    /// Serves the events of its turns to other processes, once there is one.
+    live: Option<LiveServer>,
 }
 
 impl Actor {
@@ -79,6 +82,7 @@ impl Actor {
             cell_error: None,
             asked: None,
             folder: FolderAsk::default(),
+            live: None,
         }
     }
 
@@ -503,6 +507,18 @@ impl Actor {
             handle.cancel();
         }
         self.running = Some(running);
+        self.serve_live();
+    }
+
+    /// Serves the events to other processes. If that fails, these get them once they are recorded.
+    fn serve_live(&mut self) {
+        let entry = &self.entry;
+        if let Some(dir) = &entry.service.live
+            && self.live.is_none()
+            && !entry.store().is_in_memory()
+        {
+            self.live = LiveServer::start(entry, dir).ok();
+        }
     }
 
     /// Builds the turn with what the host brings, and says where its updates begin.
@@ -686,6 +702,7 @@ impl Actor {
 
     /// Lets go of the session, and forgets what is known of it.
     async fn let_go(&mut self) {
+        self.live = None;
         let session = self.session.take();
         let conversation = session.as_ref().and_then(Session::conversation);
         if let Some(at) = conversation.map(|it| it.journal.at()) {

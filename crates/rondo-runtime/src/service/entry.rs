@@ -4,7 +4,7 @@ use super::Shared;
 use super::actor::Actor;
 use super::attached::Attached;
 use super::cells::AskedCell;
-use super::cursor::Place;
+use super::cursor::{Cursor, Place};
 use super::follower::Follower;
 use super::ring::Ring;
 use super::update::UpdateBody;
@@ -20,6 +20,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
 
 /// A message that was handed to the turn that runs, which may not have said it yet.
 pub(super) struct Steers {
@@ -52,6 +53,8 @@ pub(super) struct Entry {
     attending: watch::Sender<usize>,
     /// How many callers wait until no process works on the session.
     awaiting_rest: AtomicUsize,
+    /// Reads the events of a turn that another process runs.
+    live: Mutex<Option<AbortHandle>>,
 }
 
 /// Has the watcher look whether a process works on the session, until this is dropped.
@@ -169,6 +172,7 @@ impl Entry {
             listeners: AtomicUsize::default(),
             attending: watch::Sender::default(),
             awaiting_rest: AtomicUsize::default(),
+            live: Mutex::default(),
         }
     }
 
@@ -266,6 +270,29 @@ impl Entry {
         self.changed();
     }
 
+    pub(super) fn live(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cursor after everything that the listeners here were told.
+    pub(super) fn live_cursor(&self) -> Cursor {
+        Cursor {
+            place: self.ring().end(),
+            live: None,
+        }
+    }
+
+    /// Tells those who listen what the process that runs the turn says of it before it is recorded. Returns `false` if it does not
+    /// follow on what they were told.
+    pub(super) fn tell_live(&self, place: Place, body: UpdateBody) -> bool {
+        if !self.ring().follow_live(place, body) {
+            return false;
+        }
+        self.service.make_room();
+        self.changed();
+        true
+    }
+
     /// What goes along with the next message.
     pub(super) fn attached(&self) -> MutexGuard<'_, Attached> {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
@@ -293,6 +320,9 @@ impl Entry {
         if others == 1 && !self.is_running() {
             self.ring().forget();
             self.follower.stop();
+            if let Some(reading) = self.live().take() {
+                reading.abort();
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::records::{RecordReader, TurnEnding};
 use super::ring::Ring;
 use rondo_core::ports::Seq;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Reads for all listeners of a session, once one of them has handed over its reader.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Follower {
 
 impl Entry {
     /// Puts what other processes recorded into the ring, and wakes the listeners.
-    pub(super) fn see_records(&self) {
+    pub(super) fn see_records(self: &Arc<Self>) {
         let mut reader = self.follower.reader();
         if self.is_running() || !self.has_listeners() {
             return;
@@ -84,8 +84,12 @@ impl Entry {
             }
             ring.forget();
         }
+        let has_followed = followed.is_some();
         *reader = followed;
         drop(reader);
+        if has_followed {
+            self.service.read_live(self);
+        }
         self.service.make_room();
         self.changed();
     }

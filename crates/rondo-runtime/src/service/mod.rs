@@ -11,7 +11,7 @@
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these; `follower`:
-//!   reads what other processes record, once for all listeners.
+//!   reads what other processes record, once for all listeners; `live`: what they say before it is recorded.
 //! - [`kept`]: listing, naming, copying and removing sessions.
 //! - `replaced`: the file that a call would replace which waits for an answer.
 //! - `watcher`: sees what other processes do; `unix`: news of changed files.
@@ -29,6 +29,7 @@ pub mod host;
 pub mod kept;
 mod known;
 mod lent;
+mod live;
 mod python_terminal;
 mod records;
 mod replaced;
@@ -62,6 +63,7 @@ use crate::parking;
 use crate::runtime::Runtime;
 use crate::session::{SessionOptions, SessionSource};
 use crate::sessions;
+use crate::settings::Settings;
 use crate::usage::{self, UsageBy, UsageSum};
 use checkpoints::Checkpoints;
 use entry::Entry;
@@ -110,6 +112,8 @@ struct Shared {
     checkpoints: Checkpoints,
     /// Has the watcher look although the journal did not change.
     look_again: Arc<Notify>,
+    /// The directory of the sockets on which processes serve the events of their turns; none if the journal is in memory.
+    live: Option<PathBuf>,
 }
 
 /// Sessions that are in memory alone, once there are any.
@@ -192,7 +196,8 @@ impl SessionService {
             Some(true) => sessions::in_memory()?,
             _ => sessions::open(&settings)?,
         };
-        Ok(Self::start(runtime, Arc::new(host), store, false))
+        let live = live_dir(&settings, &store);
+        Ok(Self::start(runtime, Arc::new(host), store, false, live))
     }
 
     /// Opens the journal of all sessions only to listen to what other processes do in them. This service takes no session,
@@ -203,10 +208,17 @@ impl SessionService {
     pub fn open_to_read(runtime: Runtime, directory: PathBuf) -> Result<Self> {
         let settings = runtime.settings(directory)?;
         let store = sessions::open_to_read(&settings)?;
-        Ok(Self::start(runtime, Arc::new(NoHost), store, true))
+        let live = live_dir(&settings, &store);
+        Ok(Self::start(runtime, Arc::new(NoHost), store, true, live))
     }
 
-    fn start(runtime: Runtime, host: Arc<dyn SessionHost>, store: Store, reads_only: bool) -> Self {
+    fn start(
+        runtime: Runtime,
+        host: Arc<dyn SessionHost>,
+        store: Store,
+        reads_only: bool,
+        live: Option<PathBuf>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             store,
             memory: Mutex::default(),
@@ -220,6 +232,7 @@ impl SessionService {
             loans: Loans::default(),
             checkpoints: Checkpoints::default(),
             look_again: Arc::default(),
+            live,
         });
         let watched = watcher::start(&shared);
         Self {
@@ -430,6 +443,10 @@ impl SessionService {
 pub fn local_time(at: TimeMs) -> String {
     let time = calendar::local(at);
     time.strftime("%a %Y-%m-%d %H:%M %:z").to_string()
+}
+
+fn live_dir(settings: &Settings, store: &Store) -> Option<PathBuf> {
+    (!store.is_in_memory()).then(|| settings.paths.live())
 }
 
 /// Reads or writes on a thread that may wait for the disk.

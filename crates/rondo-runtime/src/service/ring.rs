@@ -51,6 +51,8 @@ pub(super) struct Ring {
     until: Option<Seq>,
     /// Whether an update that is held is in the records: others are at the place of the one before them.
     has_recorded: bool,
+    /// The place after the last update that was read from the records of other processes, while those are followed.
+    recorded: Option<Place>,
     /// How often everything was let go of.
     forgotten: u64,
     /// The number of its latest update among those of all rings.
@@ -125,6 +127,7 @@ impl Ring {
             live_bytes: 0,
             until: Some(Seq(0)),
             has_recorded: false,
+            recorded: None,
             forgotten: 0,
             pushed: 0,
         }
@@ -133,9 +136,10 @@ impl Ring {
     /// Says that the session is worked on here from now on, with so many records. Where others worked on it
     /// since, what is held is not what came before.
     pub(super) fn take(&mut self, at: Seq) {
-        if self.until.take() != Some(at) {
+        if self.until.take() != Some(at) || self.is_ahead() {
             self.forget();
         }
+        self.recorded = None;
     }
 
     /// Marks the start of a run of which nothing was sent yet.
@@ -166,21 +170,53 @@ impl Ring {
             return false;
         }
         self.start = place;
+        self.recorded = Some(place);
         self.until = Some(at);
         true
     }
 
-    /// Holds what other processes recorded from one record to another, if what was told ends at the first of them.
+    /// Holds what other processes recorded from one record to another, if what was told ends at the first of them, and if
+    /// nothing that was told before it was recorded is lost.
     pub(super) fn follow(&mut self, from: Seq, to: Seq, updates: Vec<(Place, UpdateBody)>) -> bool {
         if !self.is_released_at(from) {
             return false;
         }
+        let told = self.end();
+        let is_passed = updates.last().is_some_and(|(last, _)| *last > told);
+        if self.is_ahead() && is_passed {
+            let mut of_run = updates.iter().filter(|it| it.0.is_same_run(told));
+            // Otherwise the process that told it is gone, and another one went on from the records.
+            if !of_run.any(|(place, _)| *place >= told) {
+                return false;
+            }
+        }
         for (place, body) in updates {
-            if place > self.end() {
-                self.push(place, body);
+            self.recorded = Some(place);
+            let end = self.end();
+            if place > end {
+                let is_begun = end.is_same_run(place) && end.update == place.update;
+                let rest = body.after(if is_begun { end.offset } else { 0 });
+                if let Some(rest) = rest {
+                    self.push(place, rest);
+                }
             }
         }
         self.until = Some(to);
+        true
+    }
+
+    /// Returns whether something of another process was told that was in no record yet.
+    fn is_ahead(&self) -> bool {
+        self.recorded.is_some_and(|it| it < self.end())
+    }
+
+    /// Holds an update of a turn that another process runs, before its record was read. Returns `false` if it does not follow
+    /// on what is held.
+    pub(super) fn follow_live(&mut self, place: Place, body: UpdateBody) -> bool {
+        if self.recorded.is_none() || place < self.end() {
+            return false;
+        }
+        self.push(place, body);
         true
     }
 
@@ -245,6 +281,7 @@ impl Ring {
         // Whoever stood at its end does not stand at what comes next.
         self.first += 1;
         self.has_recorded = false;
+        self.recorded = None;
         self.forgotten += 1;
     }
 

@@ -410,6 +410,8 @@ impl Subscription {
             if is_at_end && follower.take_over(&mut ring, self.place, &mut self.records) {
                 self.stand = Some(ring.stand_after(self.place, self.since));
                 self.records = None;
+                drop(ring);
+                entry.service.read_live(&entry);
             }
             return Step::Wait;
         }

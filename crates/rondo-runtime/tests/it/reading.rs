@@ -1,10 +1,12 @@
 //! A service that was opened to read listens to sessions of other processes, and costs what is new in them.
 
 use crate::env;
-use crate::service::{World, gated, is_parked, is_result, text, until, writes};
+use crate::service::{
+    Page, World, gated, is_parked, is_result, process, says, served_apart, text, until, writes,
+};
 use rondo_core::session::Delivery;
 use rondo_journal::SessionState;
-use rondo_runtime::service::{Cursor, SessionService};
+use rondo_runtime::service::{Cursor, SessionService, UpdateBody};
 use rondo_runtime::{Layer, NoNotices, Runtime};
 use rondo_testkit::Gate;
 use rondo_types::Message;
@@ -81,7 +83,8 @@ async fn a_thousand_listeners_of_an_idle_session_are_not_woken_by_what_happens_i
         .map(|_| read.subscribe(Cursor::START))
         .collect();
     for listener in &mut listeners {
-        while listener.next_of_past().await.unwrap().is_some() {}
+        until(listener, |it| says(it, "Half")).await;
+        assert!(listener.next_of_past().await.unwrap().is_none());
     }
     let wakes = Arc::<Wakes>::default();
     let waker = Waker::from(Arc::clone(&wakes));
@@ -109,4 +112,80 @@ async fn a_thousand_listeners_of_an_idle_session_are_not_woken_by_what_happens_i
     for listener in &mut listeners {
         until(listener, is_result).await;
     }
+}
+
+#[tokio::test]
+async fn text_of_another_process_is_heard_before_it_is_recorded_and_once() {
+    let gate = Gate::new();
+    let world = World::new([gated(&["One ", "two ", "three."], &gate), text(&["More."])]).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut own = session.subscribe(Cursor::START);
+    let reader = reader(&world);
+    let read = reader.session(session.id().clone(), world.options());
+    // One listens from before the turn, one from the middle of it.
+    let mut early = read.subscribe(Cursor::START);
+    let message = Message::user("Count.");
+    session.submit(message, Delivery::Queue).await.unwrap();
+    gate.reached().await;
+    let mut told = until(&mut early, |it| says(it, "two")).await;
+    let mut late = read.subscribe(Cursor::START);
+    let mut told_late = until(&mut late, |it| says(it, "two")).await;
+    gate.open();
+    told.extend(until(&mut early, is_result).await);
+    assert!(early.ending().is_some());
+    told_late.extend(until(&mut late, is_result).await);
+    let expected = Page::of(&until(&mut own, is_result).await);
+    Page::of(&told).assert_is(&expected, "the listener from the beginning");
+    Page::of(&told_late).assert_is(&expected, "the listener from the middle");
+    let message = Message::user("And then?");
+    session.submit(message, Delivery::Queue).await.unwrap();
+    let expected = Page::of(&until(&mut own, is_result).await);
+    Page::of(&until(&mut early, is_result).await).assert_is(&expected, "the next turn");
+}
+
+#[test]
+fn text_that_was_lost_with_another_process_is_taken_back() {
+    let gate = Gate::new();
+    let world = served_apart([
+        gated(&["Half ", "of ", "it."], &gate),
+        text(&["The whole."]),
+    ]);
+    let reading = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let reader = reading.block_on(async { reader(&world) });
+    let mut told = Vec::new();
+    let there = &world;
+    let (id, mut listener) = std::thread::scope(|scope| {
+        let (begun, id) = std::sync::mpsc::channel();
+        let (kill, killed) = tokio::sync::oneshot::channel::<()>();
+        let owner = scope.spawn(move || {
+            process(async {
+                let service = there.service();
+                let session = service.new_session(there.options());
+                let message = Message::user("Write.");
+                session.submit(message, Delivery::Queue).await.unwrap();
+                begun.send(session.id().clone()).unwrap();
+                killed.await.unwrap();
+            });
+        });
+        let id = id.recv().unwrap();
+        let read = reader.session(id.clone(), world.options());
+        let mut listener = read.subscribe(Cursor::START);
+        told.extend(reading.block_on(until(&mut listener, |it| says(it, "of"))));
+        kill.send(()).unwrap();
+        owner.join().unwrap();
+        (id, listener)
+    });
+    let fresh = process(async {
+        let service = world.service();
+        let session = service.session(id, world.options());
+        session.resume();
+        until(&mut session.subscribe(Cursor::START), is_result).await
+    });
+    told.extend(reading.block_on(until(&mut listener, is_result)));
+    Page::of(&told).assert_is(&Page::of(&fresh), "the listener");
+    assert!(told.iter().any(|it| it.body == UpdateBody::Reset));
 }

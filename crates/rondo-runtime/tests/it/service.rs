@@ -463,7 +463,7 @@ async fn steering_joins_the_turn_that_runs_once() {
 }
 
 /// Runs something in a process of its own, as far as the session can tell: what runs is gone when it returns.
-fn process<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn process<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -472,7 +472,7 @@ fn process<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// A world whose server outlives the processes; it ends with the tests.
-fn served_apart(replies: impl Into<Script> + Send + 'static) -> World {
+pub(crate) fn served_apart(replies: impl Into<Script> + Send + 'static) -> World {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         process(async {
