@@ -34,6 +34,7 @@
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`script`]: the session of a script, its conversations, and what it does outside of them.
+//! - [`view`]: what a turn did, folded from its records or its events for every front end.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`mcp`]: servers of the Model Context Protocol.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
@@ -103,6 +104,7 @@ pub mod unchecked;
 pub mod usage;
 pub mod user_file;
 pub mod values;
+pub mod view;
 pub mod web;
 pub mod weights;
 pub mod words;

@@ -3,14 +3,13 @@
 use super::GO_ELSEWHERE;
 use super::editor::Shared;
 use super::interpreters::Parked;
-use super::ledger::{Books, Ledger};
+use super::ledger::Books;
 use super::turn::TurnEnd;
 use super::unix::Terminal;
 use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::story::Fold;
 use crate::user_input;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
@@ -25,6 +24,7 @@ use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
+use rondo_runtime::view::{Fold, Totals};
 use rondo_runtime::{Session as AgentSession, TurnStart};
 use rondo_types::{MailId, Message, Part, Profile};
 use std::path::PathBuf;
@@ -327,17 +327,17 @@ impl AgentChat {
             return Ok(());
         };
         let session = conversation.session.clone();
-        let (mut fold, mut ledger) = (Fold::default(), Ledger::default());
+        let (mut fold, mut totals) = (Fold::default(), Totals::default());
         self.session
             .store()?
             .records::<CliError>(&session, |record| {
-                fold.take(&record)
-                    .iter()
-                    .for_each(|turn| ledger.recall(turn));
+                fold.record(&record)
+                    .into_iter()
+                    .for_each(|turn| totals.recall(turn));
                 Ok(())
             })?;
-        fold.end().iter().for_each(|turn| ledger.recall(turn));
-        *self.books.open() = ledger;
+        fold.end().into_iter().for_each(|turn| totals.recall(turn));
+        *self.books.open() = totals;
         self.owes_books = false;
         Ok(())
     }

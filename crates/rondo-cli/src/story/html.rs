@@ -1,10 +1,11 @@
 //! A recorded session as a page of HTML.
 
-use super::words::{NO_END, built_answer, ending, of_step, of_turn, title};
-use super::{Item, Story, Turn};
+use super::Story;
+use super::words::{NO_END, ending, of_step, of_turn, title};
 use crate::render::escape::xml;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::as_text;
+use rondo_runtime::view::{Item, TurnView};
 use rondo_types::TodoItem;
 use rondo_types::units::took;
 use std::fmt::Write as _;
@@ -53,7 +54,7 @@ pub(super) fn head(story: &Story) -> String {
 }
 
 /// Renders a turn, and the cells behind it.
-pub(super) fn turn(turn: &Turn) -> String {
+pub(super) fn turn(turn: &TurnView) -> String {
     let mut page = String::new();
     if turn.number > 0 {
         let _ = writeln!(page, "<h2>Turn {}</h2>", turn.number);
@@ -68,7 +69,7 @@ pub(super) fn turn(turn: &Turn) -> String {
         figures(&mut page, &of_step(step));
         write(&mut page, &step.items);
     }
-    if let Some(answer) = built_answer(turn) {
+    if let Some(answer) = turn.built_answer() {
         said(&mut page, "said", answer);
     }
     if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {

@@ -1,9 +1,10 @@
 //! A recorded session as Markdown.
 
-use super::words::{NO_END, built_answer, ending, of_step, of_turn, title};
-use super::{Item, Story, Turn};
+use super::Story;
+use super::words::{NO_END, ending, of_step, of_turn, title};
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::mark;
+use rondo_runtime::view::{Item, TurnView};
 use rondo_types::TodoItem;
 use rondo_types::units::took;
 use std::fmt::Write as _;
@@ -37,7 +38,7 @@ pub(super) fn tail(todo: &[TodoItem], heading: &str, children: &[String]) -> Str
 }
 
 /// Renders a turn, and the cells behind it.
-pub(super) fn turn(turn: &Turn) -> String {
+pub(super) fn turn(turn: &TurnView) -> String {
     let mut text = match turn.number {
         0 => String::new(),
         number => format!("\n## Turn {number}\n\n{}\n", of_turn(turn)),
@@ -51,7 +52,7 @@ pub(super) fn turn(turn: &Turn) -> String {
             .iter()
             .for_each(|item| write_item(&mut text, item));
     }
-    if let Some(answer) = built_answer(turn) {
+    if let Some(answer) = turn.built_answer() {
         let _ = write!(text, "\n**Answer**\n\n{answer}\n");
     }
     if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {

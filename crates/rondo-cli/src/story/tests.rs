@@ -2,11 +2,12 @@
 
 use super::*;
 use rondo_core::ports::{CellEnding, Record, RecordBody};
+use rondo_runtime::view::{Fold, TurnView};
 use rondo_types::{
-    CallId, Candidate, Message, ModelInfo, Origin, Part, Price, Recovery, Reply, ToolCall,
-    ToolErrorCode, ToolOutcome, TurnId,
+    CallId, Candidate, Message, ModelInfo, Origin, Part, Price, Recovery, Reply, StopReason,
+    TimeMs, ToolCall, ToolErrorCode, ToolOutcome, TurnId, Usage,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn reply(parts: Vec<Part>) -> RecordBody {
     let candidate = Candidate {
@@ -74,7 +75,7 @@ fn started() -> [RecordBody; 2] {
     [serde_json::from_value(began).unwrap(), environment]
 }
 
-fn story() -> (Story, Turn) {
+fn story() -> (Story, TurnView) {
     let id = CallId::new("r1");
     let mut bodies = started().to_vec();
     bodies.extend([
@@ -122,7 +123,7 @@ fn story() -> (Story, Turn) {
         });
     let mut fold = Fold::default();
     for record in records {
-        assert_eq!(fold.take(&record), None);
+        assert_eq!(fold.record(&record), None);
     }
     let story = Story {
         session: "s-1".into(),
@@ -133,20 +134,20 @@ fn story() -> (Story, Turn) {
     (story, fold.end().unwrap())
 }
 
-fn shown(format: StoryFormat) -> String {
+fn whole(format: StoryFormat) -> String {
     let (story, turn) = story();
-    story.head(format) + &turn.shown(format, true) + &story.tail(format, &[], &[])
+    story.head(format) + &shown(&turn, format, true) + &story.tail(format, &[], &[])
 }
 
 #[test]
 fn as_data_it_is_one_object() {
     let (story, turn) = story();
-    let text = shown(StoryFormat::Json);
+    let text = whole(StoryFormat::Json);
     let mut data: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(data["turns"][0]["ending"]["text"], "Nothing & all.");
     assert_eq!(data["title"], "<title>");
     let format = StoryFormat::Json;
-    let two = [turn.shown(format, true), turn.shown(format, false)].concat();
+    let two = [shown(&turn, format, true), shown(&turn, format, false)].concat();
     let text = story.head(format) + &two + &story.tail(format, &[], &[]);
     data = serde_json::from_str(&text).unwrap();
     assert_eq!(data["turns"].as_array().unwrap().len(), 2);
@@ -169,7 +170,7 @@ fn records_become_steps_with_their_figures() {
 
 #[test]
 fn markdown_has_what_was_said_and_fences_that_hold() {
-    let text = shown(StoryFormat::Markdown);
+    let text = whole(StoryFormat::Markdown);
     assert!(text.starts_with("# <title>\n\nSession `s-1` in `/a & b`\n"));
     assert!(text.contains("**User**\n\nWhat <b>is</b> it?\n"));
     assert!(text.contains("`look` failed with `failed` after 1.2 s:\n\n````\nno ``` here\n````\n"));
@@ -178,7 +179,7 @@ fn markdown_has_what_was_said_and_fences_that_hold() {
 
 #[test]
 fn a_page_holds_no_markup_of_others() {
-    let page = shown(StoryFormat::Html);
+    let page = whole(StoryFormat::Html);
     assert!(page.contains("<title>&lt;title&gt;</title>"));
     assert!(page.contains("What &lt;b&gt;is&lt;/b&gt; it?"));
     assert!(page.contains("/a &amp; b"));
@@ -221,18 +222,18 @@ fn cells_stand_behind_the_turn_that_they_followed() {
     });
     records.extend(cell("while <b>: pass", None));
     let mut fold = Fold::default();
-    let mut turns: Vec<Turn> = records.iter().filter_map(|it| fold.take(it)).collect();
+    let mut turns: Vec<TurnView> = records.iter().filter_map(|it| fold.record(it)).collect();
     turns.extend(fold.end());
     let numbers: Vec<_> = turns.iter().map(|it| (it.number, it.cells.len())).collect();
     assert_eq!(numbers, [(0, 1), (1, 1)]);
-    let text = turns[0].shown(StoryFormat::Markdown, true);
+    let text = shown(&turns[0], StoryFormat::Markdown, true);
     assert_eq!(
         text,
         "\n## Python\n\n```\n6 * 7\n```\n\n```\nout\n42\n```\n"
     );
-    let page = turns[1].shown(StoryFormat::Html, false);
+    let page = shown(&turns[1], StoryFormat::Html, false);
     assert!(page.contains("<pre>while &lt;b&gt;: pass</pre>"), "{page}");
     assert!(page.contains("[its end is not recorded]"), "{page}");
-    let data: Value = serde_json::from_str(&turns[0].shown(StoryFormat::Json, true)).unwrap();
+    let data: Value = serde_json::from_str(&shown(&turns[0], StoryFormat::Json, true)).unwrap();
     assert_eq!(data["cells"][0]["code"], "6 * 7");
 }

@@ -1,8 +1,9 @@
 //! Titles, times and ends of a recorded session in words.
 
-use super::{Step, Story, Turn};
+use super::Story;
 use rondo_runtime::calendar;
 use rondo_runtime::sanitize::cell;
+use rondo_runtime::view::{StepView, TurnView};
 use rondo_types::units::{counted, dollars, tokens, took};
 use rondo_types::{Question, Usage};
 
@@ -18,7 +19,7 @@ pub(super) fn title(story: &Story) -> String {
 }
 
 /// Says in a line what a turn took.
-pub(super) fn of_turn(turn: &Turn) -> String {
+pub(super) fn of_turn(turn: &TurnView) -> String {
     let mut words = vec![
         calendar::utc_text(turn.began_ms),
         format!("profile {}", turn.profile),
@@ -31,7 +32,7 @@ pub(super) fn of_turn(turn: &Turn) -> String {
 }
 
 /// Says in a line what a step took.
-pub(super) fn of_step(step: &Step) -> String {
+pub(super) fn of_step(step: &StepView) -> String {
     let mut words = vec![step.model.clone()];
     words.extend(step.replied_after_ms.map(took));
     words.extend(step.usage.map(tokens));
@@ -43,7 +44,7 @@ pub(super) fn of_step(step: &Step) -> String {
 }
 
 /// Says how a turn ended, where the answer does not.
-pub(super) fn ending(turn: &Turn) -> Option<String> {
+pub(super) fn ending(turn: &TurnView) -> Option<String> {
     let Some(ending) = &turn.ending else {
         return Some(match turn.waits_for.as_slice() {
             [] => "The turn was cut off.".to_owned(),
@@ -62,18 +63,4 @@ pub(super) fn ending(turn: &Turn) -> Option<String> {
 fn waiting(questions: &[Question]) -> String {
     let names: Vec<String> = questions.iter().map(|it| format!("`{}`", it.id)).collect();
     format!("The turn waits for an answer to {}.", names.join(", "))
-}
-
-/// Returns the answer where no step says it: one that the runtime built.
-pub(super) fn built_answer(turn: &Turn) -> Option<&str> {
-    let ending = turn.ending.as_ref()?;
-    let items = turn.steps.iter().flat_map(|step| &step.items);
-    let mut said = items.filter_map(|item| match item {
-        super::Item::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    let is_said = said
-        .next_back()
-        .is_some_and(|said| said.contains(&ending.text));
-    (!is_said && !ending.text.is_empty()).then_some(&ending.text)
 }

@@ -4,9 +4,10 @@ use crate::cli::StoryFormat;
 use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
 use crate::output::Output;
-use crate::story::{Fold, Story, Turn};
+use crate::story::{self, Story};
 use rondo_core::storage::Store;
 use rondo_runtime::sessions;
+use rondo_runtime::view::{Fold, TurnView};
 
 /// Prints what happened in a session, turn by turn.
 ///
@@ -35,14 +36,14 @@ pub(super) fn show(
     };
     print(&story.head(format))?;
     let mut is_first = true;
-    let mut tell = |turn: Turn| {
-        let text = turn.shown(format, is_first);
+    let mut tell = |turn: TurnView| {
+        let text = story::shown(&turn, format, is_first);
         is_first = false;
         print(&text)
     };
     let mut fold = Fold::default();
     store.records::<CliError>(&info.id, |record| {
-        fold.take(&record).map_or(Ok(()), &mut tell)
+        fold.record(&record).map_or(Ok(()), &mut tell)
     })?;
     fold.end().map_or(Ok(()), &mut tell)?;
     let todo = store.history(&info.id)?.todo().to_vec();

@@ -4,13 +4,14 @@ use crate::commands::skills;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::render::tool_line;
-use crate::repl::ledger::{CallLog, StepLog};
 use crate::repl::{After, Repl};
 use crate::user_input;
 use rondo_runtime::skills::Skills;
 use rondo_runtime::todo::as_text;
+use rondo_runtime::view::{Item, StepView};
 use rondo_types::Part;
 use rondo_types::units::{counted, dollars, tokens, took};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Read as _;
 
@@ -43,14 +44,12 @@ impl Repl {
     pub(super) fn show_steps(&mut self) -> Result<()> {
         self.talk.recall()?;
         let columns = self.talk.output.columns();
-        let text = self.steps_text(|text, call| {
-            let line = tool_line(&call.name, &call.arguments, columns.saturating_sub(12));
-            let _ = match &call.end {
-                Some((_, ms, None)) => writeln!(text, "  • {line}  {}", took(*ms)),
-                Some((_, ms, Some(code))) => {
-                    writeln!(text, "  ✗ {line}  {}, {code}", took(*ms))
-                }
-                None => writeln!(text, "  … {line}"),
+        let text = self.steps_text(|text, (tool, arguments), (_, error, ms)| {
+            let line = tool_line(tool, arguments, columns.saturating_sub(12));
+            let time = took(ms);
+            let _ = match error {
+                None => writeln!(text, "  • {line}  {time}"),
+                Some(code) => writeln!(text, "  ✗ {line}  {time}, {code}"),
             };
         });
         self.print(&text)
@@ -58,33 +57,44 @@ impl Repl {
 
     pub(super) fn show_trace(&mut self) -> Result<()> {
         self.talk.recall()?;
-        let text = self.steps_text(|text, call| {
-            let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-            let _ = writeln!(text, "  • {} {}", call.name, indented(&arguments));
-            if let Some((result, ms, code)) = &call.end {
-                let code = code.as_ref();
-                let code = code.map_or(String::new(), |code| format!(", {code}"));
-                let result = match result {
-                    serde_json::Value::String(text) => text.clone(),
-                    other => serde_json::to_string_pretty(other).unwrap_or_default(),
-                };
-                let time = took(*ms);
-                let _ = writeln!(text, "    after {time}{code}: {}", indented(&result));
-            }
+        let text = self.steps_text(|text, (tool, arguments), (result, error, ms)| {
+            let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            let _ = writeln!(text, "  • {tool} {}", indented(&arguments));
+            let code = error.map_or(String::new(), |code| format!(", {code}"));
+            let fields = serde_json::from_str::<Map<String, Value>>(result);
+            let fields = fields.and_then(|fields| serde_json::to_string_pretty(&fields));
+            let result = fields.unwrap_or_else(|_| result.to_owned());
+            let time = took(ms);
+            let _ = writeln!(text, "    after {time}{code}: {}", indented(&result));
         });
         self.print(&text)
     }
 
-    fn steps_text(&self, show_call: impl Fn(&mut String, &CallLog)) -> String {
+    /// Writes the steps of the latest turn, each call by `write_call`: its tool and arguments, its result, the code of
+    /// its error and how long it took.
+    fn steps_text(
+        &self,
+        write_call: impl Fn(&mut String, (&str, &Value), (&str, Option<&str>, u64)),
+    ) -> String {
         let books = self.talk.books.open();
-        if books.steps.is_empty() {
+        let Some(turn) = books.latest().filter(|turn| !turn.steps.is_empty()) else {
             return "nothing was asked yet\n".to_owned();
-        }
+        };
         let mut text = String::new();
-        for step in &books.steps {
-            let _ = writeln!(text, "{}", step_line(step));
-            for call in &step.calls {
-                show_call(&mut text, call);
+        for (step, took_ms) in turn.timed_steps() {
+            let _ = writeln!(text, "{}", step_line(step, took_ms));
+            for item in &step.items {
+                if let Item::Result {
+                    tool,
+                    arguments,
+                    error,
+                    text: result,
+                    took_ms,
+                } = item
+                {
+                    let end = (result.as_str(), error.as_deref(), *took_ms);
+                    write_call(&mut text, (tool, arguments), end);
+                }
             }
         }
         text
@@ -129,11 +139,15 @@ impl Repl {
     }
 }
 
-fn step_line(step: &StepLog) -> String {
-    let time = step.took_ms.map_or("unfinished".to_owned(), took);
+fn step_line(step: &StepView, took_ms: Option<u64>) -> String {
+    let time = took_ms.map_or("unfinished".to_owned(), took);
     let cost = step.cost_usd;
     let cost = cost.map_or(String::new(), |usd| format!(", {}", dollars(usd)));
-    format!("step {}  {time}, {}{cost}", step.number, tokens(step.usage))
+    format!(
+        "step {}  {time}, {}{cost}",
+        step.number,
+        tokens(step.usage.unwrap_or_default())
+    )
 }
 
 fn indented(text: &str) -> String {

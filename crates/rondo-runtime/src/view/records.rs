@@ -1,29 +1,44 @@
 //! Groups records into turns and steps.
 
-use super::{Item, Step, Turn, TurnEnding, cells};
+use super::{Item, TurnEnding, TurnView, cells, shown};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::units::elapsed;
 use rondo_types::{
-    CallId, Message, ModelInfo, NanoUsd, Part, Question, Reply, TimeMs, ToolOutcome, Usage,
+    CallId, Message, ModelInfo, NanoUsd, Part, Question, Reply, TimeMs, ToolOutcome, TurnId,
 };
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Tells what the records of a session say, turn by turn.
-#[derive(Default)]
-pub(crate) struct Fold {
-    turn: Option<Turn>,
-    /// Who may be asked in the turn, with their prices.
+/// Builds the views of turns, from the records of a session or from the events of turns that run.
+#[derive(Debug, Default)]
+pub struct Fold {
+    pub(super) turn: Option<TurnView>,
+    /// The models that may be asked in the turn, with their prices.
     models: Vec<ModelInfo>,
-    /// Calls that were begun.
-    calls: HashMap<CallId, (String, Value)>,
-    /// Whether the turn's money is known so far.
-    is_priced: bool,
+    /// Calls that are not over, each with its tool and arguments.
+    pub(super) calls: HashMap<CallId, (String, Value)>,
+    /// The turn's id and the model that answers, as events name them.
+    pub(super) id: Option<TurnId>,
+    pub(super) model: String,
 }
 
 impl Fold {
-    /// Takes the next record, and returns the turn before it where that is over.
-    pub(crate) fn take(&mut self, record: &Record) -> Option<Turn> {
+    /// Goes on with a turn.
+    pub(super) fn of(turn: TurnView) -> Self {
+        Self {
+            turn: Some(turn),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the turn so far.
+    #[must_use]
+    pub fn turn(&self) -> Option<&TurnView> {
+        self.turn.as_ref()
+    }
+
+    /// Takes the next record, and returns the turn before it if that is over.
+    pub fn record(&mut self, record: &Record) -> Option<TurnView> {
         if !record.body.is_of_turn() {
             let before = || cells::before_turns(record.at_ms);
             cells::tell(self.turn.get_or_insert_with(before), &record.body);
@@ -44,14 +59,14 @@ impl Fold {
     }
 
     /// Returns the last turn.
-    pub(crate) fn end(self) -> Option<Turn> {
+    #[must_use]
+    pub fn end(self) -> Option<TurnView> {
         self.turn
     }
 
     fn tell(&mut self, record: &Record) {
         if let Some(turn) = &mut self.turn {
-            let took = record.at_ms.since(turn.began_ms).as_millis();
-            turn.took_ms = turn.took_ms.max(u64::try_from(took).unwrap_or(u64::MAX));
+            turn.seen(record.at_ms);
         }
         match &record.body {
             RecordBody::Parked { questions } => self.waits_for(questions),
@@ -60,7 +75,11 @@ impl Fold {
         }
         match &record.body {
             RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
-            RecordBody::ModelRequested { model, .. } => self.request(record, model),
+            RecordBody::ModelRequested { model, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.request(record.step, model, record.at_ms);
+                }
+            }
             RecordBody::ModelReplied { reply } => self.reply(record.at_ms, reply),
             RecordBody::Final {
                 stop_reason,
@@ -71,6 +90,7 @@ impl Fold {
                 stop_reason: *stop_reason,
                 text: text.clone(),
                 degraded: *degraded,
+                error: None,
             }),
             RecordBody::ToolStarted {
                 call_id,
@@ -95,26 +115,20 @@ impl Fold {
         }
     }
 
-    fn begin(&mut self, at: TimeMs, profile: &str, number: u32) {
-        self.is_priced = true;
+    pub(super) fn begin(&mut self, at: TimeMs, profile: &str, number: u32) {
         self.calls.clear();
-        self.turn = Some(Turn::begun(number, profile, at));
+        self.turn = Some(TurnView::begun(number, profile, at));
     }
 
-    fn waits_for(&mut self, questions: &[Question]) {
+    pub(super) fn waits_for(&mut self, questions: &[Question]) {
         if let Some(turn) = &mut self.turn {
             turn.waits_for = questions.to_vec();
         }
     }
 
-    /// Adds to the step under way, or to what was said before the first.
-    fn add(&mut self, item: Item) {
-        let Some(turn) = &mut self.turn else {
-            return;
-        };
-        match turn.steps.last_mut() {
-            Some(step) => step.items.push(item),
-            None => turn.said.push(item),
+    pub(super) fn add(&mut self, item: Item) {
+        if let Some(turn) = &mut self.turn {
+            turn.add(item);
         }
     }
 
@@ -126,32 +140,20 @@ impl Fold {
         });
     }
 
-    /// A request that is sent again belongs to its step.
-    fn request(&mut self, record: &Record, model: &str) {
-        let Some(turn) = &mut self.turn else {
-            return;
-        };
-        let is_open = |step: &&mut Step| {
-            step.number == record.step && step.model == model && step.replied_after_ms.is_none()
-        };
-        if let Some(step) = turn.steps.last_mut().filter(is_open) {
-            step.requests += 1;
-            return;
-        }
-        turn.steps.push(Step {
-            number: record.step,
-            model: model.to_owned(),
-            asked_ms: record.at_ms,
-            replied_after_ms: None,
-            requests: 1,
-            usage: None,
-            cost_usd: None,
-            items: Vec::new(),
-        });
-    }
-
     fn reply(&mut self, at: TimeMs, reply: &Reply) {
-        self.count(at, reply.usage);
+        if let Some(turn) = &mut self.turn {
+            let asked = turn.steps.last().map(|step| step.model.as_str());
+            let model = self
+                .models
+                .iter()
+                .find(|it| Some(it.full_name().as_str()) == asked);
+            let price = model.and_then(|model| model.price);
+            let cost = price.zip(reply.usage);
+            let cost = cost
+                .map(|(price, usage)| price.cost(usage))
+                .map(NanoUsd::usd);
+            turn.count(at, reply.usage, cost);
+        }
         let candidate = reply.candidates.first();
         for part in candidate.into_iter().flat_map(|it| &it.parts) {
             self.part(part);
@@ -160,28 +162,6 @@ impl Fold {
             let text = format!("the prompt was blocked ({reason})");
             self.add(Item::Note { text });
         }
-    }
-
-    fn count(&mut self, at: TimeMs, usage: Option<Usage>) {
-        let Some(turn) = &mut self.turn else {
-            return;
-        };
-        let Some(step) = turn.steps.last_mut() else {
-            return;
-        };
-        let after = at.since(step.asked_ms).as_millis();
-        step.replied_after_ms = Some(u64::try_from(after).unwrap_or(u64::MAX));
-        step.usage = usage;
-        let asked = self.models.iter().find(|it| it.full_name() == step.model);
-        let price = asked.and_then(|model| model.price);
-        let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
-        step.cost_usd = cost.map(NanoUsd::usd);
-        turn.usage = sum(turn.usage, usage.unwrap_or_default());
-        self.is_priced &= cost.is_some();
-        turn.cost_usd = match self.is_priced {
-            true => Some(turn.steps.iter().filter_map(|step| step.cost_usd).sum()),
-            false => None,
-        };
     }
 
     fn part(&mut self, part: &Part) {
@@ -255,26 +235,9 @@ impl Fold {
         self.add(Item::Note { text });
     }
 
-    fn ended(&mut self, ending: TurnEnding) {
+    pub(super) fn ended(&mut self, ending: TurnEnding) {
         if let Some(turn) = &mut self.turn {
             turn.ending = Some(ending);
         }
-    }
-}
-
-fn sum(one: Usage, other: Usage) -> Usage {
-    Usage {
-        input: one.input.saturating_add(other.input),
-        output: one.output.saturating_add(other.output),
-        reasoning: one.reasoning.saturating_add(other.reasoning),
-        cache_read: one.cache_read.saturating_add(other.cache_read),
-        cache_write: one.cache_write.saturating_add(other.cache_write),
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

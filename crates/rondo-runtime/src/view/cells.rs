@@ -1,13 +1,13 @@
 //! What stands between the turns of a recorded session: Python cells, questions about its folder, and what a script did.
 
-use super::{Item, Turn};
+use super::{Item, TurnView};
 use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
 use rondo_types::text::first_line;
 use rondo_types::{AnswerValue, TimeMs};
 use serde_json::Value;
 
 /// Takes a record of the user's Python session, of a question about the folder, or of a script, into what followed a turn.
-pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
+pub(super) fn tell(turn: &mut TurnView, body: &RecordBody) {
     match body {
         RecordBody::CellStarted { code, .. } => turn.cells.push(Item::Cell {
             code: code.clone(),
@@ -94,8 +94,8 @@ fn shown_value(value: &Value) -> String {
 }
 
 /// Returns what holds the cells that were run before the first turn, and what a script did.
-pub(super) fn before_turns(at: TimeMs) -> Turn {
-    Turn::begun(0, "", at)
+pub(super) fn before_turns(at: TimeMs) -> TurnView {
+    TurnView::begun(0, "", at)
 }
 
 fn shown(ending: &CellEnding, stdout: &str, stderr: &str) -> String {
