@@ -34,7 +34,7 @@ pub(crate) fn place<'a>(
     })
 }
 
-/// Stores a large body under its hash, in the place of any other; returns whether it was not there.
+/// Stores a large body under its hash, in the place of any other; returns whether it was not there, or without its sum.
 pub(crate) fn put(
     connection: &Connection,
     sha256: [u8; 32],
@@ -42,10 +42,11 @@ pub(crate) fn put(
 ) -> Result<bool, JournalError> {
     let written = connection
         .prepare_cached(
-            "INSERT INTO blobs (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO UPDATE
-             SET body = excluded.body WHERE body IS NOT excluded.body",
+            "INSERT INTO blobs (sha256, body, bit_sum) VALUES (?1, ?2, ?3) ON CONFLICT (sha256) DO UPDATE
+             SET body = excluded.body, bit_sum = excluded.bit_sum
+             WHERE body IS NOT excluded.body OR bit_sum IS NOT excluded.bit_sum",
         )?
-        .execute((sha256, json))?;
+        .execute((sha256, json, bit_sum(json.as_bytes())))?;
     Ok(written > 0)
 }
 
@@ -69,6 +70,36 @@ pub(crate) fn bytes(
         .prepare_cached("SELECT CAST(body AS BLOB) FROM blobs WHERE sha256 = ?1")?
         .query_row([sha256], |row| row.get(0))
         .optional()?)
+}
+
+/// Returns what was noted of the bits of a large body; none where an earlier version wrote it.
+pub(crate) fn noted_bit_sum(
+    connection: &Connection,
+    sha256: &[u8],
+) -> Result<Option<i64>, StoreError> {
+    let sum = connection
+        .prepare_cached("SELECT CAST(bit_sum AS INTEGER) FROM blobs WHERE sha256 = ?1")?
+        .query_row([sha256], |row| row.get::<_, Option<i64>>(0))
+        .optional()?;
+    Ok(sum.flatten())
+}
+
+/// Returns the numbers of all bits that are set, combined by exclusive or. Where one bit is changed, this is changed by the
+/// number of that bit.
+pub(crate) fn bit_sum(bytes: &[u8]) -> i64 {
+    let (mut words, mut all) = (0, 0);
+    for (number, chunk) in (0..).zip(bytes.chunks(8)) {
+        let word = chunk
+            .iter()
+            .rev()
+            .fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+        if word.count_ones() % 2 == 1 {
+            words ^= number;
+        }
+        all ^= word;
+    }
+    let within = (0..64).filter(|bit| all >> bit & 1 == 1);
+    words << 6 ^ within.fold(0, |sum, bit| sum ^ bit)
 }
 
 /// Returns whether a body that the disk has changed may be written anew: several records hold it, so it was written

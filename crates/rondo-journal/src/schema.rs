@@ -28,7 +28,7 @@ const CACHE_KIB: i32 = 512;
 
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
 /// the records, and are kept so that a list need not read them but for how the last turn stands. `lost_after` is the last record of a
-/// session whose end was cut off.
+/// session whose end was cut off. `bit_sum` tells which bit of a body was changed.
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -71,7 +71,7 @@ CREATE TABLE snapshots (
     hash BLOB NOT NULL,
     body TEXT NOT NULL
 );
-CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL, bit_sum INTEGER);
 ";
 
 /// How a commit survives its process.
@@ -231,8 +231,9 @@ pub(crate) fn open_read_only(
         }
     }
     let mut lacking = String::new();
-    for (name, _) in COLUMNS {
-        if !has_column(&connection, name)? {
+    for (table, name, _) in COLUMNS {
+        // The others are for those that write.
+        if table == "sessions" && !has_column(&connection, table, name)? {
             lacking.push_str(&format!(", NULL AS {name}"));
         }
     }
@@ -262,23 +263,23 @@ fn escaped(name: &str) -> String {
     escaped.replace('#', "%23")
 }
 
-/// Columns of `sessions` that journals of earlier versions lack.
-const COLUMNS: [(&str, &str); 2] = [
-    ("imported", "INTEGER NOT NULL DEFAULT 0"),
-    ("lost_after", "INTEGER"),
+/// Columns that journals of earlier versions lack, with their tables.
+const COLUMNS: [(&str, &str, &str); 3] = [
+    ("sessions", "imported", "INTEGER NOT NULL DEFAULT 0"),
+    ("sessions", "lost_after", "INTEGER"),
+    ("blobs", "bit_sum", "INTEGER"),
 ];
 
-/// Adds the columns of `sessions` that journals of earlier versions lack. An older program can still read them, so their
-/// version stays.
+/// Adds the columns that journals of earlier versions lack. An older program can still read them, so their version stays.
 fn add_columns(connection: &mut Connection) -> Result<(), JournalError> {
-    for (name, kind) in COLUMNS {
-        if has_column(connection, name)? {
+    for (table, name, kind) in COLUMNS {
+        if has_column(connection, table, name)? {
             continue;
         }
         let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        if !has_column(&transaction, name)? {
-            let add = format!("ALTER TABLE sessions ADD COLUMN {name} {kind}");
+        if !has_column(&transaction, table, name)? {
+            let add = format!("ALTER TABLE {table} ADD COLUMN {name} {kind}");
             transaction.execute_batch(&add)?;
         }
         transaction.commit()?;
@@ -303,9 +304,9 @@ fn has_table(connection: &Connection, name: &str) -> Result<bool, JournalError> 
     Ok(connection.query_row(count, [name], |row| row.get(0))?)
 }
 
-fn has_column(connection: &Connection, name: &str) -> Result<bool, JournalError> {
-    let count = "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = ?1";
-    Ok(connection.query_row(count, [name], |row| row.get(0))?)
+fn has_column(connection: &Connection, table: &str, name: &str) -> Result<bool, JournalError> {
+    let count = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2";
+    Ok(connection.query_row(count, [table, name], |row| row.get(0))?)
 }
 
 fn version(connection: &Connection) -> Result<u32, JournalError> {

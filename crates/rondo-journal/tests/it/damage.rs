@@ -179,6 +179,21 @@ async fn a_flipped_bit_is_restored_wherever_it_is_in_a_record() {
     }
 }
 
+#[tokio::test]
+async fn a_flipped_bit_of_a_text_of_any_length_is_restored() {
+    let large = "A text of some length. ".repeat(100_000);
+    for (byte, bit) in [(0, 0), (9, 6), (1_234_567, 3), (2_299_999, 7)] {
+        let journal = journal();
+        let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
+        say(&session, Seq(0), &[&large]).await;
+        drop(session);
+        flip(&journal, ("blobs", "body", byte), bit);
+        let report = journal.store.repair(&id("a")).unwrap();
+        assert_eq!((report.sound, report.mended), (1, 1), "{byte}/{bit}");
+        assert_eq!(check(&journal, "a").defect, None, "{byte}/{bit}");
+    }
+}
+
 /// Flips a bit of a column in the first row that has it.
 fn flip(journal: &Journal, (table, column, byte): (&str, &str, usize), bit: u32) {
     let connection = rusqlite::Connection::open(journal.store.path()).unwrap();
