@@ -28,13 +28,15 @@ const REFUSED: [&str; 11] = [
     "operation not permitted",
 ];
 /// What programs write if they reach no other machine.
-const UNREACHED: [&str; 24] = [
+const UNREACHED: [&str; 25] = [
     // Cargo and pip are told to be offline, and then say that there is no such package.
     "could not be found in registry index",
     "in registry `crates-io` with version",
     "in registry 'crates-io' with version",
     "No matching distribution found",
     "All attempts to connect to",
+    // Poetry is given no time for requests.
+    "Attempted to set connect timeout to 0",
     "ENOTCACHED",
     "NO_OFFLINE_META",
     "NO_OFFLINE_TARBALL",
@@ -458,6 +460,7 @@ mod tests {
             "error: failed to get `a` as a dependency: you are in the offline mode (--offline)",
             "error: the crate `a` could not be found in registry index.",
             "ERROR: No matching distribution found for a",
+            "Attempted to set connect timeout to 0, but the timeout cannot be set to a value less than or equal to 0.",
         ] {
             let text = said(&status(printed, 1)).unwrap();
             assert!(text.contains("it has no network"), "{printed}: {text}");

@@ -33,8 +33,8 @@ fn programs_are_told_that_there_is_no_network_only_if_there_is_none() {
         return;
     }
     let mut place = Place::new(SandboxMode::WorkspaceWrite);
-    let shown = "echo $npm_config_fetch_retries $CARGO_NET_OFFLINE $GIT_TERMINAL_PROMPT";
-    assert_eq!(place.works(shown), "0 true 0\n");
+    let shown = "echo $npm_config_fetch_retries $CARGO_NET_OFFLINE $POETRY_REQUESTS_TIMEOUT $GIT_TERMINAL_PROMPT";
+    assert_eq!(place.works(shown), "0 true 0 0\n");
     place.network = NetworkAccess::Host;
     assert_eq!(place.works(shown), "0\n");
 }
