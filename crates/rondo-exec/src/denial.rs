@@ -5,11 +5,11 @@
 
 use rondo_launch::{CallStatus, LOST_MAX};
 use rondo_policy::OUTSIDE_SANDBOX;
-use rondo_sandbox::{SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
+use rondo_sandbox::{Root, SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What programs write if the kernel refuses something. The kernel tells nobody else.
 const REFUSED: [&str; 11] = [
@@ -130,6 +130,12 @@ const HOOKED: [&str; 10] = [
     "revert",
     "switch",
 ];
+/// Programs that go through a directory that they are not told of.
+const WALKERS: [&str; 7] = ["ack", "ag", "du", "fd", "find", "rg", "tree"];
+/// Commands of `git` that go through the working tree.
+const OF_TREE: [&str; 9] = [
+    "add", "checkout", "clean", "commit", "diff", "grep", "restore", "stash", "status",
+];
 /// What is said first if something protected was changed.
 const CHANGED: &str = "the sandbox protects what the command changed: ";
 /// What it ends with.
@@ -137,7 +143,7 @@ const ASK: &str = ". If it needs more, call it with";
 /// Things that were put back and are named.
 const NAMED_MAX: usize = 8;
 
-/// Files that are gone and are named.
+/// Files that are gone and are named, and so many that are hidden.
 const LOST_NAMED_MAX: usize = 5;
 
 /// Returns what is said of a command that the sandbox refused something, or seems to have.
@@ -288,6 +294,59 @@ pub(crate) fn of_hooks(spec: &SandboxSpec, directory: &Path, command: &str) -> O
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn of_hooks(_: &SandboxSpec, _: &Path, _: &str) -> Option<String> {
     None
+}
+
+/// Says which files of its directories the sandbox hides, if a command names them, one of the directories above them, or what
+/// it wrote does if it failed, or if it goes through its own directory. To the command they are empty, or cannot be read.
+pub(crate) fn of_hidden(
+    spec: &SandboxSpec,
+    directory: &Path,
+    status: &CallStatus,
+) -> Option<String> {
+    if spec.hidden.is_empty() {
+        return None;
+    }
+    let roots: Vec<&Path> = spec.writable.iter().map(Root::path).collect();
+    let named = places_named(directory, &status.command);
+    let output = (status.exit_code != Some(0)).then_some(&*status.stdout);
+    let hidden = spec.hidden.iter().filter_map(|hidden| {
+        let root = roots.iter().find(|root| hidden.starts_with(root))?;
+        let is_named = named
+            .iter()
+            .any(|it| hidden.starts_with(it) || it.starts_with(hidden));
+        let name = hidden.file_name()?.to_str()?;
+        let is_printed = output.is_some_and(|it| name.len() > 2 && it.contains(name));
+        let shown = hidden.strip_prefix(root).unwrap_or(hidden);
+        (is_named || is_printed).then(|| format!("`{}`", shown_path(shown)))
+    });
+    let hidden: Vec<String> = hidden.collect();
+    let more = match hidden.len().saturating_sub(LOST_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let first: Vec<String> = hidden.into_iter().take(LOST_NAMED_MAX).collect();
+    (!first.is_empty()).then(|| {
+        format!(
+            "`.rondoignore`, the setting `ignored_files` or a rule hides from commands: {}{more}",
+            first.join(", ")
+        )
+    })
+}
+
+/// Returns the files and directories that words of a command name, and its own directory if it goes through that.
+fn places_named(directory: &Path, command: &str) -> Vec<PathBuf> {
+    let ends_word = |it: char| it.is_whitespace() || "'\"`;|&<>(){}$=:".contains(it);
+    let words: Vec<&str> = command
+        .split(ends_word)
+        .filter(|it| !it.is_empty())
+        .collect();
+    let has = |names: &[&str]| words.iter().any(|it| names.contains(it));
+    let goes_through = has(&WALKERS) || has(&["git"]) && has(&OF_TREE);
+    let own = goes_through.then_some(".");
+    let places = words.iter().copied().chain(own);
+    places
+        .filter_map(|it| directory.join(it).canonicalize().ok())
+        .collect()
 }
 
 /// Says which of these variables a command names that did not get them, or its output if it failed.

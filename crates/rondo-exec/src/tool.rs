@@ -351,12 +351,18 @@ impl ExecTool {
         }
     }
 
-    /// Says which hooks of `git` the sandbox hid from a command that may have been to run some.
-    fn skipped_hooks(&self, invocation: &ToolInvocation, status: &CallStatus) -> Option<String> {
+    /// Says which hooks of `git` and which files the sandbox hid from a command, if it may have been about them.
+    fn hidden_from(&self, invocation: &ToolInvocation, status: &CallStatus) -> [Option<String>; 2] {
         let sandbox = self.options.sandbox_now();
-        let spec = sandbox.filter(|_| status.sandbox.is_some())?;
-        let directory = self.directory(&invocation.arguments).ok()?;
-        denial::of_hooks(spec, &directory, &status.command)
+        let looking = self.options.looking.as_ref().map(|(_, spec)| spec);
+        let spec = sandbox.or(looking).filter(|_| status.sandbox.is_some());
+        match (spec, self.directory(&invocation.arguments)) {
+            (Some(spec), Ok(directory)) => [
+                denial::of_hidden(spec, &directory, status),
+                sandbox.and_then(|spec| denial::of_hooks(spec, &directory, &status.command)),
+            ],
+            _ => [None, None],
+        }
     }
 
     /// Says which variables of the user a command in the sandbox did not get, if the command or what it wrote names them.
@@ -477,10 +483,10 @@ impl Tool for ExecTool {
             Err(error) => return ToolOutcome::Error(*error),
         };
         let is_confined = status.sandbox.is_some();
-        let hooks = self.skipped_hooks(&invocation, &status);
+        let hidden = self.hidden_from(&invocation, &status);
         let variables = self.missed_variables(&status);
         let mut outcome = outcome(status);
-        for sentence in [variables, hooks].into_iter().flatten() {
+        for sentence in hidden.into_iter().chain([variables]).flatten() {
             denial::add(&mut outcome, &sentence);
         }
         match reached() != before {

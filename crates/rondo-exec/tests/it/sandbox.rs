@@ -154,6 +154,48 @@ async fn a_command_that_makes_a_refused_name_again_and_again_is_ended() {
 }
 
 #[tokio::test]
+async fn files_that_are_hidden_are_named_in_the_result_of_a_command_that_may_be_about_them() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let place = fixture.path().canonicalize().unwrap();
+    for directory in ["secrets", "src"] {
+        std::fs::create_dir(place.join(directory)).unwrap();
+        std::fs::write(place.join(directory).join("k"), "KEY\n").unwrap();
+    }
+    std::fs::write(place.join(".env"), "KEY\n").unwrap();
+    let calls = LookingCalls::default();
+    let hiding = |mode| SandboxSpec {
+        hidden: vec![place.join("secrets"), place.join(".env")],
+        ..spec(&fixture, mode)
+    };
+    let mut looking = fixture.options.clone();
+    looking.looking = Some((calls.clone(), hiding(SandboxMode::ReadOnly)));
+    let mut confined = fixture.options.clone();
+    confined.sandbox = Some(hiding(SandboxMode::WorkspaceWrite));
+    for (command, said) in [
+        ("grep -r KEY secrets", "`secrets`"),
+        ("cp -r . /tmp/all", "`secrets`, `.env`"),
+        ("find -name k", "`secrets`, `.env`"),
+        ("sh -c 'cat .en*'", "`.env`"),
+        ("cat src/k", ""),
+        ("grep -r KEY src", ""),
+    ] {
+        let arguments = json!({ "command": command });
+        let id = fixture.invocation(Value::Null).call_id;
+        calls.note(&rondo_types::SessionId::new("s"), &id, &arguments, true);
+        for options in [&looking, &confined] {
+            let done = run(options.clone(), &fixture, arguments.clone()).await;
+            let sentence = done["sandbox"].as_str().unwrap_or_default();
+            let named = sentence.split("hides from commands: ").nth(1);
+            let named = named.and_then(|it| it.split(". ").next());
+            assert_eq!(named.unwrap_or_default(), said, "{command}: {done}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn hooks_that_the_sandbox_hides_are_said() {
     if !is_enforced() {
         return;
