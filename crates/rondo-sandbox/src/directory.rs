@@ -237,12 +237,28 @@ impl Directory {
         Ok(None)
     }
 
-    /// Renames an entry to one of another directory that does not exist.
+    /// Renames an entry to one of another directory that does not exist. Where the file system cannot refuse to replace
+    /// another one (FUSE, NFS), that is looked up before, and what is made of that name in between is replaced.
     ///
     /// # Errors
     /// When that cannot be done.
     pub(crate) fn rename(&self, from: &OsStr, other: &Self, to: &OsStr) -> Result<(), Errno> {
-        let flags = RenameFlags::NOREPLACE;
+        match self.rename_with(from, (other, to), RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => match other.stat(to) {
+                Ok(None) => self.rename_with(from, (other, to), RenameFlags::empty()),
+                Ok(Some(_)) => Err(Errno::EXIST),
+                Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            },
+            renamed => renamed,
+        }
+    }
+
+    fn rename_with(
+        &self,
+        from: &OsStr,
+        (other, to): (&Self, &OsStr),
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
         self.permitted(|| {
             other.permitted(|| {
                 rustix::fs::renameat_with(&self.descriptor, from, &other.descriptor, to, flags)
@@ -368,6 +384,35 @@ mod tests {
         held.set_aside(OsStr::new("name")).unwrap();
         assert!(other.join("name").exists());
         assert!(path.join("moved/name.refused").exists());
+    }
+
+    #[test]
+    fn nothing_is_replaced_on_a_file_system_that_cannot_refuse_it() {
+        let (_place, path) = place();
+        let (from, at) = (path.join("from"), path.join("at"));
+        fs::create_dir(&from).unwrap();
+        fs::create_dir(&at).unwrap();
+        let run = |program: &str, args: &[&OsStr]| {
+            let done = std::process::Command::new(program).args(args).status();
+            done.is_ok_and(|it| it.success())
+        };
+        // It returns once the directory is mounted.
+        if !run("bindfs", &[from.as_ref(), at.as_ref()]) {
+            return;
+        }
+        let held = Directory::open(&at).unwrap();
+        for text in ["one", "two"] {
+            fs::write(at.join(".envrc"), text).unwrap();
+            held.set_aside(OsStr::new(".envrc")).unwrap();
+        }
+        fs::create_dir(at.join(".envrc")).unwrap();
+        held.set_aside(OsStr::new(".envrc")).unwrap();
+        drop(held);
+        assert!(run("fusermount", &["-u".as_ref(), at.as_ref()]));
+        for (name, text) in [(".envrc.refused", "one"), (".envrc.refused-2", "two")] {
+            assert_eq!(fs::read_to_string(from.join(name)).unwrap(), text);
+        }
+        assert!(from.join(".envrc.refused-3").is_dir() && !from.join(".envrc").exists());
     }
 
     #[test]
