@@ -202,8 +202,10 @@ impl Running {
             pins.era = Some(live.era);
             self.save(&pins);
         }
-        self.list(&live.peer).await?;
-        Ok(live)
+        match self.list(&live.peer).await {
+            Ok(()) => Ok(live),
+            Err(why) => Err(live.why_ended().unwrap_or(why)),
+        }
     }
 
     /// Lists the tools, and compares them with what is pinned.

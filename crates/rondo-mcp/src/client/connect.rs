@@ -65,10 +65,15 @@ impl Live {
             .unwrap_or_default()
     }
 
+    /// Returns why the server was ended, if it sent more than a server may.
+    pub(crate) fn why_ended(&self) -> Option<String> {
+        self.shared.flood.exceeded().map(|it| ended_for(&it))
+    }
+
     /// Returns why the connection is over, on one line.
     pub(crate) fn why_gone(&self) -> String {
-        if let Some(exceeded) = self.shared.flood.exceeded() {
-            return ended_for(&exceeded);
+        if let Some(why) = self.why_ended() {
+            return why;
         }
         let words = self.last_words();
         match words.is_empty() {

@@ -14,27 +14,31 @@ use tokio::process::{Child, Command};
 /// How long a flood may go on before the test fails.
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Begins a connection of the older lifecycle, and then runs the program in `$FLOOD`.
+/// Begins a connection of the older lifecycle, and runs the program in `$FLOOD` at the message `$AT`.
 const SERVER: &str = r#"
 while IFS= read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
   *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
   *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}" ;;
-  *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[]}}"; exec sh -c "$FLOOD" ;;
+  *"\"$AT\""*) test -z "$id" || echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[]}}"; exec sh -c "$FLOOD" ;;
   esac
 done
 "#;
 
 /// Starts the server of [`SERVER`] as a process.
-struct Floods(&'static str);
+struct Floods {
+    at: &'static str,
+    flood: &'static str,
+}
 
 #[async_trait]
 impl StartPrograms for Floods {
     async fn start(&self, _: &ProgramSpec) -> Result<Box<dyn Program>, String> {
         let child = Command::new("sh")
             .args(["-c", SERVER])
-            .env("FLOOD", self.0)
+            .env("AT", self.at)
+            .env("FLOOD", self.flood)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -76,8 +80,12 @@ async fn ended(servers: &Servers) -> String {
 }
 
 async fn ended_program(flood: &'static str) -> String {
+    ended_at("tools/list", flood).await
+}
+
+async fn ended_at(at: &'static str, flood: &'static str) -> String {
     let (mut options, _) = options(&Scripts::default(), vec![configured("s", |_| ())]);
-    options.programs = Arc::new(Floods(flood));
+    options.programs = Arc::new(Floods { at, flood });
     ended(&Servers::start(options)).await
 }
 
@@ -90,6 +98,14 @@ async fn a_program_that_sends_requests_without_end_and_reads_no_replies_is_ended
         "it was ended: it sent more than 100 requests without reading the replies",
     ];
     assert!(bounds.contains(&&*why), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_that_sends_requests_without_end_before_its_tools_are_listed_says_why_it_was_ended()
+ {
+    let flood = r#"awk 'BEGIN { for (i = 0; ; i++) print "{\"jsonrpc\":\"2.0\",\"id\":" i ",\"method\":\"ping\"}" }'"#;
+    let why = ended_at("notifications/initialized", flood).await;
+    assert!(why.starts_with("it was ended: it sent more than "), "{why}");
 }
 
 #[tokio::test]
