@@ -333,6 +333,7 @@ async fn the_live_session_is_one_key_away_in_the_pane_reads_keys_and_its_last_ce
     person.press("f(7)\r").await;
     person.shows("│42").await;
     person.press("f(g)\r").await;
+    person.shows("Traceback (most recent call last)").await;
     person.shows("NameError").await;
     person.shows("python · raised").await;
     person.press("f(7)\r").await;

@@ -8,7 +8,7 @@ use super::lent::LentPython;
 use super::update::UpdateBody;
 use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_part};
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::sanitize::{Keep, Sanitizer};
+use crate::sanitize::{Keep, Sanitizer, plain};
 use crate::secrets::{self, KeyNames};
 use futures_util::future::BoxFuture;
 use rondo_core::clock::Clock;
@@ -69,6 +69,9 @@ pub enum CellEnd {
         stdout: String,
         /// The same of standard error.
         stderr: String,
+        /// The traceback as Python prints it, if the cell raised something. It is in no record.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        traceback: Option<String>,
         /// Whether the interpreter is a new one, without the variables of the last one.
         is_restarted: bool,
     },
@@ -108,7 +111,12 @@ impl CellEvent {
             Self::Output { text } => text.len(),
             Self::Ended { end } => match end {
                 CellEnd::Shell { output, .. } => output.len(),
-                CellEnd::Python { stdout, stderr, .. } => stdout.len() + stderr.len(),
+                CellEnd::Python {
+                    stdout,
+                    stderr,
+                    traceback,
+                    ..
+                } => stdout.len() + stderr.len() + traceback.as_ref().map_or(0, String::len),
             },
         }
     }
@@ -152,7 +160,8 @@ struct Stop {
 /// What came of a cell.
 pub(super) enum Finished {
     Shell(Result<(CommandEnd, bool)>, String),
-    Python(Box<RecordBody>),
+    /// Its record, and the traceback if it raised something.
+    Python(Box<RecordBody>, Option<String>),
 }
 
 impl RunningCell {
@@ -389,7 +398,9 @@ impl Actor {
                 }
                 of_command(end, is_restarted)
             }),
-            Finished::Python(body) => self.python_is_over(*body, started).await,
+            Finished::Python(body, traceback) => {
+                self.python_is_over(*body, traceback, started).await
+            }
         };
         let body = match &end {
             Ok(end) => UpdateBody::Cell {
@@ -406,8 +417,13 @@ impl Actor {
         self.input(Input::CellEnded).await;
     }
 
-    async fn python_is_over(&mut self, body: RecordBody, started: Option<Seq>) -> Result<CellEnd> {
-        let end = of_python(&body);
+    async fn python_is_over(
+        &mut self,
+        body: RecordBody,
+        traceback: Option<String>,
+        started: Option<Seq>,
+    ) -> Result<CellEnd> {
+        let end = of_python(&body, traceback);
         if let Some(started) = started {
             let conversation = self.session.as_ref().and_then(|it| it.conversation());
             let conversation = conversation.ok_or_else(lost_meanwhile)?;
@@ -458,7 +474,9 @@ async fn python_cell(
     let is_new = lent.sync();
     let took = Duration::from_millis(clock.now().0.saturating_sub(began.0));
     let body = cell_finished(&ended, is_new, took, &secrets);
-    Finished::Python(Box::new(body))
+    let exception = ended.as_ref().ok().and_then(|end| end.exception.as_ref());
+    let traceback = exception.map(|raised| secrets.text(plain(raised.traceback.trim_end())));
+    Finished::Python(Box::new(body), traceback)
 }
 
 /// A command on its way into a shell.
@@ -620,7 +638,7 @@ fn of_command(end: CommandEnd, is_restarted: bool) -> CellEnd {
     }
 }
 
-fn of_python(body: &RecordBody) -> Option<CellEnd> {
+fn of_python(body: &RecordBody, traceback: Option<String>) -> Option<CellEnd> {
     match body {
         RecordBody::CellFinished {
             ending,
@@ -632,6 +650,7 @@ fn of_python(body: &RecordBody) -> Option<CellEnd> {
             ending: ending.clone(),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
+            traceback,
             is_restarted: *is_restarted,
         }),
         _ => None,

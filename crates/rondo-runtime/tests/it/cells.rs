@@ -37,6 +37,7 @@ fn returned(value: Option<&str>, stdout: &str) -> CellEnd {
         },
         stdout: stdout.to_owned(),
         stderr: String::new(),
+        traceback: None,
         is_restarted: false,
     }
 }
@@ -77,9 +78,15 @@ async fn a_python_cell_is_recorded_and_all_who_listen_hear_of_it() {
     let end = run(&session, "x = 20\nprint('out')\nx + 1").await;
     assert_eq!(end, returned(Some("21"), "out\n"));
     let raised = run(&session, "1 / 0").await;
-    let CellEnd::Python { ending, .. } = &raised else {
+    let CellEnd::Python {
+        ending, traceback, ..
+    } = &raised
+    else {
         panic!("{raised:?}");
     };
+    let traceback = traceback.as_deref().unwrap();
+    assert!(traceback.starts_with("Traceback (most recent call last):"));
+    assert!(traceback.ends_with("ZeroDivisionError: division by zero"));
     let division = CellEnding::Raised {
         exc_type: "ZeroDivisionError".to_owned(),
         message: "division by zero".to_owned(),

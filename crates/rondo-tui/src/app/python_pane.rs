@@ -53,18 +53,19 @@ impl PythonPane {
                         ending,
                         stdout,
                         stderr,
+                        traceback,
                         ..
                     },
-            } => self.ended(ending, &format!("{stdout}{stderr}")),
+            } => self.ended(ending, traceback.as_deref(), &format!("{stdout}{stderr}")),
             _ => {}
         }
         false
     }
 
-    fn ended(&mut self, ending: &CellEnding, printed: &str) {
+    fn ended(&mut self, ending: &CellEnding, traceback: Option<&str>, printed: &str) {
         self.runs = false;
         self.emulator.end_program();
-        let (is_ok, result) = told(ending);
+        let (is_ok, result) = told(ending, traceback);
         if !result.is_empty() {
             self.emulator
                 .feed_text(&format!("{}\n", clean::text(&result)));
@@ -93,8 +94,11 @@ impl PythonPane {
     }
 }
 
-/// Returns whether a cell ended well, and its value or its exception.
-fn told(ending: &CellEnding) -> (bool, String) {
+/// Returns whether a cell ended well, and its value or the traceback of its exception.
+fn told(ending: &CellEnding, traceback: Option<&str>) -> (bool, String) {
+    if let (CellEnding::Raised { .. }, Some(traceback)) = (ending, traceback) {
+        return (false, traceback.to_owned());
+    }
     match ending {
         CellEnding::Returned { value_repr } => (true, value_repr.clone().unwrap_or_default()),
         CellEnding::Raised { exc_type, message } => (false, format!("{exc_type}: {message}")),

@@ -627,6 +627,7 @@ fn told_of(end: &CellEnd) -> (bool, String, String) {
             ending,
             stdout,
             stderr,
+            traceback,
             ..
         } => {
             use rondo_core::ports::CellEnding;
@@ -636,11 +637,12 @@ fn told_of(end: &CellEnd) -> (bool, String, String) {
                     let value = value_repr.clone().unwrap_or_default();
                     (true, String::new(), format!("{printed}{value}"))
                 }
-                CellEnding::Raised { exc_type, message } => (
-                    false,
-                    exc_type.clone(),
-                    format!("{printed}{exc_type}: {message}"),
-                ),
+                CellEnding::Raised { exc_type, message } => {
+                    let raised = traceback
+                        .clone()
+                        .unwrap_or_else(|| format!("{exc_type}: {message}"));
+                    (false, exc_type.clone(), format!("{printed}{raised}"))
+                }
                 CellEnding::Interrupted => (false, "interrupted".to_owned(), printed),
                 CellEnding::Lost { message } => (
                     false,
