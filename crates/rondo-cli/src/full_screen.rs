@@ -8,17 +8,20 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
+use crate::slash::{self, MemoryChoice};
 use crate::{terminal_context, user_input};
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
-use rondo_runtime::service::{NoHost, SessionService};
+use rondo_runtime::service::SessionService;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::{
     EditKeys, MotionChoice, MouseChoice, PrintChoice, ScreenChoice, ThemeChoice,
 };
 use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
+use rondo_tui::prompt::reply::{CommandContext, Reply};
 use rondo_tui::prompt::run_mode::RunMode;
+use rondo_tui::prompt::slash::SessionCommand;
 use rondo_tui::{
     Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Opening, Options, Program,
     TerminalContext, Told,
@@ -103,7 +106,8 @@ async fn open(
         runtime.extend(init.extensions());
     }
     let own = runtime.clone();
-    let service = SessionService::open(runtime, options.directory.clone(), NoHost)?;
+    let memory = MemoryChoice::default();
+    let service = SessionService::open(runtime, options.directory.clone(), memory.clone())?;
     let session = service
         .open_session(&source(&args, AskMode::Ask), options)
         .await?;
@@ -112,6 +116,7 @@ async fn open(
         servers: settings.mcp.names(),
         init,
         images: Arc::default(),
+        memory,
     };
     own.ask_about_folders(None);
     notes.collect();
@@ -220,6 +225,8 @@ struct Own {
     /// What `init.lua` adds.
     init: Option<Arc<Init>>,
     images: Arc<Images>,
+    /// The choice of `/memory`.
+    memory: MemoryChoice,
 }
 
 impl Program for Own {
@@ -245,6 +252,20 @@ impl Program for Own {
             commands: commands.map(|it| (it.name, it.description)).collect(),
             keys: keys.map(|it| (it.key.clone(), it.line.clone())).collect(),
         }
+    }
+
+    fn session_command(
+        &self,
+        command: SessionCommand,
+        rest: String,
+        context: CommandContext,
+    ) -> BoxFuture<'static, rondo_runtime::error::Result<Reply>> {
+        let memory = self.memory.clone();
+        Box::pin(async move {
+            let context = slash::Context::on_screen(command, context, memory).await;
+            let reply = slash::run(command, rest, context.map_err(for_screen)?).await;
+            reply.map_err(for_screen)
+        })
     }
 
     fn command(

@@ -5,6 +5,7 @@
 //! - `cli`: the arguments.
 //! - `commands`: one file for each command; `user_input`: the user's message from words, standard input and files.
 //! - `repl`: one prompt for the agent, a shell and Python.
+//! - `slash`: slash commands that the line prompt and the full screen have.
 //! - `full_screen`: opens the full-screen interface, which is `rondo-tui`.
 //! - `story`: renders a recorded session.
 //! - `render`: renders a turn; `show_turn`: shows a running turn and handles signals; `screen`: shares the
@@ -35,6 +36,7 @@ mod repl;
 mod screen;
 mod show_turn;
 mod signals;
+mod slash;
 mod story;
 mod terminal_context;
 mod user_input;

@@ -76,7 +76,7 @@ pub(crate) fn bytes(
 pub(crate) fn noted_bit_sum(
     connection: &Connection,
     sha256: &[u8],
-) -> Result<Option<i64>, StoreError> {
+) -> Result<Option<i64>, JournalError> {
     let sum = connection
         .prepare_cached("SELECT CAST(bit_sum AS INTEGER) FROM blobs WHERE sha256 = ?1")?
         .query_row([sha256], |row| row.get::<_, Option<i64>>(0))

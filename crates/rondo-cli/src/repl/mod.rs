@@ -24,7 +24,7 @@ mod interpreters;
 mod jobs;
 mod keyboard;
 mod keys;
-mod ledger;
+pub(crate) mod ledger;
 mod mode;
 pub(crate) mod place;
 mod python;

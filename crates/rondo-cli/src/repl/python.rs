@@ -4,18 +4,14 @@ use super::mode::Mode;
 use super::shell::LastCommand;
 use super::turn::no_terminal;
 use super::unix::{self, Keys, size, size_changes};
-use super::{After, GO_ELSEWHERE, Repl};
+use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_python::{
-    Capability, CellEnd, CellTerminal, Exception, LiveOutput, Session, SessionError, Until,
-};
+use crate::slash::python::failed;
+use rondo_python::{CellEnd, CellTerminal, Exception, LiveOutput, Session, SessionError, Until};
 use rondo_runtime::sanitize::plain;
-use rondo_types::ToolOutcome;
-use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -127,7 +123,7 @@ impl Repl {
             self.leave_python();
             return Ok(());
         }
-        show_traceback(&exception, &self.talk.output);
+        show_traceback(&exception.traceback, &self.talk.output);
         if exception.is_interrupt() {
             self.failed_cell = None;
             return Ok(());
@@ -184,45 +180,6 @@ impl Repl {
         let over = self.talk.ask(&question).await?;
         Ok(self.turn_over(over))
     }
-
-    /// Shows the exception that was raised last.
-    ///
-    /// # Errors
-    /// When the interpreter cannot be asked.
-    pub(super) async fn last_error(&mut self) -> Result<()> {
-        let session = self.talk.python()?;
-        let last = session.last_exception().await;
-        match last.map_err(failed)? {
-            Some(exception) => {
-                show_traceback(&exception, &self.talk.output);
-                Ok(())
-            }
-            None => self.print("nothing was raised\n"),
-        }
-    }
-
-    /// Shows what is known of an expression.
-    ///
-    /// # Errors
-    /// When the interpreter cannot be asked.
-    pub(super) async fn inspect(&mut self, expression: &str) -> Result<()> {
-        if expression.is_empty() {
-            return Err(CliError::new(Exit::Usage, "`/inspect` takes a name"));
-        }
-        let session = self.talk.python()?;
-        let arguments = json!({"expr": expression});
-        let capability = Capability::Inspect;
-        let told = session.call(capability, &arguments, Until::default()).await;
-        self.print(&inspected(&told))
-    }
-}
-
-fn failed(err: SessionError) -> CliError {
-    let hint = matches!(err, SessionError::Directory { .. }).then(|| GO_ELSEWHERE.to_owned());
-    CliError {
-        hint,
-        ..CliError::caused(Exit::Error, anyhow::Error::new(err))
-    }
 }
 
 /// Passes on what is typed to the cell that has the terminal. Nothing is read that there is no room for.
@@ -260,32 +217,9 @@ async fn stop_when_told(
     }
 }
 
-/// Returns what is known of a value, one thing after another.
-fn inspected(told: &ToolOutcome) -> String {
-    let parts = match told {
-        ToolOutcome::Ok(output) => output.value.as_object(),
-        ToolOutcome::Error(error) => return format!("{}\n", error.message),
-    };
-    let mut text = String::new();
-    for (name, part) in parts.into_iter().flatten() {
-        let shown = match part.get("qualified").or(part.get(name)).unwrap_or(part) {
-            Value::Null => continue,
-            Value::String(shown) => shown.trim_end().to_owned(),
-            Value::Array(items) => {
-                let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-                items.join(" ")
-            }
-            other => other.to_string(),
-        };
-        let gap = if shown.contains('\n') { "\n" } else { " " };
-        let _ = writeln!(text, "{name}:{gap}{shown}");
-    }
-    text
-}
-
 /// The places dim, the last line in red, as recent versions of Python have it.
-fn show_traceback(exception: &Exception, output: &Output) {
-    let text = plain(exception.traceback.trim_end());
+pub(super) fn show_traceback(text: &str, output: &Output) {
+    let text = plain(text.trim_end());
     if !output.stderr_color {
         return output.stderr(&format!("{text}\n"));
     }

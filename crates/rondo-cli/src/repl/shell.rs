@@ -9,6 +9,7 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
 use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part, shell_text};
+use rondo_tui::prompt::slash::stop_job;
 use rondo_types::Part;
 use rondo_types::text::last_lines;
 use std::convert::Infallible;
@@ -181,14 +182,11 @@ impl Repl {
     /// # Errors
     /// When that is no number, or the shell is lost.
     pub(super) async fn stop_job(&mut self, job: &str) -> Result<After> {
-        let number = job.trim_start_matches('%');
-        if !number.chars().all(|c| c.is_ascii_digit()) {
-            let message = "`/stop` takes the number of a job";
-            return Err(CliError::new(Exit::Usage, message).hint("`/ps` shows them"));
+        if job.is_empty() && self.shell.is_none() {
+            self.talk.output.note("nothing runs");
+            return Ok(After::Prompt);
         }
-        let job = if number.is_empty() { "%" } else { number };
-        self.run_command(&format!("kill %{job}"), Sharing::Never)
-            .await
+        self.run_command(&stop_job(job)?, Sharing::Never).await
     }
 
     /// Has the last command of shell mode go along with a question, and says so.

@@ -10,6 +10,7 @@ use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::slash::MemoryChoice;
 use crate::user_input;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
@@ -45,8 +46,8 @@ pub(super) struct AgentChat {
     pub(super) books: Books,
     /// Turns of the session were run by another process, and are not in the books yet.
     owes_books: bool,
-    /// Whether a turn knows what was said before; `None` leaves it to the profile.
-    pub(super) memory: Option<bool>,
+    /// Whether a turn knows what was said before.
+    pub(super) memory: MemoryChoice,
     /// What a person and the agent share, once either needs it.
     pub(super) python: Option<Arc<Session>>,
     /// What ran in its interpreter.
@@ -93,7 +94,7 @@ impl AgentChat {
             books: Books::default(),
             owes_books: session.conversation().is_some(),
             session,
-            memory: None,
+            memory: MemoryChoice::default(),
             python: None,
             presence: Presence::default(),
             parked: Vec::new(),
@@ -218,11 +219,7 @@ impl AgentChat {
     /// When the settings name no model.
     pub(super) fn spec(&self) -> Result<TurnSpec> {
         let mut spec = self.session.spec()?;
-        if let Some(memory) = self.memory.filter(|&memory| memory != remembers(&spec)) {
-            // A record says what is left out, so that the session can still be replayed.
-            let policy = &mut Arc::make_mut(&mut spec.profile).compaction;
-            policy.max_messages = (!memory).then_some(0);
-        }
+        self.memory.apply(&mut spec);
         if self.python.is_some() {
             python::offer(&mut spec, &self.session.settings);
         }
@@ -400,11 +397,6 @@ impl AgentChat {
             .clone()
             .with(self.session.runtime().connected_key())
     }
-}
-
-/// Returns whether a turn of that spec knows what was said before.
-pub(super) fn remembers(spec: &TurnSpec) -> bool {
-    spec.profile.compaction.max_messages != Some(0)
 }
 
 fn nothing_cut_off() -> CliError {

@@ -61,6 +61,7 @@ mod sandbox;
 mod sandboxed;
 mod screen;
 mod screen_cards;
+mod screen_commands;
 mod screen_desktop;
 mod screen_idle;
 mod screen_keys;

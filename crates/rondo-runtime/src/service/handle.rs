@@ -17,7 +17,7 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, MailboxError, NewMail, Pushed};
 use rondo_core::session::{Delivery, TicketId};
 use rondo_core::session_store::{SessionState, StoreError};
-use rondo_types::{Answer, Message, Question, SessionId};
+use rondo_types::{Answer, Grant, Message, Question, SessionId};
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -419,6 +419,23 @@ impl SessionHandle {
     pub async fn used(&self) -> Result<UsageSum> {
         let (store, session) = (self.entry.store().clone(), self.id().clone());
         off_thread(move || usage::of_one(&store, &session)).await
+    }
+
+    /// Returns the calls that the user allowed for the rest of the session.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn grants(&self) -> Result<Vec<Grant>> {
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        off_thread(move || match store.session(&session) {
+            Ok(info) => Ok(sessions::grants(&store, &info, &store.history(&session)?)?.list()),
+            Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(sessions::failed(error)),
+        })
+        .await
     }
 
     pub(super) fn refuse_if_read_only(&self) -> Result<()> {

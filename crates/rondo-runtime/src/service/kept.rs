@@ -6,7 +6,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::session::SessionOptions;
 use crate::sessions;
 use rondo_core::ports::Seq;
-use rondo_core::session_store::SessionInfo;
+use rondo_core::session_store::{SessionInfo, StoreError};
 use rondo_core::storage::Store;
 use rondo_types::{Message, Role, SessionId};
 
@@ -120,7 +120,15 @@ impl SessionHandle {
     /// # Cancel safety
     /// Not cancel safe: the copy may or may not be there.
     pub async fn fork(&self) -> Result<Self> {
-        self.copy(|store, id| Ok(store.session(id)?.head)).await
+        self.copy(|store, id| match store.session(id) {
+            Ok(info) => Ok(info.head),
+            Err(StoreError::Unknown { .. }) => {
+                let message = "nothing was said yet";
+                Err(SetupError::new(SetupErrorKind::NoSession, message))
+            }
+            Err(error) => Err(sessions::failed(error)),
+        })
+        .await
     }
 
     /// Copies the session up to the record before its latest turn, and returns the copy; none where that was its first

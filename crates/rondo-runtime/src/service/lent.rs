@@ -172,6 +172,12 @@ impl SessionHandle {
         });
     }
 
+    /// Returns the live Python session that is lent to this session.
+    #[must_use]
+    pub fn python(&self) -> Option<Arc<LentPython>> {
+        self.loans().python(self.id())
+    }
+
     /// Takes back the live Python session.
     pub fn take_python(&self) -> Option<Arc<LentPython>> {
         let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.python.take();

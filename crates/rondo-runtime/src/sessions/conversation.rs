@@ -262,7 +262,7 @@ impl Conversation {
 
 /// Returns what the user allowed in a session: nothing where its records came from a file, whose author may have written
 /// anything, and in a fork only what was allowed there.
-fn grants(store: &Store, info: &SessionInfo, history: &History) -> Result<Grants> {
+pub(crate) fn grants(store: &Store, info: &SessionInfo, history: &History) -> Result<Grants> {
     if info.imported {
         return Ok(Grants::default());
     }

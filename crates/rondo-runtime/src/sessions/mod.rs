@@ -8,6 +8,7 @@ mod last_asked;
 mod watched;
 
 pub use cells::{Cells, KeptCell};
+pub(crate) use conversation::grants;
 pub use conversation::{Conversation, CutOff};
 pub use engine::{
     ExportReader, in_memory, open, open_to_read, open_to_remove, open_to_repair, sync_above,

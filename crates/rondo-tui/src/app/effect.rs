@@ -2,6 +2,7 @@
 
 use super::pane_complete::PaneWord;
 use crate::prompt::run_mode::RunMode;
+use crate::prompt::slash::SessionCommand;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::service::Cell;
 use rondo_runtime::terminal::TerminalContext;
@@ -41,6 +42,11 @@ pub(crate) enum Effect {
     OpenPython,
     /// Type bytes for the Python cell that runs.
     TypePython(Vec<u8>),
+    /// Carry out a slash command that both prompts have.
+    Command {
+        command: SessionCommand,
+        rest: String,
+    },
     /// Do what a slash command says that the user added.
     Added {
         name: String,
@@ -61,14 +67,6 @@ pub(crate) enum Effect {
     Edit(String),
     /// Sum the conversation up, with an eye on something.
     Compact(String),
-    /// Keep something in mind for all sessions.
-    Remember(String),
-    /// Ask another model from now on.
-    Model(String),
-    /// Use another profile from now on.
-    Profile(String),
-    /// Let calls run without asking.
-    Allow(String),
     /// What runs without asking from now on.
     RunMode(RunMode),
     /// Begin a new session.

@@ -5,7 +5,10 @@ use crate::prompt::mode::Line;
 use crate::prompt::slash::{self, Command, Entry};
 use crate::transcript::{Entry as Told, Tone};
 use rondo_core::session::Delivery;
-use rondo_types::units::{counted, dollars};
+use rondo_runtime::SetupError;
+
+/// Said of a command that waits for the end of the turn.
+const TURN_RUNS: &str = "a turn runs: Esc stops it";
 
 impl App {
     pub(super) fn next_run_mode(&mut self) -> Vec<Effect> {
@@ -37,11 +40,6 @@ impl App {
         }
     }
 
-    /// Says what is chosen, and how to choose something else.
-    fn tell_choice(&mut self, what: &str, name: &str) {
-        self.note(&format!("{what} {name}; `/{what} NAME` changes it"));
-    }
-
     fn slash(&mut self, name: &str, rest: &str) -> Vec<Effect> {
         let Some(command) = slash::find_on_screen(name) else {
             if self.added.commands.iter().any(|it| it.0 == name) {
@@ -52,6 +50,10 @@ impl App {
             return Vec::new();
         };
         match command {
+            Command::Session(command) => {
+                let rest = rest.to_owned();
+                return vec![Effect::Command { command, rest }];
+            }
             Command::Help => self.show_commands(),
             Command::Quit => return vec![Effect::Quit],
             Command::Screen if self.runs_own() => {
@@ -62,52 +64,60 @@ impl App {
             Command::Terminal => return vec![Effect::Terminal(self.terminal_seen())],
             Command::Clear => return vec![Effect::New],
             Command::Compact => return vec![Effect::Compact(rest.to_owned())],
-            Command::Fork => return vec![Effect::Fork],
+            Command::Fork => return self.fork(rest),
             Command::Undo => return self.undo(),
             Command::Sessions => return self.sessions(),
-            Command::Resume if rest.is_empty() => return vec![Effect::Resume],
-            Command::Resume => return vec![Effect::Open(rest.to_owned())],
-            Command::Stop => return vec![Effect::Cancel],
-            Command::Remember if !rest.is_empty() => {
-                return vec![Effect::Remember(rest.to_owned())];
-            }
-            Command::Model if !rest.is_empty() => return vec![Effect::Model(rest.to_owned())],
-            Command::Profile if !rest.is_empty() => {
-                return vec![Effect::Profile(rest.to_owned())];
-            }
-            Command::Approve if !rest.is_empty() => {
-                return vec![Effect::Allow(rest.to_owned())];
-            }
-            Command::Include if !rest.is_empty() => {
-                self.editor.set(&format!("@{rest} "));
-            }
-            Command::Model => self.tell_choice("model", &self.model_name()),
-            Command::Profile => self.tell_choice("profile", &self.profile_name()),
+            Command::Resume if !rest.is_empty() => return vec![Effect::Open(rest.to_owned())],
+            Command::Resume if self.is_in_turn() => self.flash(TURN_RUNS),
+            Command::Resume => return vec![Effect::Resume],
+            Command::Stop => return self.stop(rest),
             Command::Todo => self.layer = Layer::Todo,
-            Command::Cost => {
-                let meter = &self.story.meter;
-                let (tokens, cost) = (meter.total_tokens, meter.total_cost);
-                let (tokens, cost) = (counted(tokens, "token"), dollars(cost));
-                self.note(&format!("{tokens} and {cost} in this session"));
-            }
             Command::Explain => return self.explain(),
             Command::Ps => {
                 return vec![self.shell_command("jobs -l", false, false)];
             }
-            Command::Mode => drop(self.next_language()),
-            Command::Steps | Command::Trace => {
-                return self.page_all();
-            }
-            command if slash::OF_LINE.contains(&command) => self.error(
+            Command::Mode => match self.language.choose(rest) {
+                Ok(language) => self.language = language,
+                Err(error) => self.refuse(&error),
+            },
+            Command::Run | Command::Restore => self.error(
                 &format!("`/{name}` is for the line prompt"),
                 Some("`/screen` goes there with this session"),
             ),
-            _ => self.error(
-                &format!("`/{name}` needs something behind it"),
-                Some("`/help` says what"),
-            ),
         }
         Vec::new()
+    }
+
+    fn refuse(&mut self, error: &SetupError) {
+        self.error(&error.to_string(), error.hint.as_deref());
+    }
+
+    /// Continues in a copy of the session.
+    fn fork(&mut self, rest: &str) -> Vec<Effect> {
+        match slash::check_fork(rest) {
+            Ok(()) if self.is_in_turn() => self.flash(TURN_RUNS),
+            Ok(()) => return vec![Effect::Fork],
+            Err(error) => self.refuse(&error),
+        }
+        Vec::new()
+    }
+
+    /// Stops the turn or the cell that runs, or a job of the shell.
+    fn stop(&mut self, job: &str) -> Vec<Effect> {
+        if job.is_empty() && (self.story.is_in_turn || self.runs_own()) {
+            return vec![Effect::Cancel];
+        }
+        if job.is_empty() && !self.pane.was_used() {
+            self.flash("nothing runs");
+            return Vec::new();
+        }
+        match slash::stop_job(job) {
+            Ok(command) => vec![self.shell_command(&command, false, false)],
+            Err(error) => {
+                self.refuse(&error);
+                Vec::new()
+            }
+        }
     }
 
     fn show_commands(&mut self) {
@@ -127,7 +137,7 @@ impl App {
     /// Goes back before the latest turn, with its words in the input.
     pub(super) fn undo(&mut self) -> Vec<Effect> {
         if self.story.is_in_turn {
-            self.flash("a turn runs: Esc stops it");
+            self.flash(TURN_RUNS);
             return Vec::new();
         }
         let asked = self.story.transcript.latest().find_map(|it| match it.1 {

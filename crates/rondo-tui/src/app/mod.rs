@@ -323,6 +323,11 @@ impl App {
         }
     }
 
+    /// Shows the traceback of an exception.
+    pub(crate) fn show_traceback(&mut self, text: &str) {
+        self.story.note(Tone::Bad, text);
+    }
+
     /// Says something where the status is, until the next key.
     pub(crate) fn flash(&mut self, text: impl Into<String>) {
         self.flash = Some(text.into());
@@ -446,12 +451,12 @@ impl App {
         }
     }
 
-    /// Puts an image into the input, as a chip that stands for its file.
-    pub(crate) fn attach_image(&mut self, path: &Path) {
+    /// Puts a file into the input, as a chip that stands for it.
+    pub(crate) fn attach_file(&mut self, path: &Path) {
         match pasted::named(path) {
             Some((name, word)) => self.editor.attach(&name, word),
             None => self.error(
-                "the path of this image holds characters that cannot be attached",
+                "the path of this file holds characters that cannot be attached",
                 Some("copy the file to another name"),
             ),
         }

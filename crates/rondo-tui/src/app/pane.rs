@@ -80,6 +80,11 @@ impl ShellPane {
         self.is_open && self.has_keys
     }
 
+    /// Returns whether a command ran or was asked for here.
+    pub(super) fn was_used(&self) -> bool {
+        self.runs || self.last.is_some() || !self.asked.is_empty()
+    }
+
     /// Returns whether what began now was typed in the pane, which shows it already.
     pub(super) fn takes(&mut self, event: &CellEvent) -> bool {
         match event {
@@ -521,6 +526,14 @@ impl App {
         let hint = format!("Enter: goes along with your next message · Esc: does not{more}");
         shown.push(Row::of(hint, theme.accent));
         panel(buffer, area, &theme.focus, "for the agent", &shown);
+    }
+
+    /// Has a text go along with the next message.
+    pub(crate) fn attach_text(&mut self, text: String) {
+        match self.attached.len() >= ATTACHED_MAX {
+            true => self.flash("enough goes along with the next message"),
+            false => self.attached.push(text),
+        }
     }
 
     /// Says what goes along with the next message.

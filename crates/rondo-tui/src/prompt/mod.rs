@@ -2,12 +2,14 @@
 //!
 //! # Layout
 //! - `editor`: the text that is typed, and its caret; `vi`: the keys of vi.
-//! - [`mode`]: what a line means; [`slash`]: the table of slash commands; [`history`]: what was typed before.
+//! - [`mode`]: what a line means; [`slash`]: the table of slash commands, [`reply`]: the reply to one.
+//! - [`history`]: what was typed before.
 //! - [`run_mode`]: what runs without asking.
 
 pub(crate) mod editor;
 pub mod history;
 pub mod mode;
+pub mod reply;
 pub mod run_mode;
 pub mod slash;
 pub(crate) mod vi;

@@ -1,6 +1,7 @@
 //! The modes of a prompt, and what a line means in each.
 
 use rondo_mcp::config::is_name;
+use rondo_runtime::{SetupError, SetupErrorKind};
 
 /// What a line without a mark is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,21 @@ impl Mode {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::WHEEL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// Returns the mode that `/mode` chooses by its name, or the next one without a name.
+    ///
+    /// # Errors
+    /// When no mode has that name.
+    pub fn choose(self, name: &str) -> Result<Self, SetupError> {
+        if name.is_empty() {
+            return Ok(self.next());
+        }
+        Self::named(name).ok_or_else(|| {
+            let names = Self::WHEEL.map(Self::name).join(", ");
+            let message = format!("there is no mode `{name}`");
+            SetupError::new(SetupErrorKind::Usage, message).hint(format!("the modes are: {names}"))
+        })
     }
 
     /// Decides what a line is that was typed in this mode. `is_slash` knows the names of what begins with a
@@ -162,6 +178,18 @@ fn slash(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mode_is_chosen_by_its_name_or_is_the_next_one() {
+        assert_eq!(Mode::Agent.choose("python").unwrap(), Mode::Python);
+        assert_eq!(Mode::Agent.choose("").unwrap(), Mode::Shell);
+        let error = Mode::Agent.choose("pyhton").unwrap_err();
+        assert_eq!(error.to_string(), "there is no mode `pyhton`");
+        assert_eq!(
+            error.hint.as_deref(),
+            Some("the modes are: agent, shell, python")
+        );
+    }
 
     #[track_caller]
     fn check(mode: Mode, text: &str, expected: &Line<'_>) {

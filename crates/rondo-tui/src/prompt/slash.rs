@@ -1,34 +1,19 @@
 //! The table of slash commands: `/help`, completion and highlighting follow from it.
 
+use rondo_runtime::{SetupError, SetupErrorKind};
 use std::fmt::Write as _;
 
-/// A slash command. What it does is up to the prompt.
+/// A slash command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
+    /// A command that both prompts carry out alike.
+    Session(SessionCommand),
     /// `/help`: show this help.
     Help,
     /// `/mode`: switch to agent, shell or python, or to the next mode.
     Mode,
-    /// `/model`: show or change the model.
-    Model,
-    /// `/profile`: show or change the profile: limits, tools and prompt.
-    Profile,
-    /// `/memory`: whether a question includes the conversation before it.
-    Memory,
-    /// `/remember`: remember something in all later sessions.
-    Remember,
-    /// `/approve`: show or extend the list of what runs without asking.
-    Approve,
-    /// `/include`: attach a file to the next question.
-    Include,
-    /// `/skill`: list skills, or attach one to the next question.
-    Skill,
     /// `/run`: enter the lines of a file at the prompt.
     Run,
-    /// `/inspect`: inspect a Python value.
-    Inspect,
-    /// `/last_error`: show the last Python exception.
-    LastError,
     /// `/explain`: ask the agent about the last failed cell (or press Alt-A).
     Explain,
     /// `/clear`: start a new conversation.
@@ -45,14 +30,8 @@ pub enum Command {
     Resume,
     /// `/restore`: run the session's Python cells again to restore its variables.
     Restore,
-    /// `/steps`: show the steps of the last turn.
-    Steps,
     /// `/todo`: show the agent's to-do list.
     Todo,
-    /// `/trace`: show the last turn in full.
-    Trace,
-    /// `/cost`: show tokens and cost.
-    Cost,
     /// `/ps`: list the shell's jobs.
     Ps,
     /// `/stop`: stop a job of the shell, or the running turn.
@@ -65,6 +44,57 @@ pub enum Command {
     Screen,
     /// `/quit`: quit (or press Ctrl-D).
     Quit,
+}
+
+/// A command that needs only the session, its settings and the live Python session. The program carries it out, and each
+/// prompt shows the [`Reply`](super::reply::Reply) and makes the change in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionCommand {
+    /// `/model`: show or change the model.
+    Model,
+    /// `/profile`: show or change the profile: limits, tools and prompt.
+    Profile,
+    /// `/memory`: whether a question includes the conversation before it.
+    Memory,
+    /// `/remember`: remember something in all later sessions.
+    Remember,
+    /// `/approve`: show or extend the list of what runs without asking.
+    Approve,
+    /// `/include`: attach a file to the next question.
+    Include,
+    /// `/skill`: list skills, or attach one to the next question.
+    Skill,
+    /// `/inspect`: inspect a Python value.
+    Inspect,
+    /// `/last_error`: show the last Python exception.
+    LastError,
+    /// `/steps`: show the steps of the last turn.
+    Steps,
+    /// `/trace`: show the last turn in full.
+    Trace,
+    /// `/cost`: show tokens and cost.
+    Cost,
+}
+
+impl SessionCommand {
+    /// Returns whether it may change what the prompt's next line means, so that it has to be over before that.
+    #[must_use]
+    pub fn changes_prompt(self) -> bool {
+        match self {
+            Self::Model
+            | Self::Profile
+            | Self::Memory
+            | Self::Approve
+            | Self::Include
+            | Self::Skill => true,
+            Self::Remember
+            | Self::Inspect
+            | Self::LastError
+            | Self::Steps
+            | Self::Trace
+            | Self::Cost => false,
+        }
+    }
 }
 
 /// A row of the table.
@@ -103,43 +133,43 @@ pub const TABLE: &[Entry] = &[
         "switch to agent, shell or python, or to the next mode",
     ),
     entry(
-        Command::Model,
+        Command::Session(SessionCommand::Model),
         "model",
         "[NAME]",
         "show or change the model",
     ),
     entry(
-        Command::Profile,
+        Command::Session(SessionCommand::Profile),
         "profile",
         "[NAME]",
         "show or change the profile: limits, tools and prompt",
     ),
     entry(
-        Command::Memory,
+        Command::Session(SessionCommand::Memory),
         "memory",
         "[on|off]",
         "whether a question includes the conversation before it",
     ),
     entry(
-        Command::Remember,
+        Command::Session(SessionCommand::Remember),
         "remember",
         "TEXT",
         "remember something in all later sessions",
     ),
     entry(
-        Command::Approve,
+        Command::Session(SessionCommand::Approve),
         "approve",
         "[PATTERN]",
         "show or extend the list of what runs without asking",
     ),
     entry(
-        Command::Include,
+        Command::Session(SessionCommand::Include),
         "include",
         "FILE",
         "attach a file to the next question",
     ),
     entry(
-        Command::Skill,
+        Command::Session(SessionCommand::Skill),
         "skill",
         "[NAME]",
         "list skills, or attach one to the next question",
@@ -151,13 +181,13 @@ pub const TABLE: &[Entry] = &[
         "enter the lines of a file at the prompt",
     ),
     entry(
-        Command::Inspect,
+        Command::Session(SessionCommand::Inspect),
         "inspect",
         "NAME",
         "inspect a Python value",
     ),
     entry(
-        Command::LastError,
+        Command::Session(SessionCommand::LastError),
         "last_error",
         "",
         "show the last Python exception",
@@ -201,14 +231,24 @@ pub const TABLE: &[Entry] = &[
         "run the session's Python cells again to restore its variables",
     ),
     entry(
-        Command::Steps,
+        Command::Session(SessionCommand::Steps),
         "steps",
         "",
         "show the steps of the last turn",
     ),
     entry(Command::Todo, "todo", "", "show the agent's to-do list"),
-    entry(Command::Trace, "trace", "", "show the last turn in full"),
-    entry(Command::Cost, "cost", "", "show tokens and cost"),
+    entry(
+        Command::Session(SessionCommand::Trace),
+        "trace",
+        "",
+        "show the last turn in full",
+    ),
+    entry(
+        Command::Session(SessionCommand::Cost),
+        "cost",
+        "",
+        "show tokens and cost",
+    ),
     entry(Command::Ps, "ps", "", "list the shell's jobs"),
     entry(
         Command::Stop,
@@ -240,14 +280,7 @@ pub const OF_SCREEN: &[Entry] = &[entry(
 )];
 
 /// Commands that the full screen does not have.
-pub const OF_LINE: &[Command] = &[
-    Command::Memory,
-    Command::Skill,
-    Command::Run,
-    Command::Inspect,
-    Command::LastError,
-    Command::Restore,
-];
+pub const OF_LINE: &[Command] = &[Command::Run, Command::Restore];
 
 /// Returns all commands of the full screen, in display order.
 pub fn all_on_screen() -> impl Iterator<Item = &'static Entry> {
@@ -289,6 +322,33 @@ pub fn is_name(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
+/// Returns the shell's command for `/stop`, which stops the job of that number, or the current one.
+///
+/// # Errors
+/// When `job` is not a number.
+pub fn stop_job(job: &str) -> Result<String, SetupError> {
+    let number = job.trim_start_matches('%');
+    if !number.chars().all(|c| c.is_ascii_digit()) {
+        let message = "`/stop` takes the number of a job";
+        return Err(SetupError::new(SetupErrorKind::Usage, message).hint("`/ps` shows them"));
+    }
+    let job = if number.is_empty() { "%" } else { number };
+    Ok(format!("kill %{job}"))
+}
+
+/// Checks that `/fork` has no argument.
+///
+/// # Errors
+/// When it has one.
+pub fn check_fork(rest: &str) -> Result<(), SetupError> {
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let message = "`/fork` copies the session as it is now";
+    let error = SetupError::new(SetupErrorKind::Usage, message);
+    Err(error.hint("`rondo fork ID --at STEP` goes back to a step"))
+}
+
 /// Returns the text of `/help`.
 #[must_use]
 pub fn help() -> String {
@@ -300,4 +360,24 @@ pub fn help() -> String {
         let _ = writeln!(text, "{:width$}  {}", spelled(entry), entry.does);
     }
     text + KEYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_stopped_by_its_number_or_else_the_current_one() {
+        assert_eq!(stop_job("").unwrap(), "kill %%");
+        assert_eq!(stop_job("2").unwrap(), "kill %2");
+        assert_eq!(stop_job("%2").unwrap(), "kill %2");
+        assert!(stop_job("2; rm x").is_err());
+    }
+
+    #[test]
+    fn every_command_but_a_few_is_at_both_prompts() {
+        let on_screen: Vec<&str> = all_on_screen().map(|entry| entry.name).collect();
+        let missing: Vec<&str> = names().filter(|name| !on_screen.contains(name)).collect();
+        assert_eq!(missing, ["run", "restore"]);
+    }
 }

@@ -3,15 +3,17 @@
 use super::submissions::Submission;
 use super::{Ended, Runner, Told};
 use crate::app::{Effect, PaneWord, Story, Waiting};
+use crate::prompt::reply::Reply;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_runtime::error::{Result, SetupError};
-use rondo_runtime::service::{KeptSession, Replaced};
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::service::{KeptSession, Replaced, SessionHandle};
 use rondo_runtime::terminal::TerminalContext;
 use rondo_types::units::counted;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -43,6 +45,8 @@ pub(super) enum Done {
     Earlier(SessionId, Result<Box<Story>>),
     /// A command of the user's has the agent asked.
     Ask(String),
+    /// A command was carried out.
+    Replied(Box<Reply>),
     /// An image is at hand, in this file.
     Image(PathBuf),
     /// What was pasted is a text like any other.
@@ -62,8 +66,12 @@ impl Runner {
     }
 
     pub(super) async fn act(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
             match effect {
+                Effect::Command { command, rest } if command.changes_prompt() => {
+                    effects.extend(self.command_now(command, rest).await);
+                }
                 Effect::Page(text) => {
                     let program = Arc::clone(&self.program);
                     self.lend(move || program.page(&text)).await;
@@ -106,7 +114,8 @@ impl Runner {
             Effect::Withdraw(ticket) => self.withdraw(ticket),
             Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
             Effect::Terminal(seen) => self.look_at_terminal(seen),
-            Effect::Resume => session.resume(),
+            Effect::Resume => self.beside(async move { resume(&session).await }),
+            Effect::Command { command, rest } => self.command_beside(command, rest),
             Effect::Added { name, rest } => self.added_command(name, rest),
             Effect::PasteImage => self.clipboard_image(),
             Effect::PastePath { path, text } => self.pasted_path(path, text),
@@ -242,11 +251,11 @@ impl Runner {
             Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
             Done::Terminal(context) => self.app.preview_terminal(&context),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
-            Done::Image(path) => self.app.attach_image(&path),
+            Done::Image(path) => self.app.attach_file(&path),
             Done::Pasted(text) => self.app.paste_text(&text),
             Done::Note(text) => self.app.note(&text),
-            // It may lend the terminal to the pager, which is awaited.
-            Done::Earlier(..) => {}
+            // They may lend the terminal to the pager, which is awaited.
+            Done::Earlier(..) | Done::Replied(_) => {}
             Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
         }
         self.is_stale = true;
@@ -268,4 +277,18 @@ impl Runner {
         let lines = counted(text.lines().count(), "line");
         self.app.flash(format!("copied {lines}"));
     }
+}
+
+/// Carries on a turn that was cut off, and has the messages that wait asked.
+///
+/// # Errors
+/// When there is neither, or the records cannot be read.
+async fn resume(session: &SessionHandle) -> Result<()> {
+    let waiting = session.waiting().await.unwrap_or_default();
+    if waiting == 0 && !session.is_cut_off().await? {
+        let error = SetupError::new(SetupErrorKind::NoSession, "no turn was cut off");
+        return Err(error.hint("`/resume ID` continues another session, `/sessions` lists them"));
+    }
+    session.resume();
+    Ok(())
 }

@@ -7,9 +7,11 @@
 //! - `completion`: finds names for the pane's prompt.
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
 //! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
+//! - `commands`: slash commands that both prompts have.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
 //! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
 
+mod commands;
 mod completion;
 mod effects;
 mod handover;
@@ -25,7 +27,9 @@ pub use notes::Notes;
 use crate::app::{App, Beginning, Effect};
 use crate::options::{Colours, Options};
 use crate::prompt::history::{self, TypedLines};
+use crate::prompt::reply::{CommandContext, Reply};
 use crate::prompt::run_mode::RunMode;
+use crate::prompt::slash::SessionCommand;
 use crate::terminal::ground::{self, Heard, Late, Taken};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
@@ -95,6 +99,14 @@ pub trait Program: Send + Sync + 'static {
     fn added(&self) -> Added {
         Added::default()
     }
+
+    /// Carries out a slash command that both prompts have.
+    fn session_command(
+        &self,
+        command: SessionCommand,
+        rest: String,
+        context: CommandContext,
+    ) -> BoxFuture<'static, Result<Reply>>;
 
     /// Does what a slash command says that the user added.
     fn command(&self, _name: String, _rest: String) -> BoxFuture<'static, Result<Told>> {
@@ -393,6 +405,10 @@ impl Runner {
                 None => self.caught_up().await,
             },
             Woken::Done(Some(Done::Earlier(id, read))) => self.take_earlier(&id, read).await,
+            Woken::Done(Some(Done::Replied(reply))) => {
+                let effects = self.replied(*reply);
+                self.act(effects).await;
+            }
             Woken::Done(Some(done)) => self.take(done),
             // The loop has a sender of its own.
             Woken::Done(None) => {}

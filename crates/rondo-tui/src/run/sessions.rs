@@ -4,12 +4,8 @@ use super::effects::Done;
 use super::{Ended, Runner};
 use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_runtime::error::Result;
-use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::service::{Cell, SessionHandle};
-use rondo_runtime::settings::Settings;
-use rondo_runtime::target::ModelTarget;
-use rondo_runtime::tools::tool_patterns;
-use rondo_runtime::{Layer, SessionOptions, SetupError, SetupErrorKind, profiles, secrets, spec};
+use rondo_runtime::{Layer, SessionOptions, SetupError};
 use rondo_types::SessionId;
 use tokio::task::spawn_blocking;
 
@@ -27,9 +23,6 @@ impl Runner {
             Effect::Fork => self.fork().await,
             Effect::ForkOf(id) => self.fork_of(id).await,
             Effect::Undo(asked) => self.undo(asked).await,
-            Effect::Model(name) => self.set_model(name),
-            Effect::Profile(name) => self.set_profile(name),
-            Effect::Allow(pattern) => self.allow(pattern),
             Effect::RunMode(mode) => {
                 self.choose(mode.layer());
                 Ok(())
@@ -147,64 +140,7 @@ impl Runner {
         Ok(())
     }
 
-    fn set_model(&mut self, name: &str) -> Result<()> {
-        let mut settings = self.settings.clone();
-        settings.values.model = Some(name.to_owned());
-        let target = ModelTarget::make(&settings)?;
-        target.check_key(&settings)?;
-        self.session.set_model(name);
-        self.settings = settings;
-        self.tell_answers(&target);
-        Ok(())
-    }
-
-    fn set_profile(&mut self, name: &str) -> Result<()> {
-        let mut settings = self.settings.clone();
-        settings.values.profile = Some(name.to_owned());
-        profiles::resolve(&settings, name)?;
-        self.settings = settings;
-        self.choose(Layer {
-            profile: Some(name.to_owned()),
-            ..Layer::default()
-        });
-        if let Ok(target) = ModelTarget::make(&self.settings) {
-            self.tell_answers(&target);
-        }
-        Ok(())
-    }
-
-    fn tell_answers(&mut self, target: &ModelTarget) {
-        let profile = spec::profile_name(target, &self.settings).to_owned();
-        let model = target.full_name();
-        self.app.note(&format!(
-            "from the next turn on: {model}, profile {profile}"
-        ));
-        self.app
-            .set_answers(model, profile, target.facts.context_tokens);
-    }
-
-    fn allow(&mut self, pattern: &str) -> Result<()> {
-        tool_patterns([pattern])?;
-        let mut allowed = self
-            .settings
-            .values
-            .allowed_tools
-            .clone()
-            .unwrap_or_default();
-        if !allowed.iter().any(|it| it == pattern) {
-            allowed.push(pattern.to_owned());
-        }
-        self.settings.values.allowed_tools = Some(allowed.clone());
-        self.choose(Layer {
-            allowed_tools: Some(allowed),
-            ..Layer::default()
-        });
-        self.app
-            .note(&format!("runs without asking in this session: {pattern}"));
-        Ok(())
-    }
-
-    fn choose(&mut self, layer: Layer) {
+    pub(super) fn choose(&mut self, layer: Layer) {
         self.session.choose(layer.clone());
         layer.put_over(&mut self.chosen);
     }
@@ -265,10 +201,6 @@ impl Runner {
                     let focus = focus.clone();
                     Box::pin(async move { session.compact(&focus).await.map(|_| None) })
                 }
-                Effect::Remember(text) => {
-                    let (text, settings) = (text.clone(), self.settings.clone());
-                    Box::pin(async move { remember(text, settings, session).await.map(Some) })
-                }
                 Effect::Files => {
                     let directory = self.settings.directory.clone();
                     Box::pin(async move {
@@ -293,19 +225,6 @@ impl Runner {
     pub(super) fn failed(&mut self, error: &SetupError) {
         self.app.error(&error.to_string(), error.hint.as_deref());
     }
-}
-
-async fn remember(text: String, settings: Settings, session: SessionHandle) -> Result<Done> {
-    let saved = spawn_blocking(move || {
-        let secrets = secrets::of_env(&settings);
-        let memories = memory::memories(&settings, &secrets, Some(session.id()))?;
-        memory::remember(&memories, &text, Scope::User, Some(session.id()))
-    });
-    let saved = saved.await.unwrap_or_else(|err| {
-        let context = "failed to save the memory";
-        Err(SetupError::because(SetupErrorKind::Other, context, err))
-    });
-    saved.map(Done::Note)
 }
 
 /// Lists the files beneath a directory that no `.gitignore` leaves out, as paths from there.

@@ -27,6 +27,7 @@ impl Quote {
             .or_else(|| of_resource(text))
             .or_else(|| of_terminal(text))
             .or_else(|| of_files(text))
+            .or_else(|| of_skill(text))
     }
 
     /// Takes a message apart into words and what went along with them.
@@ -119,6 +120,19 @@ fn of_resource(text: &str) -> Option<Quote> {
         name: "resource".to_owned(),
         told: uri.to_owned(),
         facts: vec![server.to_owned()],
+        text: body.to_owned(),
+    })
+}
+
+/// A skill that the person chose.
+fn of_skill(text: &str) -> Option<Quote> {
+    let (name, body) = text
+        .strip_prefix("Do as the skill `")?
+        .split_once("` says:\n\n")?;
+    Some(Quote {
+        name: "skill".to_owned(),
+        told: name.to_owned(),
+        facts: Vec::new(),
         text: body.to_owned(),
     })
 }

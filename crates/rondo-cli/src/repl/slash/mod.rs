@@ -1,13 +1,13 @@
 //! Slash commands: lines of the prompt that begin with `/`.
 //!
-//! A new command is a variant and a row in the table of `rondo-tui`, which `/help` and completion show, and an arm in
-//! [`Repl::slash`].
+//! A new command is a variant and a row in the table of `rondo-tui`, which `/help` and completion show. A command that needs
+//! only the session is carried out by `crate::slash` for both prompts; the others have an arm in [`Repl::slash`].
 //!
 //! # Layout
-//! - `session`, `turns`, `choose`: what the commands do, by subject.
+//! - `shared`: shows the reply to a command that both prompts have; `session`, `turns`: the commands of this prompt.
 
-mod choose;
 mod session;
+mod shared;
 mod turns;
 
 pub(super) use rondo_tui::prompt::slash::{is_name, names};
@@ -38,27 +38,19 @@ impl Repl {
             };
         };
         match command {
+            Command::Session(command) => self.session_command(command, rest).await,
             Command::Help => self.help(),
             Command::Ps => return self.run_command("jobs -l", Sharing::Never).await,
             Command::Stop => return self.stop_job(rest).await,
             Command::Quit => return Ok(After::Leave(Exit::Answer)),
-            Command::Mode => self.choose_mode(rest),
-            Command::Model => self.choose_model(rest),
-            Command::Profile => self.choose_profile(rest),
-            Command::Memory => self.choose_memory(rest),
-            Command::Remember => self.remember(rest),
-            Command::Approve => self.approve(rest),
+            Command::Mode => {
+                self.set_mode(self.mode().choose(rest)?);
+                Ok(())
+            }
             Command::Clear => self.clear(),
             Command::Compact => return self.compact(rest).await,
-            Command::Cost => self.show_cost(),
-            Command::Steps => self.show_steps(),
             Command::Todo => self.show_todo(),
-            Command::Trace => self.show_trace(),
-            Command::Include => self.include(rest),
-            Command::Skill => self.attach_skill(rest),
             Command::Explain => return self.ask_about_failure().await,
-            Command::Inspect => self.inspect(rest).await,
-            Command::LastError => self.last_error().await,
             Command::Run => return self.run_file(rest),
             Command::Sessions => self.show_sessions(),
             Command::Resume => return self.resume(rest).await,

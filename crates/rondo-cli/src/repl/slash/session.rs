@@ -6,9 +6,9 @@ use crate::exit::Exit;
 use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
 use rondo_core::session_store::SessionInfo;
-use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::sessions::{self, LastAsked};
 use rondo_runtime::spec::other_answers;
+use rondo_tui::prompt::slash::check_fork;
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
@@ -17,17 +17,6 @@ impl Repl {
     pub(super) fn clear(&mut self) -> Result<()> {
         self.talk.clear();
         self.print("a new conversation\n")
-    }
-
-    pub(super) fn remember(&mut self, text: &str) -> Result<()> {
-        if text.is_empty() {
-            return Err(CliError::new(Exit::Usage, "`/remember` takes a text"));
-        }
-        let session = &self.talk.session;
-        let id = session.conversation().map(|it| it.session.clone());
-        let memories = memory::memories(&session.settings, &self.talk.secrets, id.as_ref())?;
-        let told = memory::remember(&memories, text, Scope::User, id.as_ref())?;
-        self.print(&format!("{told}\n"))
     }
 
     pub(super) async fn compact(&mut self, focus: &str) -> Result<After> {
@@ -94,10 +83,7 @@ impl Repl {
     }
 
     pub(super) async fn fork(&mut self, rest: &str) -> Result<()> {
-        if !rest.is_empty() {
-            let error = CliError::new(Exit::Usage, "`/fork` copies the session as it is now");
-            return Err(error.hint("`rondo fork ID --at STEP` goes back to a step"));
-        }
+        check_fork(rest)?;
         let info = self.talk.session.info()?;
         let names = match &self.talk.python {
             Some(python) => python.global_names().await.unwrap_or_default(),
