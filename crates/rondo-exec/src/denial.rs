@@ -303,14 +303,18 @@ pub(crate) fn of_hidden(
     directory: &Path,
     status: &CallStatus,
 ) -> Option<String> {
-    if spec.hidden.is_empty() {
+    let root_of = |hidden: &Path| {
+        let mut roots = spec.writable.iter().map(Root::path);
+        roots.find(|root| hidden.starts_with(root))
+    };
+    let hidden = spec.hidden.iter();
+    let hidden: Vec<(&PathBuf, &Path)> = hidden.filter_map(|it| Some((it, root_of(it)?))).collect();
+    if hidden.is_empty() {
         return None;
     }
-    let roots: Vec<&Path> = spec.writable.iter().map(Root::path).collect();
     let named = places_named(directory, &status.command);
     let output = (status.exit_code != Some(0)).then_some(&*status.stdout);
-    let hidden = spec.hidden.iter().filter_map(|hidden| {
-        let root = roots.iter().find(|root| hidden.starts_with(root))?;
+    let hidden = hidden.into_iter().filter_map(|(hidden, root)| {
         let is_named = named
             .iter()
             .any(|it| hidden.starts_with(it) || it.starts_with(hidden));

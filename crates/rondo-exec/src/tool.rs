@@ -15,7 +15,7 @@ use rondo_launch::{
 };
 use rondo_policy::analysis::{fetches, may_fetch};
 use rondo_policy::{CommandEnvironment, LookingCalls, OUTSIDE_SANDBOX, Workdir};
-use rondo_sandbox::{SandboxSpec, Support};
+use rondo_sandbox::{Enforcement, SandboxSpec, Support};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
 };
@@ -352,17 +352,27 @@ impl ExecTool {
     }
 
     /// Says which hooks of `git` and which files the sandbox hid from a command, if it may have been about them.
-    fn hidden_from(&self, invocation: &ToolInvocation, status: &CallStatus) -> [Option<String>; 2] {
-        let sandbox = self.options.sandbox_now();
+    async fn hidden_from(
+        &self,
+        invocation: &ToolInvocation,
+        status: &CallStatus,
+    ) -> [Option<String>; 2] {
         let looking = self.options.looking.as_ref().map(|(_, spec)| spec);
-        let spec = sandbox.or(looking).filter(|_| status.sandbox.is_some());
-        match (spec, self.directory(&invocation.arguments)) {
-            (Some(spec), Ok(directory)) => [
-                denial::of_hidden(spec, &directory, status),
-                sandbox.and_then(|spec| denial::of_hooks(spec, &directory, &status.command)),
-            ],
-            _ => [None, None],
-        }
+        let (sandbox, directory) = match self.directory(&invocation.arguments) {
+            Ok(directory) if status.sandbox.is_some() => (self.options.sandbox_now(), directory),
+            _ => return [None, None],
+        };
+        let enforcement = match sandbox {
+            Some(spec) => Some(spec.enforcement),
+            None => support().await.and_then(Support::enforcement),
+        };
+        // Without namespaces nothing is hidden.
+        let hiding = sandbox.or(looking);
+        let hiding = hiding.filter(|_| enforcement == Some(Enforcement::Full));
+        [
+            hiding.and_then(|spec| denial::of_hidden(spec, &directory, status)),
+            sandbox.and_then(|spec| denial::of_hooks(spec, &directory, &status.command)),
+        ]
     }
 
     /// Says which variables of the user a command in the sandbox did not get, if the command or what it wrote names them.
@@ -483,7 +493,7 @@ impl Tool for ExecTool {
             Err(error) => return ToolOutcome::Error(*error),
         };
         let is_confined = status.sandbox.is_some();
-        let hidden = self.hidden_from(&invocation, &status);
+        let hidden = self.hidden_from(&invocation, &status).await;
         let variables = self.missed_variables(&status);
         let mut outcome = outcome(status);
         for sentence in hidden.into_iter().chain([variables]).flatten() {

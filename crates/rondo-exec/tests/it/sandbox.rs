@@ -193,6 +193,17 @@ async fn files_that_are_hidden_are_named_in_the_result_of_a_command_that_may_be_
             assert_eq!(named.unwrap_or_default(), said, "{command}: {done}");
         }
     }
+    // Without namespaces nothing is hidden.
+    if probe(Enforcement::Partial).is_ok() {
+        let sandbox = SandboxSpec {
+            enforcement: Enforcement::Partial,
+            ..hiding(SandboxMode::WorkspaceWrite)
+        };
+        confined.sandbox = Some(sandbox);
+        let arguments = json!({ "command": "grep -r KEY secrets" });
+        let done = run(confined, &fixture, arguments).await;
+        assert!(done["exitCode"] == 0 && done["sandbox"].is_null(), "{done}");
+    }
 }
 
 #[tokio::test]
