@@ -169,6 +169,7 @@ pub(crate) async fn submitted(
 ) -> (Answer, Mail) {
     let mut changed = store.changed();
     let mut news = News::of(store);
+    let mut is_news = false;
     loop {
         // What cannot be read now is read the next time.
         let rows = store.list(session).await.unwrap_or_default();
@@ -180,9 +181,13 @@ pub(crate) async fn submitted(
             }
         }
         sleep(LOOK_EVERY).await;
+        // The system reports a write a moment before what was written can be read: it is looked once more.
+        if std::mem::take(&mut is_news) {
+            continue;
+        }
         tokio::select! {
             _ = changed.changed() => {}
-            () = news.next() => {}
+            () = news.next() => is_news = true,
         }
     }
 }

@@ -134,15 +134,16 @@ impl Watcher {
         if (has_changed || is_retry) && !shared.reads_only {
             see_mail(&entries, &waiting(&shared).await, is_retry).await;
         }
-        let is_still_in_use = see_rest(&entries).await;
+        see_rest(&entries).await;
         if has_changed {
             see_records(entries).await;
         }
         let due_in = next_due.map(|it| it.since(now));
         let retry_in = retries.then_some(RETRY_EVERY);
-        // The system reports that the lock's file was closed a moment before it frees the lock.
-        let rest_in = (is_news && is_still_in_use).then_some(Duration::ZERO);
-        due_in.into_iter().chain(retry_in).chain(rest_in).min()
+        // The system reports a write a moment before what was written can be read, and that the file of a lock was closed a
+        // moment before it frees the lock.
+        let again_in = is_news.then_some(Duration::ZERO);
+        due_in.into_iter().chain(retry_in).chain(again_in).min()
     }
 }
 
@@ -178,22 +179,18 @@ async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry
     }
 }
 
-/// Wakes the callers that wait until no process works on a session, if none does. Returns whether a process still works on a
-/// session that a caller waits for.
-async fn see_rest(entries: &[Arc<Entry>]) -> bool {
+/// Wakes the callers that wait until no process works on a session, if none does.
+async fn see_rest(entries: &[Arc<Entry>]) {
     let awaited = entries.iter().filter(|it| it.is_rest_awaited());
     let awaited: Vec<_> = awaited.cloned().collect();
     if awaited.is_empty() {
-        return false;
+        return;
     }
     let seen = spawn_blocking(move || {
-        let (in_use, at_rest): (Vec<_>, Vec<_>) = awaited
-            .into_iter()
-            .partition(|it| it.store().is_in_use(&it.id));
-        at_rest.iter().for_each(|it| it.changed());
-        !in_use.is_empty()
+        let at_rest = awaited.iter().filter(|it| !it.store().is_in_use(&it.id));
+        at_rest.for_each(|it| it.changed());
     });
-    seen.await.unwrap_or_default()
+    let _ = seen.await;
 }
 
 /// Wakes the listeners of sessions in which other processes recorded something.
