@@ -13,7 +13,7 @@ use crate::spec::{ConnectedModel, TurnSpec, go_on_with};
 use crate::trust_question::AskingSession;
 use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
-use rondo_core::ports::{MailBody, RecordBody, Seq};
+use rondo_core::ports::{Mail, MailBody, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::shown;
@@ -367,6 +367,11 @@ impl Session {
         Ok(self.store.insert(store))
     }
 
+    /// Returns the journal that it is in; `None` if none is opened for it.
+    pub(crate) fn opened_store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
     /// Returns its entry in the list of sessions.
     ///
     /// # Errors
@@ -655,18 +660,25 @@ impl Session {
         })
     }
 
+    /// Returns the rows of its mailbox, the oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn mail(&mut self) -> Result<Vec<Mail>> {
+        let known = self.conversation().filter(|it| it.has_records());
+        let session = known.map(|it| it.session.clone());
+        match session.filter(|_| !self.is_ephemeral()) {
+            Some(session) => self.store()?.mail(&session).map_err(parking::unkept),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Returns how turns with the messages that wait in the session's mailbox begin, the oldest first.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn queued(&mut self) -> Result<Vec<TurnStart>> {
-        let known = self.conversation().filter(|it| it.has_records());
-        let session = known.map(|it| it.session.clone());
-        let Some(session) = session.filter(|_| !self.is_ephemeral()) else {
-            return Ok(Vec::new());
-        };
-        let mail = self.store()?.mail(&session).map_err(parking::unkept)?;
-        let queued = mail.into_iter().filter_map(|mail| match mail.body {
+        let queued = self.mail()?.into_iter().filter_map(|mail| match mail.body {
             MailBody::Message { message, .. } => Some(TurnStart::Queued(mail.id, message.into())),
             MailBody::Answer { .. } | MailBody::Cancel => None,
         });

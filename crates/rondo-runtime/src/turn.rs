@@ -28,7 +28,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rondo_core::clock::Clock;
 use rondo_core::observe::Observer;
-use rondo_core::ports::{Commit, MailId, OneAtATime};
+use rondo_core::ports::{Commit, MailId, OneAtATime, ProcessEnd};
 use rondo_core::redact::Secrets;
 use rondo_core::storage::Store;
 use rondo_core::{
@@ -39,7 +39,7 @@ use rondo_memory::{Memories, Outside};
 pub use rondo_policy::Answers;
 use rondo_policy::Workdir;
 use rondo_sandbox::SandboxMode;
-use rondo_types::{Message, SessionId, Transcript, TurnEvent, TurnId};
+use rondo_types::{Message, Outcome, SessionId, Transcript, TurnEvent, TurnId};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -95,6 +95,9 @@ impl ToolFilter {
     }
 }
 
+/// Says how the process ends by an outcome.
+pub type EndNote = Box<dyn FnOnce(&Outcome) -> ProcessEnd + Send + Sync>;
+
 /// A turn that is not built yet: what it runs with, how it starts, and what its host contributes. [`Session::turn`](crate::Session::turn) builds
 /// it; there is no other way to a [`Turn`].
 pub struct TurnBuilder {
@@ -125,6 +128,8 @@ pub struct TurnBuilder {
     pub commits: Option<Arc<dyn CommitSource>>,
     /// Sees what happens in the turn.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Says how the process ends by the turn's outcome, for the record of its end.
+    pub end_note: Option<EndNote>,
     /// Whether the turn is stopped as soon as it goes on, so that its end is recorded.
     pub is_stopped: bool,
     /// The JSON Schema that the answer must fit.
@@ -150,6 +155,7 @@ pub struct Turn {
     toolset: Toolset,
     secrets: Secrets,
     observer: Option<Arc<dyn Observer>>,
+    end_note: Option<EndNote>,
     /// Whether it is to be cancelled as soon as it runs.
     pub(crate) is_stopped: bool,
     /// What a person must review of its directories.
@@ -194,6 +200,7 @@ impl TurnBuilder {
             memory: None,
             commits: None,
             observer: None,
+            end_note: None,
             is_stopped: false,
             schema: None,
             secrets,
@@ -239,11 +246,7 @@ impl TurnBuilder {
     /// When its tools or its models cannot be built.
     pub(crate) fn build(mut self, session: TurnSession<'_>) -> Result<Turn> {
         self.prepare(session);
-        let TurnSession {
-            settings,
-            conversation,
-            ..
-        } = session;
+        let (settings, conversation) = (session.settings, session.conversation);
         let outside_text = self.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(session);
         let live = self.live(session, parent.as_ref(), &outside_text)?;
@@ -307,6 +310,7 @@ impl TurnBuilder {
             toolset,
             secrets: self.secrets,
             observer: self.observer,
+            end_note: self.end_note,
             is_stopped: self.is_stopped,
             review,
         })
@@ -693,6 +697,10 @@ impl Turn {
             None => events,
         };
         let events = ReviewWarnings::attach(events, self.review, self.sandbox);
+        let control = match self.end_note {
+            Some(note) => control.noting_end(note),
+            None => control,
+        };
         let (setup, history) = (self.setup, self.history);
         match self.start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {

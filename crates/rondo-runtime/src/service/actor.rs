@@ -7,6 +7,7 @@ use super::folder::{BegunMessage, FolderAsk};
 use super::host::AskedTurn;
 use super::known::KnownRow;
 use super::live::LiveServer;
+use super::opened::{OwnMessage, connect_opened};
 use super::running::{RunProgress, Running, Step};
 use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
@@ -58,10 +59,12 @@ pub(super) struct Actor {
     pub(super) cell_error: Option<SetupError>,
     /// The message that begins the turn, by its key, and who submitted it; none where the turn goes on.
     pub(super) asked: Option<(String, String)>,
+    /// The host's message that is in no mailbox.
+    pub(super) own: Option<OwnMessage>,
     /// What is asked about the folder.
     pub(super) folder: FolderAsk,
     /// Serves the events of its turns to other processes, once there is one.
-    live: Option<LiveServer>,
+    pub(super) live: Option<LiveServer>,
 }
 
 impl Actor {
@@ -81,6 +84,7 @@ impl Actor {
             cell: None,
             cell_error: None,
             asked: None,
+            own: None,
             folder: FolderAsk::default(),
             live: None,
         }
@@ -127,6 +131,8 @@ impl Actor {
     /// Waits until another process owns the session.
     fn lost(&self) -> impl Future<Output = ()> + use<> {
         let conversation = self.session.as_ref().and_then(Session::conversation);
+        // Where the host has opened the session, the turn ends by itself as its records are refused.
+        let conversation = conversation.filter(|_| !self.entry.is_of_host);
         let lost = conversation.map(|it| it.journal.lost());
         async move {
             match lost {
@@ -288,6 +294,12 @@ impl Actor {
 
     async fn take(&mut self) {
         self.takes = self.takes.wrapping_add(1);
+        if let Some(opened) = self.entry.opened() {
+            return self.take_opened(opened).await;
+        }
+        if self.entry.is_of_host {
+            return self.inputs.push_back(Input::NotTaken);
+        }
         let entry = Arc::clone(&self.entry);
         let taken = spawn_blocking(move || take(&entry)).await;
         let taken = taken.map_err(|err| {
@@ -317,6 +329,14 @@ impl Actor {
             Some(rows) => rows,
             None => self.rows().await.unwrap_or_default(),
         };
+        let waiting = self.waiting_in(rows).await;
+        let standing = standing(&session);
+        self.session = Some(session);
+        self.inputs.push_back(Input::Taken { standing, waiting });
+    }
+
+    /// Returns the messages of the mailbox that a session is taken with, and tells the machine of the rest.
+    pub(super) async fn waiting_in(&mut self, rows: Vec<Mail>) -> Vec<QueuedMessage> {
         let mut waiting = Vec::new();
         for row in rows {
             self.note(&row);
@@ -334,14 +354,17 @@ impl Actor {
                 }
             }
         }
-        let standing = standing(&session);
-        self.session = Some(session);
-        self.inputs.push_back(Input::Taken { standing, waiting });
+        waiting
     }
 
     async fn start(&mut self, run: Run, message: QueuedMessage) {
         let (key, delivery) = (message.ticket.0, message.delivery);
         self.asked = Some((key.clone(), message.actor));
+        if let Some(own) = self.own.as_ref().filter(|it| it.ticket.0 == key) {
+            let start = TurnStart::Message(message.message.into());
+            let planned = Ok(Some((own.spec.clone(), start)));
+            return self.connect(run, planned, Some(key));
+        }
         let entry = Arc::clone(&self.entry);
         // From here on it cannot be changed, and is as it is now.
         let mut begun = entry.begun.lock().await;
@@ -372,7 +395,7 @@ impl Actor {
             delivery,
             message,
         } = begun;
-        let planned = match &self.session {
+        let planned = match &mut self.session {
             Some(session) if delivery == Delivery::Compact => {
                 let history = session.conversation().map_or(&[][..], |it| &it.history);
                 if let Some(early) = compaction::too_early(history) {
@@ -389,6 +412,7 @@ impl Actor {
                     Some(spec)
                 })
             }
+            Some(session) if self.entry.is_of_host => session.spec_as_before().map(Some),
             Some(session) => session.spec().map(|mut spec| {
                 if self.entry.python().is_some() {
                     python::offer(&mut spec, &session.settings);
@@ -444,11 +468,14 @@ impl Actor {
         let (runtime, settings) = (session.runtime().clone(), session.settings.clone());
         let entry = Arc::clone(&self.entry);
         let connecting = async move {
-            let connected = runtime.connect(&spec, &settings).await;
+            let connected = match entry.is_of_host {
+                true => connect_opened(&runtime, &settings, &spec, start).await,
+                false => (runtime.connect(&spec, &settings).await).map(|it| (it, start)),
+            };
             // A person may have set another one in the shell while weights were fetched.
             let secrets = entry.with_shells(secrets::of_env(&settings));
             let approver = parking::approver(&settings, parking::parking(&settings));
-            let builder = |it| TurnBuilder::new(spec, start, it, approver, secrets);
+            let builder = |(it, start)| TurnBuilder::new(spec, start, it, approver, secrets);
             Box::new(connected.map(builder))
         };
         self.running = Some(Running::connecting(run, message, connecting));
@@ -502,23 +529,12 @@ impl Actor {
         // It was to be stopped while its model was connected.
         let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
         let is_cancelled = is_cancelled || turn.is_stopped;
-        let running = Running::turn(run, turn, told, &self.entry.service.runtime).await;
+        let running = Running::turn(run, turn, told, &self.entry.service).await;
         if is_cancelled && let Some(handle) = running.handle() {
             handle.cancel();
         }
         self.running = Some(running);
         self.serve_live();
-    }
-
-    /// Serves the events to other processes. If that fails, these get them once they are recorded.
-    fn serve_live(&mut self) {
-        let entry = &self.entry;
-        if let Some(dir) = &entry.service.live
-            && self.live.is_none()
-            && !entry.store().is_in_memory()
-        {
-            self.live = LiveServer::start(entry, dir).ok();
-        }
     }
 
     /// Builds the turn with what the host brings, and says where its updates begin.
@@ -528,6 +544,7 @@ impl Actor {
         let asked = AskedTurn {
             session: &self.entry.id,
             begins: asked.map(|(key, actor)| (key.as_str(), actor.as_str())),
+            is_of_host: matches!(builder.start, TurnStart::Message(_)),
             settings: &session.settings,
             began: session.conversation().map_or(TimeMs(0), |it| it.began),
             history: session.conversation().map_or(&[], |it| &it.history),
@@ -598,6 +615,7 @@ impl Actor {
                 lent.ran(&self.entry.id, Seq(self.before.0 + 1), last);
             }
         }
+        self.entry.service.host.ended(&self.entry.id, &end);
         match end {
             Ok(TurnEnd::Done(outcome)) if self.is_end_unrecorded() => {
                 // By its records it was cut off, and whoever asked has no answer.
@@ -708,6 +726,9 @@ impl Actor {
         if let Some(at) = conversation.map(|it| it.journal.at()) {
             self.entry.ring().release(at);
             self.entry.work().head = at;
+        }
+        if self.entry.is_of_host {
+            self.entry.work().drain = true;
         }
         self.running = None;
         self.folder = FolderAsk::default();

@@ -6,6 +6,7 @@ use super::attached::Attached;
 use super::cells::AskedCell;
 use super::cursor::{Cursor, Place};
 use super::follower::Follower;
+use super::opened::OpenedSession;
 use super::ring::Ring;
 use super::update::UpdateBody;
 use crate::session::SessionOptions;
@@ -42,6 +43,10 @@ pub(super) struct Entry {
     /// Messages that began a turn and are in the mailbox still, and those that steer one. Held while one is edited or
     /// taken back.
     pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<Steers>>>,
+    /// What the host has opened, until an actor takes it.
+    opened: Mutex<Option<Box<OpenedSession>>>,
+    /// Whether the host has opened the session: it is worked on until nothing is left to do, and not taken again.
+    pub(super) is_of_host: bool,
     work: Mutex<Work>,
     pub(super) wake: Notify,
     ring: Mutex<Ring>,
@@ -164,6 +169,8 @@ impl Entry {
             model: Mutex::default(),
             chosen: Mutex::default(),
             begun: tokio::sync::Mutex::default(),
+            opened: Mutex::default(),
+            is_of_host: false,
             work: Mutex::default(),
             wake: Notify::new(),
             follower: Follower::default(),
@@ -174,6 +181,18 @@ impl Entry {
             awaiting_rest: AtomicUsize::default(),
             live: Mutex::default(),
         }
+    }
+
+    /// Has an actor work on what the host has opened.
+    pub(super) fn open(&mut self, opened: OpenedSession) {
+        self.opened = Mutex::new(Some(Box::new(opened)));
+        self.is_of_host = true;
+    }
+
+    /// Returns what the host has opened, once.
+    pub(super) fn opened(&self) -> Option<Box<OpenedSession>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.take()
     }
 
     pub(super) fn id(&self) -> &SessionId {

@@ -86,6 +86,7 @@ impl Actor {
         let turn = AskedTurn {
             session: &self.entry.id,
             begins: asked.map(|(key, actor)| (key.as_str(), actor.as_str())),
+            is_of_host: false,
             settings: &session.settings,
             began: conversation.map_or(TimeMs(0), |it| it.began),
             history: conversation.map_or(&[], |it| &it.history),

@@ -332,6 +332,12 @@ impl SessionHandle {
         Subscription::of_latest(Arc::clone(&self.entry))
     }
 
+    /// Listens to what happens in a session from now on that is worked on here.
+    #[must_use]
+    pub fn subscribe_to_next(&self) -> Subscription {
+        Subscription::of_next(Arc::clone(&self.entry))
+    }
+
     /// Returns what a session was told of its first turns, so many, for a listener who
     /// [passed over them](Subscription::turns_passed). `take` is called with each update, on a thread of its own.
     ///

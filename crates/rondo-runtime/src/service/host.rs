@@ -2,8 +2,9 @@
 
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
-use crate::turn::TurnBuilder;
+use crate::turn::{Turn, TurnBuilder};
 use async_trait::async_trait;
+use rondo_core::{TurnEnd, TurnHandle};
 use rondo_types::{Message, Question, SessionId, TimeMs};
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct AskedTurn<'a> {
     /// The key of the message that begins it, and who submitted that; none where the turn goes on that was parked or cut
     /// off.
     pub begins: Option<(&'a str, &'a str)>,
+    /// Whether that is the host's own message, which is in no mailbox.
+    pub is_of_host: bool,
     /// What is in force in the session.
     pub settings: &'a Settings,
     /// When the session began.
@@ -43,6 +46,16 @@ pub trait SessionHost: Send + Sync + 'static {
     async fn ask_about_folder(&self, turn: &AskedTurn<'_>, question: &Question) -> Result<()> {
         let _ = (turn, question);
         Ok(())
+    }
+
+    /// Is told of a turn that is built and about to run, and of what stops it.
+    fn begins(&self, turn: &Turn, handle: &TurnHandle) {
+        let _ = (turn, handle);
+    }
+
+    /// Is told how a turn ended, that it was parked, or why it could not be carried on. Its last event was sent before.
+    fn ended(&self, session: &SessionId, end: &Result<TurnEnd>) {
+        let _ = (session, end);
     }
 
     /// Is told that a session could not be taken, or its turn not begun. `key` names the message of that turn, where it is

@@ -3,6 +3,7 @@
 //! connection, listeners get each step once it is recorded.
 
 use super::Shared;
+use super::actor::Actor;
 use super::cursor::{Cursor, Place};
 use super::entry::Entry;
 use super::handle::SessionHandle;
@@ -84,6 +85,19 @@ impl Drop for LiveServer {
     fn drop(&mut self) {
         // A socket that stays refuses connections.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Actor {
+    /// Serves the events of its turns to other processes. If that fails, these get them once they are recorded.
+    pub(super) fn serve_live(&mut self) {
+        let entry = &self.entry;
+        if let Some(dir) = &entry.service.live
+            && self.live.is_none()
+            && !entry.store().is_in_memory()
+        {
+            self.live = LiveServer::start(entry, dir).ok();
+        }
     }
 }
 

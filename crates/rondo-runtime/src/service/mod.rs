@@ -10,6 +10,7 @@
 //! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
+//! - [`opened`]: works on a session that its host has opened already.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these; `follower`:
 //!   reads what other processes record, once for all listeners; `live`: what they say before it is recorded.
 //! - [`kept`]: listing, naming, copying and removing sessions.
@@ -30,6 +31,7 @@ pub mod kept;
 mod known;
 mod lent;
 mod live;
+pub mod opened;
 mod python_terminal;
 mod records;
 mod replaced;
@@ -49,6 +51,7 @@ pub use handle::{SessionHandle, Ticket};
 pub use host::{AskedTurn, NoHost, SessionHost};
 pub use kept::KeptSession;
 pub use lent::LentPython;
+pub use opened::OpenedSession;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use records::TurnEnding;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};

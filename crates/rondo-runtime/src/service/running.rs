@@ -1,8 +1,8 @@
 //! The turn that runs in a session: connecting its model, then its events, then its end.
 
+use super::Shared;
 use super::cursor::{Place, Progress};
 use crate::error::Result;
-use crate::runtime::Runtime;
 use crate::turn::{Turn, TurnBuilder};
 use futures_util::future::BoxFuture;
 use rondo_core::ports::Mail;
@@ -110,10 +110,11 @@ impl Running {
     }
 
     /// Runs a turn of a session of the runtime.
-    pub(super) async fn turn(run: Run, turn: Turn, told: RunProgress, runtime: &Runtime) -> Self {
+    pub(super) async fn turn(run: Run, turn: Turn, told: RunProgress, service: &Shared) -> Self {
         let (sender, events) = events::channel(turn.session().clone(), turn.id());
-        let sender = runtime.observe(sender).await;
+        let sender = service.runtime.observe(sender).await;
         let (handle, control) = control();
+        service.host.begins(&turn, &handle);
         let running = RunningTurn {
             id: turn.id(),
             turn: turn.run(sender, control),

@@ -81,6 +81,19 @@ impl Subscription {
         }
     }
 
+    /// Stands after the last update that the service holds, such as none. As long as the session is worked on here, nothing
+    /// that follows is missed.
+    pub(super) fn of_next(entry: Arc<Entry>) -> Self {
+        let mut subscription = Self::new(entry, Cursor::START);
+        let ring = subscription.entry.ring();
+        let (place, stand) = (ring.end(), ring.stand_after(ring.end(), ring.next_number()));
+        drop(ring);
+        subscription.place = place;
+        subscription.live_bytes = stand.live_bytes;
+        subscription.stand = Some(stand);
+        subscription
+    }
+
     pub(super) fn of_latest(entry: Arc<Entry>) -> Self {
         let mut subscription = Self::new(entry, Cursor::START);
         subscription.is_of_latest = true;

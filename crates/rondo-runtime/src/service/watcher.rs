@@ -28,7 +28,6 @@ pub(super) fn start(shared: &Arc<Shared>) -> DropGuard {
     let watcher = Watcher {
         shared: Arc::downgrade(shared),
         again: Arc::clone(&shared.look_again),
-        changes: News::of(&shared.store),
         version: 0,
         tried: Clock::system().now(),
     };
@@ -46,7 +45,6 @@ struct Watcher {
     shared: Weak<Shared>,
     /// Told where this process has something to look after.
     again: Arc<Notify>,
-    changes: News,
     /// The journal's version that was seen last.
     version: u64,
     /// When what could not be done was tried last.
@@ -96,11 +94,17 @@ impl News {
 impl Watcher {
     async fn watch(mut self) {
         let mut is_news = true;
+        // Most processes for one question end before. The first look sees what changed until then.
+        sleep(LOOK_EVERY).await;
+        let store = self.shared.upgrade().map(|it| it.store.clone());
+        let Some(mut changes) = store.map(|it| News::of(&it)) else {
+            return;
+        };
         while let Some(shared) = self.shared.upgrade() {
             let wait = self.look(shared, is_news).await;
             sleep(LOOK_EVERY).await;
             is_news = tokio::select! {
-                () = self.changes.next() => true,
+                () = changes.next() => true,
                 () = self.again.notified() => true,
                 () = until(wait) => false,
             };

@@ -14,6 +14,7 @@ mod folder;
 mod json_lines;
 mod latest;
 mod look_first;
+mod opened;
 mod reading;
 mod service;
 mod slow;
