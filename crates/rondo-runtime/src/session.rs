@@ -464,7 +464,7 @@ impl Session {
     ///
     /// # Errors
     /// When that model is not known here or cannot do what the profile needs, or the records cannot be read.
-    pub fn spec_as_before(&mut self) -> Result<TurnSpec> {
+    pub(crate) fn spec_as_before(&mut self) -> Result<TurnSpec> {
         let info = self.info()?;
         let last = LastAsked::last(self.store()?, &info)?;
         let mut settings = self.settings.clone();
@@ -683,18 +683,6 @@ impl Session {
             MailBody::Answer { .. } | MailBody::Cancel => None,
         });
         Ok(queued.collect())
-    }
-
-    /// Takes it that the turn waits for answers. It is carried on as one that was [cut off](Self::cut_off).
-    ///
-    /// # Errors
-    /// When the session's records cannot be read.
-    pub fn parked(&mut self) -> Result<()> {
-        if self.is_ephemeral() {
-            return Ok(());
-        }
-        let info = self.info()?;
-        self.take(&info).map(drop)
     }
 
     /// Returns what the parked turn waits for; empty where no turn is parked. Questions that were answered or have

@@ -5,11 +5,13 @@
 //! - `input`: what is read.
 //! - `detach`: a turn in the background.
 //! - `parked`: what is said of a turn that waits for answers.
+//! - `host`: what the command brings to the turns of its session.
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
 mod detach;
 mod explain;
+mod host;
 mod input;
 mod parked;
 mod prepare;
@@ -28,7 +30,8 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::process_end;
 use crate::show_turn::{Signals, end_when_told, say_last};
-use prepare::{Prepared, prepare};
+use host::HostedSession;
+use prepare::{Opened, Prepared, prepare};
 use rondo_runtime::env::Env;
 use tokio::task::spawn_blocking;
 
@@ -90,27 +93,33 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
     let prepared = prepared.map_err(|error| Early { error, format })?;
     // On that thread, which is free now: to start one takes a while. Until here, nothing but the signals is waited for.
     drop(spawn_blocking(end_when_told));
+    let (prepared, opened) = prepared;
     let format = prepared.format;
-    let done = run_turns(prepared, &mut signals).await;
+    let done = run_turns(prepared, opened, &mut signals).await;
     done.map_err(|error| Early { error, format })
 }
 
 /// Runs the turns in order; one that did not get to its end keeps the next from beginning.
-async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit> {
-    let mut turns = std::mem::take(&mut prepared.turns).into_iter().peekable();
-    let mut exit = Exit::Answer;
-    while let Some(planned) = turns.next() {
-        let connecting = async { Ok(prepared.session.connect(&planned.spec).await?) };
-        let connected = unless_stopped(signals, connecting).await?;
-        let is_last = turns.peek().is_none();
+async fn run_turns(prepared: Prepared, opened: Opened, signals: &mut Signals) -> Result<Exit> {
+    let Opened {
+        session,
+        schema,
+        earlier,
+    } = opened;
+    let asks = session.message.is_some();
+    let mut hosted = HostedSession::begin(session, schema, prepared.output)?;
+    let mut number = 0;
+    loop {
+        let begun = hosted.next_turn(signals).await?;
+        number += 1;
+        let is_last = begun.is_new || !asks && number >= earlier;
         // Between two that listen, nothing is lost: what comes now is heard by both.
         let heard = std::mem::replace(signals, Signals::listen());
-        exit = turn::run(&mut prepared, planned, connected, heard, is_last).await?;
-        if !exit.is_an_end() {
-            break;
+        let exit = turn::run(&prepared, &mut hosted, *begun, heard, is_last).await?;
+        if is_last || !exit.is_an_end() {
+            return Ok(exit);
         }
     }
-    Ok(exit)
 }
 
 /// Does what comes before a turn, unless a signal or the deadline comes first.

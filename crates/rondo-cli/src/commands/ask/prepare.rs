@@ -9,17 +9,18 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput, has_person};
 use crate::process_end;
-use rondo_core::redact::Secrets;
+use rondo_core::ports::Mail;
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets;
-use rondo_runtime::sessions::Conversation;
-use rondo_runtime::settings::Settings;
+use rondo_runtime::service::OpenedSession;
+use rondo_runtime::sessions::{Conversation, Watched};
+use rondo_runtime::settings::{Settings, Values};
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::tools;
 use rondo_runtime::values::ApprovalMode;
-use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
+use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource};
 use rondo_script::Init;
-use rondo_types::Message;
+use rondo_types::{Message, SessionId};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,22 +38,28 @@ pub(crate) enum AskMode {
 /// Everything that is known before anything is asked.
 pub(super) struct Prepared {
     pub(super) runtime: Runtime,
-    pub(super) session: Session,
+    pub(super) values: Values,
+    pub(super) known: KnownSession,
     pub(super) output: Output,
     pub(super) format: OutputFormat,
-    pub(super) schema: Option<Value>,
     pub(super) answer_file: Option<PathBuf>,
-    pub(super) secrets: Secrets,
     /// Whether no terminal holds it.
     pub(super) is_detached: bool,
-    /// The turns to run, in order: one, or two where something was cut off.
-    pub(super) turns: Vec<Planned>,
 }
 
-/// One turn to run.
-pub(super) struct Planned {
-    pub(super) spec: TurnSpec,
-    pub(super) start: TurnStart,
+/// The session's id, and what knows whether it is recorded.
+#[derive(Clone)]
+pub(super) struct KnownSession {
+    pub(super) id: SessionId,
+    pub(super) journal: Arc<Watched>,
+}
+
+/// The session, and what is to be done in it.
+pub(super) struct Opened {
+    pub(super) session: OpenedSession,
+    pub(super) schema: Option<Value>,
+    /// The turns that end before the one of the command begins: that which was cut off, and those of messages that wait.
+    pub(super) earlier: usize,
 }
 
 /// Reads everything, and takes the session.
@@ -65,7 +72,7 @@ pub(super) fn prepare(
     env: Env,
     color: Option<ColorChoice>,
     early: Output,
-) -> Result<Prepared> {
+) -> Result<(Prepared, Opened)> {
     let options = SessionOptions {
         directory: working_directory(args.turn.directory.as_deref())?,
         is_directory_named: args.turn.directory.is_some(),
@@ -114,27 +121,54 @@ pub(super) fn prepare(
         }
     }
     keep_parking(&mut session, args.detached);
-    let new = spec.zip(message);
-    if is_waiting(&session) {
-        let message = new.map(|(_, message)| message);
-        return Err(waits_or_queued(&mut session, message)?);
-    }
-    let turns = planned(new, &mut session, &output)?;
-    Ok(Prepared {
-        format: session
-            .settings
-            .values
-            .output_format
-            .unwrap_or(OutputFormat::Text),
+    let values = session.settings.values.clone();
+    let (known, opened) = to_do(session, message.zip(spec), schema, &output)?;
+    let prepared = Prepared {
+        format: values.output_format.unwrap_or(OutputFormat::Text),
         answer_file: args.output.clone(),
         is_detached: args.detached,
+        values,
         runtime,
-        session,
+        known,
         output,
+    };
+    Ok((prepared, opened))
+}
+
+/// Decides which turns are to run in a session.
+///
+/// # Errors
+/// When there is none, the session waits for answers, or the mailbox cannot be read.
+fn to_do(
+    mut session: Session,
+    message: Option<(Message, TurnSpec)>,
+    schema: Option<Value>,
+    output: &Output,
+) -> Result<(KnownSession, Opened)> {
+    if is_waiting(&session) {
+        let message = message.map(|(message, _)| message);
+        return Err(waits_or_queued(&mut session, message)?);
+    }
+    let conversation = session.begin(String::new())?;
+    let known = KnownSession {
+        id: conversation.session.clone(),
+        journal: Arc::clone(&conversation.journal),
+    };
+    let mail = session.mail()?;
+    let earlier = earlier(&session, &mail, output);
+    if earlier == 0 && message.is_none() {
+        return Err(nothing_to_resume(&known.id));
+    }
+    let opened = Opened {
+        session: OpenedSession {
+            session,
+            mail,
+            message,
+        },
         schema,
-        secrets,
-        turns,
-    })
+        earlier,
+    };
+    Ok((known, opened))
 }
 
 /// Asks whether a turn that came from a file may go on, where there is such a turn and a user at the terminal.
@@ -182,15 +216,11 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
     })
 }
 
-fn planned(
-    new: Option<(TurnSpec, Message)>,
-    session: &mut Session,
-    output: &Output,
-) -> Result<Vec<Planned>> {
-    let id = session.conversation().map(|it| it.session.to_string());
-    let id = id.unwrap_or_default();
-    let mut turns = Vec::new();
-    if let Some(cut_off) = session.conversation().and_then(|it| it.cut_off.as_ref()) {
+/// Counts the turns that come before that of the command, and says so if one was cut off.
+fn earlier(session: &Session, mail: &[Mail], output: &Output) -> usize {
+    let conversation = session.conversation();
+    let cut_off = conversation.and_then(|it| Some((&it.session, it.cut_off.as_ref()?)));
+    if let Some((id, cut_off)) = cut_off {
         let stands = match cut_off.questions.is_empty() {
             true => "was cut off",
             false => "was waiting for an answer",
@@ -199,23 +229,14 @@ fn planned(
             "the last turn of session `{id}` {stands} and is carried on"
         ));
     }
-    if let Some((spec, start)) = session.cut_off()? {
-        turns.push(Planned { spec, start });
-    }
-    for start in session.queued()? {
-        let spec = session.spec_as_before()?;
-        turns.push(Planned { spec, start });
-    }
-    if let Some((spec, message)) = new {
-        let start = TurnStart::Message(message.into());
-        turns.push(Planned { spec, start });
-    }
-    if turns.is_empty() {
-        let message = format!("no turn of session `{id}` was cut off");
-        let hint = format!("`rondo ask --session {id} ...` says something new in it");
-        return Err(CliError::new(Exit::NoSession, message).hint(hint));
-    }
-    Ok(turns)
+    let queued = mail.iter().filter(|it| it.body.is_message());
+    usize::from(cut_off.is_some()) + queued.count()
+}
+
+fn nothing_to_resume(session: &SessionId) -> CliError {
+    let message = format!("no turn of session `{session}` was cut off");
+    let hint = format!("`rondo ask --session {session} ...` says something new in it");
+    CliError::new(Exit::NoSession, message).hint(hint)
 }
 
 /// Has a turn be parked where it asks something and no user is here: a detached one, and one that was parked before and

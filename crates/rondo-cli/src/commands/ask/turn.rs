@@ -3,82 +3,60 @@
 use super::answer_file;
 use super::detach;
 use super::explain::{Said, explain, stopped_by};
+use super::host::{BegunTurn, HostedSession};
 use super::parked;
-use super::prepare::{Planned, Prepared};
-use super::unless_stopped;
+use super::prepare::{KnownSession, Prepared};
 use crate::approver::TerminalApprover;
-use crate::changes::Changes;
 use crate::cli::OutputFormat;
 use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit, Stop};
+use crate::exit::{Circumstances, Exit};
 use crate::output::{Output, give_up};
 use crate::process_end;
 use crate::render::{JsonView, SilentView, TextView, View};
-use crate::screen::Screen;
-use crate::show_turn::{self, Brake, Ended, Signals};
-use rondo_core::ports::ProcessEnd;
-use rondo_core::{ParkedTurn, TurnEnd, control, events};
+use crate::show_turn::{self, Ended, Signals};
+use rondo_core::{ParkedTurn, TurnEnd, events};
 use rondo_runtime::sanitize::plain;
-use rondo_runtime::spec::{ConnectedModel, TurnSpec};
-use rondo_runtime::{TurnBuilder, TurnStart, parking};
+use rondo_runtime::spec::TurnSpec;
 use rondo_types::Outcome;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Runs one turn and shows it. The session has its messages then.
+/// Runs one turn and shows it.
 ///
 /// # Errors
-/// When it cannot begin, or its output is not read.
+/// When it cannot be carried on, or its output is not read.
 pub(super) async fn run(
-    prepared: &mut Prepared,
-    planned: Planned,
-    connected: ConnectedModel,
-    mut signals: Signals,
+    prepared: &Prepared,
+    hosted: &mut HostedSession,
+    begun: BegunTurn,
+    signals: Signals,
     is_last: bool,
 ) -> Result<Exit> {
-    let Planned { mut spec, start } = planned;
-    let screen = Screen::new();
-    let session = &mut prepared.session;
-    let changes = Changes::default();
-    let settings = &session.settings;
-    let output = &prepared.output;
-    let approver = TerminalApprover::new(settings, output, screen.clone(), changes.clone());
-    let approver = Arc::new(approver);
-    let answering = parking::approver(&session.settings, Arc::clone(&approver) as _);
-    let with_resources = async { Ok(session.with_resources(start).await?) };
-    let start = unless_stopped(&mut signals, with_resources).await?;
-    let is_new = matches!(start, TurnStart::Message(_));
-    if is_new {
-        let limits = &mut Arc::make_mut(&mut spec.profile).limits;
-        limits.turn_timeout = process_end::shortened(limits.turn_timeout);
-    }
-    let secrets = prepared.secrets.clone();
-    let mut builder = TurnBuilder::new(spec.clone(), start, connected, answering, secrets);
-    builder.schema.clone_from(&prepared.schema);
-    let turn = session.turn(builder)?;
-    let shows_changes = prepared.output.stderr_terminal;
-    changes.watch(turn.toolset(), turn.secrets(), shows_changes);
-    let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
-    let events_tx = prepared.runtime.observe(events_tx).await;
+    let BegunTurn {
+        session,
+        id,
+        spec,
+        is_new,
+        screen,
+        changes,
+        approver,
+        brake,
+    } = begun;
     let text = || TextView::new(prepared.output, screen, changes);
     let view = match prepared.is_detached {
         true => Box::new(SilentView),
         false => view(prepared.format, prepared.output, text, is_last),
     };
-    let (handle, turn_control) = control();
-    let brake = Brake::new(handle);
-    let strict = session.settings.values.strict_complete == Some(true);
-    let turn_control = turn_control.noting_end(end_note(&approver, &brake, strict));
+    let (events_tx, events_rx) = events::channel(session, id);
     let (over_tx, over_rx) = oneshot::channel();
     let turn = async {
-        let outcome = turn.run(events_tx, turn_control).await;
+        let end = hosted.end(events_tx).await;
         // The receiver is gone once all of it was shown.
         let _ = over_tx.send(());
-        outcome
+        end
     };
     let showing = show_turn::show(
         events_rx,
@@ -100,13 +78,15 @@ pub(super) async fn run(
     };
     let exit = match end {
         TurnEnd::Done(outcome) => {
-            prepared.session.finished(&outcome);
             let ended = ended(shown)?;
             finish(*outcome, ended, &approver, &spec, prepared, is_last).await
         }
         TurnEnd::Parked(parked) => park(parked, ended(shown)?, prepared).await,
     };
-    prepared.runtime.close().await;
+    let another_follows = !is_last && matches!(&exit, Ok(exit) if exit.is_an_end());
+    if !another_follows {
+        prepared.runtime.close().await;
+    }
     exit
 }
 
@@ -133,36 +113,12 @@ async fn beside<T>(other: impl Future<Output = ()>, work: impl Future<Output = T
 
 /// Says which session a detached turn is in, once it is recorded.
 fn announced(prepared: &Prepared) -> impl Future<Output = ()> + use<> {
-    let conversation = prepared.session.conversation();
-    let conversation = conversation.filter(|_| prepared.is_detached);
-    let known = conversation.map(|it| (it.session.to_string(), Arc::clone(&it.journal)));
+    let known = prepared.is_detached.then(|| prepared.known.clone());
     let output = prepared.output;
     async move {
-        if let Some((session, journal)) = known {
-            detach::announce(&session, journal, output).await;
+        if let Some(KnownSession { id, journal }) = known {
+            detach::announce(id.as_str(), journal, output).await;
         }
-    }
-}
-
-/// Says how the process ends by an outcome, for the record of the turn's end: as [`finish`] does, before
-/// anything is shown.
-fn end_note(
-    approver: &Arc<TerminalApprover>,
-    brake: &Brake,
-    strict_complete: bool,
-) -> impl FnOnce(&Outcome) -> ProcessEnd + use<> {
-    let (approver, brake) = (Arc::clone(approver), brake.clone());
-    move |outcome| {
-        let denied = approver.denied().into_iter();
-        let mut process = ProcessEnd {
-            exit_code: 0,
-            strict_complete,
-            needed_approval: denied.map(|call| call.id).collect(),
-            stopped_by: brake.stopped_by().map(Stop::record),
-        };
-        let exit = Exit::of_outcome(outcome, Circumstances::recorded(&process));
-        process.exit_code = i32::from(exit.code());
-        process
     }
 }
 
@@ -190,10 +146,10 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
         shown => shown.map_err(write_failed)?,
     }
     process_end::set_code(exit.code());
-    let session = prepared.session.conversation().map(|it| &it.session);
-    let Some(session) = session.filter(|_| prepared.format == OutputFormat::Text) else {
+    if prepared.format != OutputFormat::Text {
         return Ok(exit);
-    };
+    }
+    let session = &prepared.known.id;
     let questions = &parked.questions;
     let said = [
         Said::Note(format!("the turn {}", parked::waiting(questions))),
@@ -226,9 +182,9 @@ async fn finish(
 ) -> Result<Exit> {
     let denied = approver.denied();
     let circumstances = Circumstances {
-        strict_complete: prepared.session.settings.values.strict_complete == Some(true),
+        strict_complete: prepared.values.strict_complete == Some(true),
         approval_missing: !denied.is_empty(),
-        journal_failed: prepared.session.has_journal_failed(),
+        journal_failed: prepared.known.journal.has_failed(),
         stopped_by: ended.stopped_by,
     };
     let mut exit = Exit::of_outcome(&outcome, circumstances);
@@ -259,7 +215,7 @@ async fn finish(
     if !is_last {
         said.push(Said::Note(carried_on(&outcome)));
     }
-    let values = &prepared.session.settings.values;
+    let values = &prepared.values;
     if outcome.answered && values.plan == Some(true) && values.ephemeral != Some(true) {
         said.push(Said::Hint(CARRY_OUT.to_owned()));
     }

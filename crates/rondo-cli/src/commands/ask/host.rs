@@ -1,0 +1,284 @@
+//! What `rondo ask` brings to the turns of its session, and how it follows them.
+
+use super::unless_stopped;
+use crate::approver::TerminalApprover;
+use crate::changes::Changes;
+use crate::error::{CliError, Result};
+use crate::exit::{Circumstances, Exit, Stop};
+use crate::output::Output;
+use crate::process_end;
+use crate::screen::Screen;
+use crate::show_turn::{Brake, Signals};
+use async_trait::async_trait;
+use rondo_core::clock::Clock;
+use rondo_core::ports::ProcessEnd;
+use rondo_core::{EventSender, TurnEnd, TurnHandle};
+use rondo_runtime::service::{
+    AskedTurn, OpenedSession, SessionHandle, SessionHost, SessionService, Subscription, Update,
+    UpdateBody,
+};
+use rondo_runtime::spec::TurnSpec;
+use rondo_runtime::{SetupError, Turn, TurnBuilder, parking};
+use rondo_types::{EventBody, Outcome, SessionId, TurnId};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::{Semaphore, mpsc};
+
+/// A turn that begins, with what shows it and stops it.
+pub(super) struct BegunTurn {
+    pub(super) session: SessionId,
+    pub(super) id: TurnId,
+    pub(super) spec: TurnSpec,
+    /// Whether it is the one that the command asks for, and not one that has to end before.
+    pub(super) is_new: bool,
+    pub(super) screen: Screen,
+    pub(super) changes: Changes,
+    pub(super) approver: Arc<TerminalApprover>,
+    pub(super) brake: Brake,
+}
+
+/// The session of the command, in which one turn after another runs.
+pub(super) struct HostedSession {
+    handle: SessionHandle,
+    updates: Subscription,
+    news: mpsc::UnboundedReceiver<News>,
+    /// One for each turn that may begin.
+    permits: Arc<Semaphore>,
+    /// It ends with this.
+    _service: SessionService,
+}
+
+/// What the host is told of its turns.
+enum News {
+    Begun(Box<BegunTurn>),
+    Ended(Box<Result<TurnEnd, SetupError>>),
+    Failed(Box<SetupError>),
+}
+
+/// Contributes to turns what the command was given, and passes on what it is told of them.
+struct AskHost {
+    schema: Option<Value>,
+    output: Output,
+    permits: Arc<Semaphore>,
+    news: mpsc::UnboundedSender<News>,
+    /// The parts of the turn that is being built.
+    parts: Mutex<Option<Parts>>,
+}
+
+struct Parts {
+    spec: TurnSpec,
+    is_new: bool,
+    screen: Screen,
+    changes: Changes,
+    approver: Arc<TerminalApprover>,
+    brake: Arc<OnceLock<Brake>>,
+}
+
+impl HostedSession {
+    /// Has a service work on the session. The first turn waits until [`next_turn`](Self::next_turn) lets it begin.
+    ///
+    /// # Errors
+    /// When there is no room for what the session keeps in memory.
+    pub(super) fn begin(
+        opened: OpenedSession,
+        schema: Option<Value>,
+        output: Output,
+    ) -> Result<Self> {
+        let permits = Arc::new(Semaphore::new(0));
+        let (sender, news) = mpsc::unbounded_channel();
+        let host = AskHost {
+            schema,
+            output,
+            permits: Arc::clone(&permits),
+            news: sender,
+            parts: Mutex::default(),
+        };
+        let (service, handle) = SessionService::of_opened(opened, host)?;
+        let updates = handle.subscribe_to_next();
+        handle.resume();
+        Ok(Self {
+            handle,
+            updates,
+            news,
+            permits,
+            _service: service,
+        })
+    }
+
+    /// Lets the next turn begin, and waits until it does, unless a signal or the deadline comes first.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub(super) async fn next_turn(&mut self, signals: &mut Signals) -> Result<Box<BegunTurn>> {
+        self.permits.add_permits(1);
+        let begun = async {
+            loop {
+                match self.news().await {
+                    Some(News::Begun(begun)) => return Ok(begun),
+                    Some(News::Failed(error)) => return Err((*error).into()),
+                    Some(News::Ended(_)) => {}
+                    None => return Err(stopped_elsewhere()),
+                }
+            }
+        };
+        unless_stopped(signals, begun).await
+    }
+
+    /// Passes on the events of the turn that runs, and returns how it ended.
+    ///
+    /// # Errors
+    /// When it could not be carried on.
+    pub(super) async fn end(&mut self, events: EventSender) -> Result<TurnEnd> {
+        let end = loop {
+            tokio::select! {
+                biased;
+                update = self.updates.next() => pass_on(update?, &events),
+                news = next_news(&mut self.news, &self.handle) => match news {
+                    Some(News::Ended(end)) => break *end,
+                    // The mailbox could not be read, which matters to no turn that runs.
+                    Some(News::Failed(_) | News::Begun(_)) => {}
+                    None => return Err(stopped_elsewhere()),
+                },
+            }
+        };
+        while let Some(update) = self.updates.next_of_past().await? {
+            pass_on(update, &events);
+        }
+        Ok(end?)
+    }
+
+    async fn news(&mut self) -> Option<News> {
+        next_news(&mut self.news, &self.handle).await
+    }
+}
+
+/// Returns what the host is told next; `None` if nothing works on the session any more.
+async fn next_news(
+    news: &mut mpsc::UnboundedReceiver<News>,
+    handle: &SessionHandle,
+) -> Option<News> {
+    tokio::select! {
+        biased;
+        news = news.recv() => news,
+        () = handle.at_rest() => news.try_recv().ok(),
+    }
+}
+
+fn pass_on(update: Update, events: &EventSender) {
+    match update.body {
+        UpdateBody::Turn { event } => events.send(event.at, event.body),
+        UpdateBody::Missed { .. } => {
+            let body = EventBody::DeltasDropped { count: 1 };
+            events.send(Clock::system().now(), body);
+        }
+        UpdateBody::Asked { .. }
+        | UpdateBody::Session { .. }
+        | UpdateBody::Cell { .. }
+        | UpdateBody::Failed { .. }
+        | UpdateBody::Reset => {}
+    }
+}
+
+fn stopped_elsewhere() -> CliError {
+    let message = "another process stopped the turn before it began";
+    CliError::new(Exit::Terminated, message)
+}
+
+impl AskHost {
+    fn tell(&self, news: News) {
+        // The receiver is gone once the process is about to end.
+        let _ = self.news.send(news);
+    }
+
+    fn parts(&self) -> std::sync::MutexGuard<'_, Option<Parts>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SessionHost for AskHost {
+    async fn turn(
+        &self,
+        turn: &AskedTurn<'_>,
+        builder: &mut TurnBuilder,
+    ) -> rondo_runtime::error::Result<()> {
+        // The turn before is shown to its end first. Nobody closes it.
+        if let Ok(permit) = self.permits.acquire().await {
+            permit.forget();
+        }
+        let (settings, screen, changes) = (turn.settings, Screen::new(), Changes::default());
+        let shown = (screen.clone(), changes.clone());
+        let approver = TerminalApprover::new(settings, &self.output, shown.0, shown.1);
+        let approver = Arc::new(approver);
+        builder.approver = parking::approver(settings, Arc::clone(&approver) as _);
+        builder.schema.clone_from(&self.schema);
+        if turn.is_of_host {
+            let limits = &mut Arc::make_mut(&mut builder.spec.profile).limits;
+            limits.turn_timeout = process_end::shortened(limits.turn_timeout);
+        }
+        let brake = Arc::default();
+        let strict = settings.values.strict_complete == Some(true);
+        builder.end_note = Some(Box::new(end_note(&approver, &brake, strict)));
+        *self.parts() = Some(Parts {
+            spec: builder.spec.clone(),
+            is_new: turn.is_of_host,
+            screen,
+            changes,
+            approver,
+            brake,
+        });
+        Ok(())
+    }
+
+    fn begins(&self, turn: &Turn, handle: &TurnHandle) {
+        let Some(parts) = self.parts().take() else {
+            return;
+        };
+        let shows_changes = self.output.stderr_terminal;
+        parts
+            .changes
+            .watch(turn.toolset(), turn.secrets(), shows_changes);
+        let brake = parts.brake.get_or_init(|| Brake::new(handle.clone()));
+        self.tell(News::Begun(Box::new(BegunTurn {
+            session: turn.session().clone(),
+            id: turn.id(),
+            spec: parts.spec,
+            is_new: parts.is_new,
+            screen: parts.screen,
+            changes: parts.changes,
+            approver: parts.approver,
+            brake: brake.clone(),
+        })));
+    }
+
+    fn ended(&self, _: &SessionId, end: &rondo_runtime::error::Result<TurnEnd>) {
+        self.tell(News::Ended(Box::new(end.clone())));
+    }
+
+    fn failed(&self, _: &SessionId, _: Option<&str>, error: &SetupError) {
+        self.tell(News::Failed(Box::new(error.clone())));
+    }
+}
+
+/// Says how the process ends by an outcome, for the record of the turn's end: as it will be decided before
+/// anything is shown.
+fn end_note(
+    approver: &Arc<TerminalApprover>,
+    brake: &Arc<OnceLock<Brake>>,
+    strict_complete: bool,
+) -> impl FnOnce(&Outcome) -> ProcessEnd + use<> {
+    let (approver, brake) = (Arc::clone(approver), Arc::clone(brake));
+    move |outcome| {
+        let denied = approver.denied().into_iter();
+        let stopped_by = brake.get().and_then(Brake::stopped_by);
+        let mut process = ProcessEnd {
+            exit_code: 0,
+            strict_complete,
+            needed_approval: denied.map(|call| call.id).collect(),
+            stopped_by: stopped_by.map(Stop::record),
+        };
+        let exit = Exit::of_outcome(outcome, Circumstances::recorded(&process));
+        process.exit_code = i32::from(exit.code());
+        process
+    }
+}
