@@ -100,7 +100,7 @@ pub(super) fn approve(pattern: &str, context: &Context) -> Result<Reply> {
         true => "only calls that change nothing run without asking; `/approve PATTERN` adds others, such as \
                  `/approve exec(git push *)`"
             .to_owned(),
-        false => format!("run without asking:\n  {}", lines.join("\n  ")),
+        false => format!("calls that run without asking:\n  {}", lines.join("\n  ")),
     });
     Ok(match is_new {
         true => reply.with(Change::Allow(allowed)),

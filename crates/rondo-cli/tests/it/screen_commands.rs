@@ -192,3 +192,32 @@ async fn a_cell_that_raises_shows_its_traceback_and_values_are_inspected() {
     person.press(CTRL_C).await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
+    let server = serve(["one", "two"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("first\r").await;
+    person.shows("1 step ·").await;
+    person.press("second\r").await;
+    person.shows_times("1 step ·", 2).await;
+    person.press("/fork\r").await;
+    person.shows("which stays as it is").await;
+    person.shows_times("1 step ·", 2).await;
+    let screen = person.screen();
+    assert!(
+        screen.find("which stays as it is") > screen.rfind("1 step ·"),
+        "{screen}"
+    );
+    person.press("/undo\r").await;
+    person.shows("back before the last turn").await;
+    person.shows_times("1 step ·", 1).await;
+    let screen = person.screen();
+    assert!(
+        screen.find("back before the last turn") > screen.rfind("1 step ·"),
+        "{screen}"
+    );
+    person.press(CTRL_C).await;
+    leave(person).await;
+}

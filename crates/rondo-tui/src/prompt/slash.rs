@@ -349,6 +349,13 @@ pub fn check_fork(rest: &str) -> Result<(), SetupError> {
     Err(error.hint("`rondo fork ID --at STEP` goes back to a step"))
 }
 
+/// The error of `/resume` if there is no turn to carry on.
+#[must_use]
+pub fn nothing_cut_off() -> SetupError {
+    let error = SetupError::new(SetupErrorKind::NoSession, "no turn was cut off");
+    error.hint("`/resume ID` continues another session, and `/sessions` lists them")
+}
+
 /// Returns the text of `/help`.
 #[must_use]
 pub fn help() -> String {

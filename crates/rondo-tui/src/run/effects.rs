@@ -4,10 +4,11 @@ use super::submissions::Submission;
 use super::{Ended, Runner, Told};
 use crate::app::{Effect, PaneWord, Story, Waiting};
 use crate::prompt::reply::Reply;
+use crate::prompt::slash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::error::{Result, SetupError};
 use rondo_runtime::service::{KeptSession, Replaced, SessionHandle};
 use rondo_runtime::terminal::TerminalContext;
 use rondo_types::units::counted;
@@ -286,8 +287,7 @@ impl Runner {
 async fn resume(session: &SessionHandle) -> Result<()> {
     let waiting = session.waiting().await.unwrap_or_default();
     if waiting == 0 && !session.is_cut_off().await? {
-        let error = SetupError::new(SetupErrorKind::NoSession, "no turn was cut off");
-        return Err(error.hint("`/resume ID` continues another session, `/sessions` lists them"));
+        return Err(slash::nothing_cut_off());
     }
     session.resume();
     Ok(())

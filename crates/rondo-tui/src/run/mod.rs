@@ -242,6 +242,8 @@ struct Runner {
     attendance: Option<Attendance>,
     /// Whether not all that happened before the session was shown is known yet.
     is_behind: bool,
+    /// A note about the session, which stands below all that.
+    note_below: Option<String>,
     /// None while another program reads them.
     keys: Option<Keyboard>,
     late: Late,
@@ -328,6 +330,7 @@ impl Runner {
             notes,
             updates,
             is_behind: true,
+            note_below: None,
             keys: Some(Keyboard::listen()),
             late: Late::after(&heard),
             told,
@@ -477,6 +480,10 @@ impl Runner {
     /// A turn whose end is not among what happened runs elsewhere, or its process was killed.
     async fn caught_up(&mut self) {
         self.is_behind = false;
+        if let Some(note) = self.note_below.take() {
+            self.app.note(&note);
+            self.is_stale = true;
+        }
         if !self.app.is_in_turn() {
             return;
         }

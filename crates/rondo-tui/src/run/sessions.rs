@@ -46,7 +46,7 @@ impl Runner {
         true
     }
 
-    fn show(&mut self, session: SessionHandle) {
+    fn show(&mut self, session: SessionHandle, note: Option<String>) {
         self.updates = session.subscribe_to_latest();
         self.attendance = Some(session.attend());
         self.is_behind = true;
@@ -59,6 +59,7 @@ impl Runner {
         session.choose(self.chosen.clone());
         self.session = session;
         self.app.show_session();
+        self.note_below = note;
     }
 
     /// Has earlier turns of the session read, where somebody looks for them.
@@ -100,43 +101,38 @@ impl Runner {
     async fn begin_new(&mut self) -> Result<()> {
         let source = rondo_runtime::SessionSource::New;
         let session = self.service.open_session(&source, self.options()).await?;
-        self.show(session);
-        self.app.note("a new session");
+        self.show(session, Some("a new session".to_owned()));
         Ok(())
     }
 
     async fn go_on(&mut self, id: &str) -> Result<()> {
         let session = self.service.find(id, self.options()).await?;
-        self.show(session);
+        self.show(session, None);
         Ok(())
     }
 
     async fn fork(&mut self) -> Result<()> {
         let fork = self.session.fork().await?;
         let from = self.session.id().clone();
-        self.show(fork);
-        self.app
-            .note(&format!("a copy of `{from}`, which stays as it is"));
+        self.show(fork, Some(copied(&from)));
         Ok(())
     }
 
     async fn fork_of(&mut self, id: &str) -> Result<()> {
         let session = self.service.find(id, self.options()).await?;
         let fork = session.fork().await?;
-        self.show(fork);
-        self.app
-            .note(&format!("a copy of `{id}`, which stays as it is"));
+        self.show(fork, Some(copied(session.id())));
         Ok(())
     }
 
     async fn undo(&mut self, asked: &str) -> Result<()> {
         match self.session.before_latest_turn().await? {
-            Some(before) => self.show(before),
+            Some(before) => self.show(before, None),
             None => self.begin_new().await?,
         }
+        let note = "back before the last turn; files are as they are, and the session is kept";
+        self.note_below = Some(note.to_owned());
         self.app.set_draft(asked);
-        self.app
-            .note("back before the last turn; files are as they are, and the session is kept");
         Ok(())
     }
 
@@ -225,6 +221,10 @@ impl Runner {
     pub(super) fn failed(&mut self, error: &SetupError) {
         self.app.error(&error.to_string(), error.hint.as_deref());
     }
+}
+
+fn copied(from: &SessionId) -> String {
+    format!("a copy of `{from}`, which stays as it is")
 }
 
 /// Lists the files beneath a directory that no `.gitignore` leaves out, as paths from there.

@@ -2,13 +2,12 @@
 
 use crate::commands::session_table;
 use crate::error::{CliError, Result};
-use crate::exit::Exit;
 use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
 use rondo_core::session_store::SessionInfo;
 use rondo_runtime::sessions::{self, LastAsked};
 use rondo_runtime::spec::other_answers;
-use rondo_tui::prompt::slash::check_fork;
+use rondo_tui::prompt::slash::{check_fork, nothing_cut_off};
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
@@ -50,8 +49,7 @@ impl Repl {
         }
         match self.talk.resume().await? {
             Some(over) => Ok(self.turn_over(over)),
-            None => Err(CliError::new(Exit::NoSession, "no turn was cut off")
-                .hint("`/resume ID` goes on with another session, `/sessions` lists them")),
+            None => Err(nothing_cut_off().into()),
         }
     }
 
