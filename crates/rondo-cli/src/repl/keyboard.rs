@@ -25,6 +25,10 @@ use tokio::time::timeout;
 const ESCAPE_WAIT: Duration = Duration::from_millis(50);
 /// The bound on lines that wait for the end of the turn.
 const QUEUE_MAX: usize = 64;
+/// The bound on keys that the line editor read beyond its line.
+const AHEAD_MAX: usize = 64 << 10;
+/// How long each of them is waited for. Without any time, what was read already is not looked at.
+const AHEAD_WAIT: Duration = Duration::from_millis(1);
 /// What stops a turn, besides keys.
 const STOP: &str = "/stop";
 
@@ -38,6 +42,10 @@ pub(super) struct Keyboard {
     /// What is not said to the turn.
     kept: Option<(KeyNames, Secrets)>,
     typed: String,
+    /// Keys that the line editor read and did not take.
+    ahead: Vec<Key>,
+    /// Lines that were entered before the turn began.
+    early: Vec<String>,
     /// Lines for the prompt once the turn is over.
     pub(super) queue: Vec<String>,
     asked: Option<Asked>,
@@ -71,7 +79,7 @@ impl Submission {
 }
 
 impl Keyboard {
-    /// Takes the keyboard until the value is dropped.
+    /// Takes the keyboard until the value is dropped. What the line editor read beyond its line comes first.
     pub(super) fn new(keys: Keys, output: Output, screen: Screen, policy: UserPolicy) -> Self {
         output.stderr("\x1b[?2004h");
         Self {
@@ -82,6 +90,8 @@ impl Keyboard {
             policy,
             kept: None,
             typed: String::new(),
+            ahead: read_ahead(),
+            early: Vec::new(),
             queue: Vec::new(),
             asked: None,
             message_box: None,
@@ -110,9 +120,11 @@ impl Keyboard {
         self
     }
 
-    /// Returns what was typed and not entered.
+    /// Returns what was typed and not entered, or entered for a turn that did not begin.
     pub(super) fn take_typed(&mut self) -> String {
-        std::mem::take(&mut self.typed)
+        let mut lines = std::mem::take(&mut self.early);
+        lines.push(std::mem::take(&mut self.typed));
+        lines.join("\n")
     }
 
     /// Waits for the user to stop what goes on.
@@ -121,9 +133,13 @@ impl Keyboard {
     /// Cancel safe: what was typed until then is kept.
     pub(super) async fn stopped(&mut self) {
         loop {
-            for key in next_keys(&self.keys, &mut self.reader).await {
+            for key in self.next_keys().await {
                 match key {
                     Key::Stop => return,
+                    Key::Enter if self.early.len() < QUEUE_MAX => {
+                        self.early.push(std::mem::take(&mut self.typed));
+                        self.screen.set_typed("");
+                    }
                     key => self.edit(&key),
                 }
             }
@@ -139,6 +155,9 @@ impl Keyboard {
         handle: &TurnHandle,
         questions: &mut mpsc::Receiver<PromptQuestion>,
     ) -> Infallible {
+        for line in std::mem::take(&mut self.early) {
+            self.enter(&line, handle);
+        }
         loop {
             let keys = tokio::select! {
                 biased;
@@ -154,7 +173,7 @@ impl Keyboard {
                     self.take_submitted(submitted, Some(handle));
                     continue;
                 }
-                keys = next_keys(&self.keys, &mut self.reader) => keys,
+                keys = next_keys(&mut self.ahead, &self.keys, &mut self.reader) => keys,
             };
             for key in keys {
                 self.take(&key, handle);
@@ -162,11 +181,19 @@ impl Keyboard {
         }
     }
 
+    async fn next_keys(&mut self) -> Vec<Key> {
+        next_keys(&mut self.ahead, &self.keys, &mut self.reader).await
+    }
+
     fn take(&mut self, key: &Key, handle: &TurnHandle) {
         match (key, self.asked.take()) {
             (Key::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => handle.cancel(),
             (key, Some(asked)) => self.asked = asked.take(key, &self.output, &self.policy),
-            (Key::Enter, None) => self.enter(handle),
+            (Key::Enter, None) => {
+                let line = std::mem::take(&mut self.typed);
+                self.screen.set_typed("");
+                self.enter(&line, handle);
+            }
             (key, None) => self.edit(key),
         }
     }
@@ -181,9 +208,7 @@ impl Keyboard {
         self.screen.set_typed(&self.typed);
     }
 
-    fn enter(&mut self, handle: &TurnHandle) {
-        let line = self.take_typed();
-        self.screen.set_typed("");
+    fn enter(&mut self, line: &str, handle: &TurnHandle) {
         let line = line.trim();
         let kept = self.kept.as_ref();
         let is_export = kept.is_some_and(|(names, _)| is_export(line, names));
@@ -288,8 +313,23 @@ async fn abandoned(asked: &mut Option<Asked>) {
     }
 }
 
+/// Takes what the line editor has read and not taken: what was typed or pasted at once goes on in its order.
+fn read_ahead() -> Vec<Key> {
+    let mut keys = Vec::new();
+    while keys.len() < AHEAD_MAX
+        && let Ok(true) = crossterm::event::poll(AHEAD_WAIT)
+        && let Ok(event) = crossterm::event::read()
+    {
+        keys.extend(Key::of_event(event));
+    }
+    keys
+}
+
 /// Waits for keys. An escape by itself is one only when nothing follows it.
-async fn next_keys(keys: &Keys, reader: &mut KeyReader) -> Vec<Key> {
+async fn next_keys(ahead: &mut Vec<Key>, keys: &Keys, reader: &mut KeyReader) -> Vec<Key> {
+    if !ahead.is_empty() {
+        return std::mem::take(ahead);
+    }
     if !reader.is_open() {
         let bytes = keys.next().await;
         return reader.push(&bytes);

@@ -1,5 +1,7 @@
 //! Decodes the bytes of a terminal into keys.
 
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+
 /// What one key, or one paste, means while a turn runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
@@ -24,6 +26,36 @@ pub(super) enum Key {
     Stop,
     /// A paste that was too long to be kept.
     TooLong,
+}
+
+impl Key {
+    /// Returns what an event means that the line editor has read.
+    pub(super) fn of_event(event: Event) -> Option<Self> {
+        let key = match event {
+            Event::Paste(text) => return Some(Self::Text(text)),
+            Event::Key(key) if key.kind != KeyEventKind::Release => key,
+            _ => return None,
+        };
+        let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char(letter) if is_ctrl => {
+                let byte = u8::try_from(letter).ok().filter(u8::is_ascii_alphabetic)?;
+                next(&[byte.to_ascii_lowercase() - b'a' + 1])?.0
+            }
+            KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::ALT) => None,
+            KeyCode::Char(letter) => Some(Self::Text(letter.to_string())),
+            KeyCode::Enter => Some(Self::Enter),
+            KeyCode::Tab => Some(Self::Text(" ".to_owned())),
+            KeyCode::Backspace => Some(Self::Erase),
+            KeyCode::Delete => Some(Self::Delete),
+            KeyCode::Left => Some(Self::Left),
+            KeyCode::Right => Some(Self::Right),
+            KeyCode::Home => Some(Self::Home),
+            KeyCode::End => Some(Self::End),
+            KeyCode::Esc => Some(Self::Stop),
+            _ => None,
+        }
+    }
 }
 
 /// The bound on text that is typed while a turn runs, in bytes.
@@ -290,6 +322,21 @@ mod tests {
         keys.extend(reader.push(tail));
         assert_eq!(keys, [Key::TooLong]);
         assert_eq!(reader.push(b"a\r"), [text("a"), Key::Enter]);
+    }
+
+    #[test]
+    fn what_the_line_editor_has_read_means_what_its_bytes_mean() {
+        let key = |code, modifiers| {
+            let event = crossterm::event::KeyEvent::new(code, modifiers);
+            Key::of_event(Event::Key(event))
+        };
+        let (none, ctrl) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+        assert_eq!(key(KeyCode::Char('é'), none), Some(text("é")));
+        assert_eq!(key(KeyCode::Enter, none), Some(Key::Enter));
+        assert_eq!(key(KeyCode::Char('w'), ctrl), Some(Key::EraseWord));
+        assert_eq!(key(KeyCode::Char('c'), ctrl), Some(Key::Stop));
+        assert_eq!(key(KeyCode::Char('x'), KeyModifiers::ALT), None);
+        assert_eq!(Key::of_event(Event::FocusGained), None);
     }
 
     #[test]

@@ -598,3 +598,30 @@ async fn a_session_goes_on_with_its_own_model_and_another_one_is_told() {
     leave(person).await;
     assert_eq!(said(&other, 0), ["first", "second", "third"]);
 }
+
+#[tokio::test]
+async fn what_is_typed_at_once_is_said_in_its_order_however_long_it_is() {
+    let gate = Gate::new();
+    let look = calls("list_files", &json!({"path": "."}));
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&look).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("All read.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    let line = |number: usize| format!("line {number:02} {}", "x".repeat(60));
+    let lines: Vec<String> = (0..40).map(line).collect();
+    // The line editor reads a thousand bytes, and the turn the rest.
+    person.press(&format!("go\r{}\r", lines.join("\r"))).await;
+    gate.reached().await;
+    person.sees("queued: line 39").await;
+    gate.open();
+    person.sees("All read.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let sent = server.requests()[1].json().to_string();
+    let places: Vec<usize> = lines.iter().map(|it| sent.find(it).unwrap()).collect();
+    assert!(places.is_sorted(), "{sent}");
+}
