@@ -6,6 +6,7 @@ mod chat;
 mod config;
 mod context;
 mod fork;
+mod help;
 mod hub;
 mod line;
 mod mcp;
@@ -38,33 +39,22 @@ pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use users::{RoleName, UsersArgs, UsersCommand};
 
+use crate::commands::completion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::Layer;
 use rondo_runtime::values::{ApprovalMode, DurabilityLevel, SandboxChoice, TimeSpan, Word};
 use rondo_types::Effort;
 use std::path::PathBuf;
 
-/// The exit codes, shown below the help of the commands that run or replay turns.
-const EXIT_CODES: &str = "Exit codes:
-  0 success, 1 error, 2 usage, 3 degraded answer with --strict-complete, 4 replay differs,
-  41 API key, 42 input, 44 approval needed but no terminal, 45 no such session or nothing to
-  resume, 46 session in use, 47 waiting for an answer, 52 configuration, 53 limit reached without an answer, 54 journal,
-  124 deadline exceeded without an answer, 130 interrupted, 141 output pipe closed,
-  143 terminated";
-
-/// What `rondo` does without a command.
-const NO_COMMAND: &str = "Without a command, `rondo QUESTION` is `rondo ask QUESTION`; the options of `rondo ask` may come first, and \
-piped input is attached to the question. Without a question, `rondo` in a terminal is `rondo repl`.";
-
-/// An agent for the command line whose every run ends
+/// Run language-model agents on the command line, within limits that you set
 #[derive(Debug, Parser)]
 #[command(
     name = "rondo",
     version,
     propagate_version = true,
-    override_usage = "rondo [OPTIONS] [QUESTION]\n       rondo [OPTIONS] <COMMAND>",
-    after_help = NO_COMMAND
+    override_usage = "rondo [OPTIONS] [QUESTION]\n       rondo [OPTIONS] <COMMAND>"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -76,87 +66,95 @@ pub(crate) struct Cli {
     pub(crate) color: Option<ColorChoice>,
 }
 
-/// The commands.
+impl Cli {
+    /// Returns the definition of the command line, whose help lists the commands in groups.
+    pub(crate) fn definition() -> clap::Command {
+        help::grouped(Self::command())
+    }
+}
+
+/// The commands, in the order of the help. Their arguments begin with the same line, which clap shows in their own help.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Ask a question, let the model work on it, and print the answer
-    #[command(after_help = EXIT_CODES)]
+    /// Ask a question and print the answer
+    #[command(after_help = help::ASK_EXAMPLES, after_long_help = help::with_exit_codes(help::ASK_EXAMPLES))]
     Ask(Box<AskArgs>),
-    /// Start an interactive prompt for the agent, your shell and Python
-    #[command(after_help = EXIT_CODES)]
+    /// Open the line prompt, for questions, shell commands and Python
+    #[command(after_long_help = help::EXIT_CODES)]
     Repl(Box<ReplArgs>),
-    /// Run a script: agents as a program in Lua
-    #[command(after_help = EXIT_CODES)]
+    /// Run a Lua script that drives agents
+    #[command(after_long_help = help::EXIT_CODES)]
     Run(Box<RunArgs>),
     /// Resume an interrupted turn
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_long_help = help::EXIT_CODES)]
     Resume(Box<ResumeArgs>),
-    /// Answer a question that a session waits with, and let the session go on
-    #[command(after_help = EXIT_CODES)]
+    /// Answer a pending question and resume the session
+    #[command(after_help = help::ANSWER_EXAMPLES, after_long_help = help::with_exit_codes(help::ANSWER_EXAMPLES))]
     Answer(Box<AnswerArgs>),
-    /// Show the turn that another process works on; Ctrl-C leaves it running
-    #[command(after_help = EXIT_CODES)]
+    /// Watch a turn that is running in another process
+    #[command(after_long_help = help::EXIT_CODES)]
     Attach(AttachArgs),
-    /// Create a session that branches off from an existing one
-    #[command(after_help = EXIT_CODES)]
+    /// Start a new session from a step of an earlier one
+    #[command(after_help = help::FORK_EXAMPLES, after_long_help = help::with_exit_codes(help::FORK_EXAMPLES))]
     Fork(Box<ForkArgs>),
-    /// Talk to a running hub
-    Chat(ChatArgs),
-    /// Add, list and revoke the users of a hub, and make their keys
-    Users(UsersArgs),
-    /// Manage recorded sessions
+    /// List, show, remove, export, import and check sessions
     Session(SessionArgs),
     /// Replay a recorded session offline
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_long_help = help::EXIT_CODES)]
     Replay(ReplayArgs),
-    /// Replay all exported sessions in a directory and report which changed
-    #[command(after_help = EXIT_CODES)]
+    /// Replay exported sessions and report which ones changed
+    #[command(after_long_help = help::EXIT_CODES)]
     Test(TestArgs),
-    /// Show profiles: named sets of limits, tools and prompts
-    Profiles(ProfilesArgs),
-    /// Show skills: instructions for particular tasks
-    Skills(SkillsArgs),
-    /// Run the gateway, which people reach by chats and programs by HTTP
-    Serve(ServeArgs),
-    /// Set up the gateway: a workspace, a channel and its owner, until a first message is answered
-    Onboard(OnboardArgs),
-    /// Show and mend what the gateway has not sent
-    Outbox(OutboxArgs),
-    /// Show what the model of a session reads, and how much of its context that takes
+    /// Show what takes up the context window of a session
     Context(ContextArgs),
-    /// Show what the recorded sessions used: tokens and cost
+    /// Show the tokens and the cost of recorded sessions
     Usage(UsageArgs),
-    /// Manage the weights of local models
-    Models(ModelsArgs),
-    /// Decode a provider's response, or encode a request
-    Wire(WireArgs),
-    /// Show and change settings
+    /// List, get and set settings
     Config(ConfigArgs),
+    /// List and show profiles: sets of limits, tools and prompts
+    Profiles(ProfilesArgs),
+    /// List, download and remove the weights of local models
+    Models(ModelsArgs),
+    /// Add, list, test and remove MCP servers, which offer more tools
+    Mcp(McpArgs),
+    /// List and show skills: instructions for particular tasks
+    Skills(SkillsArgs),
+    /// List, search, add and forget memories
+    Memory(MemoryArgs),
     /// Trust a folder, so that its own configuration applies in full
     Trust(TrustArgs),
-    /// Show the rules of calls, and what they say about a command
+    /// Show the approval rules and check a command against them
     Policy(PolicyArgs),
-    /// Manage servers of the Model Context Protocol, whose tools the model may call
-    Mcp(McpArgs),
-    /// List, search and change what is remembered across sessions
-    Memory(MemoryArgs),
-    /// Check the configuration, and optionally a provider
+    /// Check the configuration and, on request, the provider
     Doctor(DoctorArgs),
-    /// Generate a shell completion script
+    /// Print a completion script for your shell
+    #[command(after_long_help = help::COMPLETION)]
     Completion {
-        /// Shell to generate the script for
+        /// Shell to print the script for
         shell: clap_complete::Shell,
     },
+    /// Run the gateway (chat channels and an HTTP API)
+    Serve(ServeArgs),
+    /// Set up the gateway step by step
+    Onboard(OnboardArgs),
+    /// Talk to a running gateway
+    Chat(ChatArgs),
+    /// Add, list and revoke users of the gateway and their API keys
+    Users(UsersArgs),
+    /// Inspect and retry undelivered messages
+    Outbox(OutboxArgs),
+    /// Decode a provider's response or encode a request
+    Wire(WireArgs),
 }
 
-/// Arguments of `rondo usage`.
+/// Show the tokens and the cost of recorded sessions
 #[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
-    /// What to sum up by
+    /// Add up the usage by day, model, project or session
     #[arg(long, value_enum, default_value_t = UsageKey::Day)]
     pub(crate) by: UsageKey,
-    /// Count only what was used in this time, such as `24h` or `30d`
+    /// Count only the usage of this last period, such as `24h` or `30d`
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<TimeSpan>,
     /// Print one JSON object per line
@@ -164,20 +162,20 @@ pub(crate) struct UsageArgs {
     pub(crate) json: bool,
 }
 
-/// What usage is summed up by.
+/// A key to add up usage by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum UsageKey {
-    /// The day
+    /// One line per day
     Day,
-    /// The model
+    /// One line per model
     Model,
-    /// The directory
+    /// One line per project directory
     Project,
-    /// The session, with the subagents that it started
+    /// One line per session, including its subagents
     Session,
 }
 
-/// Arguments of `rondo models`.
+/// List, download and remove the weights of local models
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
@@ -197,28 +195,36 @@ pub(crate) enum ModelsCommand {
     /// Download a model's weights
     Pull {
         /// Name from `rondo models list`, or `hf:OWNER/REPOSITORY/FILE` [default: the default local model]
+        #[arg(add = ArgValueCandidates::new(completion::local_models))]
         model: Option<String>,
     },
     /// Remove a model's weights
     Rm {
         /// Name from `rondo models list`, or `hf:OWNER/REPOSITORY/FILE`
+        #[arg(add = ArgValueCandidates::new(completion::local_models))]
         model: String,
     },
     /// Print the path of a model's weights
     Path {
         /// Name from `rondo models list`, path of a GGUF file, or `hf:OWNER/REPOSITORY/FILE` [default: the default
         /// local model]
+        #[arg(add = ArgValueCandidates::new(completion::local_models))]
         model: Option<String>,
     },
     /// Show details of a model
     Info {
         /// Name from `rondo models list`, path of a GGUF file, or `hf:OWNER/REPOSITORY/FILE` [default: the default
         /// local model]
+        #[arg(add = ArgValueCandidates::new(completion::local_models))]
         model: Option<String>,
     },
 }
 
-/// Arguments of `rondo ask`.
+/// Ask a question and print the answer
+///
+/// The model may read files and run commands to find the answer; calls that change something need your approval. The
+/// answer is printed on standard output, and the progress of the turn on standard error. Input that is piped in is
+/// attached to the question.
 #[derive(Debug, Args, Default)]
 pub(crate) struct AskArgs {
     /// Question to ask; `-` reads it from standard input, `@FILE` attaches a file
@@ -227,7 +233,7 @@ pub(crate) struct AskArgs {
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
     /// Set by `rondo fork`: permissions of the original session do not carry over, and the message replaces
-    /// what followed.
+    /// the later turns.
     #[arg(skip)]
     pub(crate) is_fork: bool,
     /// Whether the command was not typed; without a question, there is nothing to do.
@@ -249,7 +255,7 @@ pub(crate) struct AskArgs {
     /// Same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
-    /// JSON Schema file that the answer must conform to
+    /// File with a JSON Schema that the answer must match
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     #[arg(help = help("strict_complete"), long)]
@@ -308,86 +314,88 @@ impl AskArgs {
 /// Options of a turn and of its session.
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct TurnArgs {
-    /// Continue the latest session, preferably one of this directory
-    #[arg(short = 'c', long = "continue")]
+    /// Continue the latest session of this directory or, if it has none, the latest of all
+    #[arg(short = 'c', long = "continue", help_heading = help::SESSION)]
     pub(crate) continue_latest: bool,
-    /// Continue this session: an id, a prefix of one, or `latest`
-    #[arg(long, value_name = "ID")]
+    /// Continue this session: an id, a prefix of an id, or `latest`
+    #[arg(long, value_name = "ID", help_heading = help::SESSION, add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
-    #[arg(help = help("ephemeral"), long, conflicts_with_all = ["continue_latest", "session"])]
+    #[arg(help = help("ephemeral"), long, conflicts_with_all = ["continue_latest", "session"], help_heading = help::SESSION)]
     pub(crate) ephemeral: bool,
-    #[arg(help = help("durability"), long, value_name = "LEVEL", value_parser = one_of::<DurabilityLevel>())]
+    #[arg(help = help("durability"), long, value_name = "LEVEL", value_parser = one_of::<DurabilityLevel>(), help_heading = help::SESSION)]
     pub(crate) durability: Option<DurabilityLevel>,
-    #[arg(help = help("model"), short, long, value_name = "MODEL")]
+    #[arg(help = help("model"), short, long, value_name = "MODEL", help_heading = help::MODEL, add = ArgValueCandidates::new(completion::models))]
     pub(crate) model: Option<String>,
-    #[arg(help = help("fallbacks"), long, value_name = "MODEL")]
+    #[arg(help = help("fallbacks"), long, value_name = "MODEL", help_heading = help::MODEL, add = ArgValueCandidates::new(completion::models))]
     pub(crate) fallback: Vec<String>,
-    #[arg(help = help("profile"), long, value_name = "NAME")]
+    #[arg(help = help("profile"), long, value_name = "NAME", help_heading = help::MODEL, add = ArgValueCandidates::new(completion::profiles))]
     pub(crate) profile: Option<String>,
-    #[arg(help = help("agent"), long, value_name = "NAME")]
+    #[arg(help = help("agent"), long, value_name = "NAME", help_heading = help::MODEL)]
     pub(crate) agent: Option<String>,
-    #[arg(help = help("base_url"), long, value_name = "URL")]
+    #[arg(help = help("base_url"), long, value_name = "URL", help_heading = help::MODEL)]
     pub(crate) base_url: Option<String>,
-    #[arg(help = help("max_steps"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help = help("max_steps"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = help::LIMITS)]
     pub(crate) max_steps: Option<u32>,
-    #[arg(help = help("max_tool_calls"), long, value_name = "N")]
+    #[arg(help = help("max_tool_calls"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_tool_calls: Option<u32>,
-    #[arg(help = help("max_tokens_total"), long, value_name = "N")]
+    #[arg(help = help("max_tokens_total"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_tokens_total: Option<u64>,
-    #[arg(help = help("max_budget_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    #[arg(help = help("max_budget_usd"), long, value_name = "USD", value_parser = parse_amount, help_heading = help::LIMITS)]
     pub(crate) max_budget_usd: Option<f64>,
-    #[arg(help = help("max_session_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    #[arg(help = help("max_session_usd"), long, value_name = "USD", value_parser = parse_amount, help_heading = help::LIMITS)]
     pub(crate) max_session_usd: Option<f64>,
-    #[arg(help = help("max_session_tokens"), long, value_name = "N")]
+    #[arg(help = help("max_session_tokens"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_session_tokens: Option<u64>,
-    #[arg(help = help("max_daily_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    #[arg(help = help("max_daily_usd"), long, value_name = "USD", value_parser = parse_amount, help_heading = help::LIMITS)]
     pub(crate) max_daily_usd: Option<f64>,
-    #[arg(help = help("max_daily_tokens"), long, value_name = "N")]
+    #[arg(help = help("max_daily_tokens"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_daily_tokens: Option<u64>,
-    #[arg(help = help("max_project_daily_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    #[arg(help = help("max_project_daily_usd"), long, value_name = "USD", value_parser = parse_amount, help_heading = help::LIMITS)]
     pub(crate) max_project_daily_usd: Option<f64>,
-    #[arg(help = help("max_project_daily_tokens"), long, value_name = "N")]
+    #[arg(help = help("max_project_daily_tokens"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_project_daily_tokens: Option<u64>,
-    #[arg(help = help("max_subagent_depth"), long, value_name = "N")]
+    #[arg(help = help("max_subagent_depth"), long, value_name = "N", help_heading = help::LIMITS)]
     pub(crate) max_subagent_depth: Option<u32>,
-    #[arg(help = help("deadline"), long, value_name = "TIME")]
+    #[arg(help = help("deadline"), long, value_name = "TIME", help_heading = help::LIMITS)]
     pub(crate) deadline: Option<TimeSpan>,
-    #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',', help_heading = help::TOOLS)]
     pub(crate) allowed_tools: Option<Vec<String>>,
-    #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',', help_heading = help::TOOLS)]
     pub(crate) disallowed_tools: Option<Vec<String>>,
-    #[arg(help = help("approval"), long, value_name = "MODE", value_parser = one_of::<ApprovalMode>())]
+    #[arg(help = help("approval"), long, value_name = "MODE", value_parser = one_of::<ApprovalMode>(), help_heading = help::TOOLS)]
     pub(crate) approval: Option<ApprovalMode>,
-    #[arg(help = help("sandbox"), long, value_name = "MODE", value_parser = one_of::<SandboxChoice>())]
+    #[arg(help = help("sandbox"), long, value_name = "MODE", value_parser = one_of::<SandboxChoice>(), help_heading = help::TOOLS)]
     pub(crate) sandbox: Option<SandboxChoice>,
-    #[arg(help = help("yolo"), long)]
+    #[arg(help = help("yolo"), long, help_heading = help::TOOLS)]
     pub(crate) yolo: bool,
-    #[arg(help = help("plan"), long)]
+    #[arg(help = help("plan"), long, help_heading = help::TOOLS)]
     pub(crate) plan: bool,
-    #[arg(help = help("offline"), long)]
+    #[arg(help = help("offline"), long, help_heading = help::MODEL)]
     pub(crate) offline: bool,
     /// Run in this directory
-    #[arg(short = 'C', long = "cwd", value_name = "DIR")]
+    #[arg(short = 'C', long = "cwd", value_name = "DIR", help_heading = help::TOOLS)]
     pub(crate) directory: Option<PathBuf>,
-    #[arg(help = help("add_dirs"), long, value_name = "DIR")]
+    #[arg(help = help("add_dirs"), long, value_name = "DIR", help_heading = help::TOOLS)]
     pub(crate) add_dir: Vec<PathBuf>,
-    #[arg(help = help("system_prompt"), long, value_name = "TEXT")]
+    #[arg(help = help("system_prompt"), long, value_name = "TEXT", help_heading = help::MODEL)]
     pub(crate) system_prompt: Option<String>,
-    #[arg(help = help("append_system_prompt"), long, value_name = "TEXT")]
+    #[arg(help = help("append_system_prompt"), long, value_name = "TEXT", help_heading = help::MODEL)]
     pub(crate) append_system_prompt: Option<String>,
-    #[arg(help = help("temperature"), long, value_name = "T", value_parser = parse_temperature)]
+    #[arg(help = help("temperature"), long, value_name = "T", value_parser = parse_temperature, help_heading = help::MODEL)]
     pub(crate) temperature: Option<f64>,
-    #[arg(help = help("max_output_tokens"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help = help("max_output_tokens"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = help::MODEL)]
     pub(crate) max_output_tokens: Option<u32>,
-    #[arg(help = help("effort"), long, value_name = "EFFORT", value_parser = one_of::<Effort>())]
+    #[arg(help = help("effort"), long, value_name = "EFFORT", value_parser = one_of::<Effort>(), help_heading = help::MODEL)]
     pub(crate) effort: Option<Effort>,
 }
 
-/// Arguments of `rondo resume`. Models, prompts and limits are the ones that the turn started with.
+/// Resume an interrupted turn
+///
+/// The turn keeps the model, the prompts and the limits that it started with. Finished tool calls do not run again.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Session to resume: an id, a prefix of one, or `latest` [default: the latest of this directory]
-    #[arg(value_name = "ID")]
+    /// Session to resume: an id, a prefix of an id, or `latest` [default: the latest session of this directory]
+    #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) options: ResumeOptions,
@@ -398,7 +406,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct ResumeOptions {
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Time of the process, as `90s` or `2m`; a turn that is not over then stays interrupted
+    /// Time limit of this process, such as `90s` or `2m`; an unfinished turn then stays interrupted
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeSpan>,
     #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
@@ -453,7 +461,7 @@ impl ResumeOptions {
     }
 }
 
-/// Arguments of `rondo profiles`.
+/// List and show profiles: sets of limits, tools and prompts
 #[derive(Debug, Args)]
 pub(crate) struct ProfilesArgs {
     #[command(subcommand)]
@@ -466,14 +474,15 @@ pub(crate) struct ProfilesArgs {
 pub(crate) enum ProfilesCommand {
     /// List the profiles
     List,
-    /// Print a profile's effective values and where each was set
+    /// Print the effective values of a profile and the source of each
     Show {
         /// Name of the profile
+        #[arg(add = ArgValueCandidates::new(completion::profiles))]
         name: String,
     },
 }
 
-/// Arguments of `rondo wire`.
+/// Decode a provider's response or encode a request
 #[derive(Debug, Args)]
 pub(crate) struct WireArgs {
     #[command(subcommand)]
@@ -492,7 +501,7 @@ pub(crate) enum WireCommand {
         /// HTTP status of the response
         #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(100..600))]
         status: u16,
-        /// Feed the decoder K bytes at a time
+        /// Pass K bytes at a time to the decoder
         #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
         chunk_bytes: Option<u32>,
         /// Header of the response, such as `Retry-After: 5` (repeatable)
@@ -506,7 +515,7 @@ pub(crate) enum WireCommand {
         /// Wire protocol, such as `openai-chat` or `anthropic`
         #[arg(long, value_name = "DIALECT")]
         dialect: String,
-        /// Instead of the body, print what is left out or changed, and why
+        /// Print what the encoder leaves out or changes, and why, in place of the body
         #[arg(long)]
         explain: bool,
         /// Print the explanation as JSON, one object per line
@@ -528,24 +537,24 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Arguments of `rondo doctor`.
+/// Check the configuration and, on request, the provider
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    #[arg(help = help("model"), short, long, value_name = "MODEL")]
+    #[arg(help = help("model"), short, long, value_name = "MODEL", add = ArgValueCandidates::new(completion::models))]
     pub(crate) model: Option<String>,
     /// Base URL of the provider
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Send test requests to the provider to see what it supports (may cost a few tokens)
+    /// Send test requests to the provider to find out what it supports (may cost a few tokens)
     #[arg(long)]
     pub(crate) probe: bool,
-    /// Show what sandboxed commands left changed in protected files of this folder, and ask whether you accept it
+    /// Show changes that sandboxed commands made to protected files of this folder, and ask whether to accept them
     #[arg(long, conflicts_with = "probe")]
     pub(crate) review: bool,
-    /// Accept what `--review` shows without asking
+    /// Accept the changes that `--review` shows without asking
     #[arg(long, requires = "review")]
     pub(crate) accept: bool,
-    /// Print what `--review` shows as JSON, and ask nothing
+    /// Print the changes that `--review` shows as JSON, without asking
     #[arg(long, requires = "review")]
     pub(crate) json: bool,
 }
@@ -577,7 +586,6 @@ fn parse_number(text: &str, what: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use rondo_runtime::SETTINGS;
 
     /// A value for the flag of a setting; `None` for a switch.

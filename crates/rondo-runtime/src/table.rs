@@ -31,8 +31,10 @@ pub struct Setting {
     pub untrusted: FromUntrusted,
     /// Description of its values.
     pub kind: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, in one sentence.
     pub help: &'static str,
+    /// The value that applies if no source sets it, as users read it.
+    pub default: &'static str,
 }
 
 /// What the configuration of an untrusted folder may do with a setting.
@@ -75,7 +77,7 @@ trait Value: Sized + Clone {
 macro_rules! settings {
     ($(
         #[doc = $help:literal]
-        $name:ident: $type:ty, $variable:expr, $flag:expr, $untrusted:expr;
+        $name:ident: $type:ty, $default:literal, $variable:expr, $flag:expr, $untrusted:expr;
     )*) => {
         /// What one source sets. The keys are those of `config.toml`.
         #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -108,6 +110,7 @@ macro_rules! settings {
                 untrusted: $untrusted,
                 kind: <$type as Value>::KIND,
                 help: $help,
+                default: $default,
             }
         ),*];
 
@@ -192,117 +195,117 @@ macro_rules! settings {
 
 settings! {
     #[doc = "Model to use, as `provider/model`"]
-    model: String, Some("RONDO_MODEL"), Some("model"), FromUntrusted::Ignored;
-    #[doc = "Model to use when the first one fails (repeatable)"]
-    fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), FromUntrusted::Ignored;
+    model: String, "the first provider with a key, else a local model", Some("RONDO_MODEL"), Some("model"), FromUntrusted::Ignored;
+    #[doc = "Model to use if the first one fails (repeatable)"]
+    fallbacks: Vec<String>, "none", Some("RONDO_FALLBACKS"), Some("fallback"), FromUntrusted::Ignored;
     #[doc = "Profile to use (see `rondo profiles list`)"]
-    profile: String, Some("RONDO_PROFILE"), Some("profile"), FromUntrusted::Ignored;
-    #[doc = "Agent file whose prompt, tools and model are used, such as `.rondo/agents/NAME.md`"]
-    agent: String, Some("RONDO_AGENT"), Some("agent"), FromUntrusted::Ignored;
+    profile: String, "default", Some("RONDO_PROFILE"), Some("profile"), FromUntrusted::Ignored;
+    #[doc = "Agent file to use, such as `reviewer` for `.rondo/agents/reviewer.md`: its prompt, tools and model apply"]
+    agent: String, "none", Some("RONDO_AGENT"), Some("agent"), FromUntrusted::Ignored;
     #[doc = "Base URL of the provider"]
-    base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), FromUntrusted::Ignored;
+    base_url: String, "the provider's", Some("RONDO_BASE_URL"), Some("base-url"), FromUntrusted::Ignored;
     #[doc = "Maximum number of model requests per turn"]
-    max_steps: u32, Some("RONDO_MAX_STEPS"), Some("max-steps"), FromUntrusted::MayLower;
+    max_steps: u32, "the profile's", Some("RONDO_MAX_STEPS"), Some("max-steps"), FromUntrusted::MayLower;
     #[doc = "Maximum number of tool calls per turn"]
-    max_tool_calls: u32, Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), FromUntrusted::MayLower;
+    max_tool_calls: u32, "the profile's", Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), FromUntrusted::MayLower;
     #[doc = "Maximum number of tokens per turn, prompts and replies together"]
-    max_tokens_total: u64, Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), FromUntrusted::MayLower;
+    max_tokens_total: u64, "the profile's", Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), FromUntrusted::MayLower;
     #[doc = "Maximum cost per turn, in US dollars"]
-    max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
+    max_budget_usd: f64, "the profile's", Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
     #[doc = "Time limit per turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
-    deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
-    #[doc = "Maximum cost of a session and of those that it starts, in US dollars"]
-    max_session_usd: f64, Some("RONDO_MAX_SESSION_USD"), Some("max-session-usd"), FromUntrusted::MayLower;
-    #[doc = "Maximum number of tokens of a session and of those that it starts"]
-    max_session_tokens: u64, Some("RONDO_MAX_SESSION_TOKENS"), Some("max-session-tokens"), FromUntrusted::MayLower;
+    deadline: TimeSpan, "the profile's", Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
+    #[doc = "Maximum cost of a session and its subagents, in US dollars"]
+    max_session_usd: f64, "no limit", Some("RONDO_MAX_SESSION_USD"), Some("max-session-usd"), FromUntrusted::MayLower;
+    #[doc = "Maximum number of tokens of a session and its subagents"]
+    max_session_tokens: u64, "no limit", Some("RONDO_MAX_SESSION_TOKENS"), Some("max-session-tokens"), FromUntrusted::MayLower;
     #[doc = "Maximum cost per day, in US dollars"]
-    max_daily_usd: f64, Some("RONDO_MAX_DAILY_USD"), Some("max-daily-usd"), FromUntrusted::MayLower;
+    max_daily_usd: f64, "no limit", Some("RONDO_MAX_DAILY_USD"), Some("max-daily-usd"), FromUntrusted::MayLower;
     #[doc = "Maximum number of tokens per day"]
-    max_daily_tokens: u64, Some("RONDO_MAX_DAILY_TOKENS"), Some("max-daily-tokens"), FromUntrusted::MayLower;
+    max_daily_tokens: u64, "no limit", Some("RONDO_MAX_DAILY_TOKENS"), Some("max-daily-tokens"), FromUntrusted::MayLower;
     #[doc = "Maximum cost per day in one project, in US dollars"]
-    max_project_daily_usd: f64, Some("RONDO_MAX_PROJECT_DAILY_USD"), Some("max-project-daily-usd"), FromUntrusted::MayLower;
+    max_project_daily_usd: f64, "no limit", Some("RONDO_MAX_PROJECT_DAILY_USD"), Some("max-project-daily-usd"), FromUntrusted::MayLower;
     #[doc = "Maximum number of tokens per day in one project"]
-    max_project_daily_tokens: u64, Some("RONDO_MAX_PROJECT_DAILY_TOKENS"), Some("max-project-daily-tokens"), FromUntrusted::MayLower;
-    #[doc = "How deep subagents may start subagents: 1 means not at all, 0 that there are none"]
-    max_subagent_depth: u32, Some("RONDO_MAX_SUBAGENT_DEPTH"), Some("max-subagent-depth"), FromUntrusted::MayLower;
+    max_project_daily_tokens: u64, "no limit", Some("RONDO_MAX_PROJECT_DAILY_TOKENS"), Some("max-project-daily-tokens"), FromUntrusted::MayLower;
+    #[doc = "Maximum nesting of subagents: 0 disables them, 1 keeps them from starting their own"]
+    max_subagent_depth: u32, "1", Some("RONDO_MAX_SUBAGENT_DEPTH"), Some("max-subagent-depth"), FromUntrusted::MayLower;
     #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]
-    allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
+    allowed_tools: Vec<String>, "none", Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
     #[doc = "Tools and commands that never run"]
-    disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
-    #[doc = "What happens when a call needs approval"]
-    approval: ApprovalMode, Some("RONDO_APPROVAL"), Some("approval"), FromUntrusted::Ignored;
-    #[doc = "What commands may reach"]
-    sandbox: SandboxChoice, Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
-    #[doc = "Whether agents' commands run in a shell; otherwise each is one program with a list of arguments"]
-    exec_shell: bool, Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
-    #[doc = "Variables that commands get although they look like keys, or are not ones that the sandbox passes"]
-    command_env: Vec<String>, Some("RONDO_COMMAND_ENV"), None, FromUntrusted::Ignored;
-    #[doc = "Memory that the processes of a command may use together, in MiB"]
-    command_memory_mib: u64, Some("RONDO_COMMAND_MEMORY_MIB"), None, FromUntrusted::Ignored;
-    #[doc = "Files that no tool may read, in the syntax of `.gitignore`; `.rondoignore` names more"]
-    ignored_files: Vec<String>, Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
-    #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
-    question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
-    #[doc = "How long a question is waited for in place; then the turn is saved and waits for `rondo answer`"]
-    park_after: TimeSpan, Some("RONDO_PARK_AFTER"), None, FromUntrusted::MayLower;
+    disallowed_tools: Vec<String>, "none", Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
+    #[doc = "What to do if a call needs approval"]
+    approval: ApprovalMode, "ask", Some("RONDO_APPROVAL"), Some("approval"), FromUntrusted::Ignored;
+    #[doc = "Restrict the files and the network that commands can access"]
+    sandbox: SandboxChoice, "off, or workspace-write if `approval` is `auto`", Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
+    #[doc = "Run agents' commands in a shell; if false, each command is one program with a list of arguments"]
+    exec_shell: bool, "true, or false for `rondo serve`", Some("RONDO_EXEC_SHELL"), None, FromUntrusted::MayOnlyBe(false);
+    #[doc = "Environment variables to pass to commands even if they look like secrets or the sandbox would remove them"]
+    command_env: Vec<String>, "none", Some("RONDO_COMMAND_ENV"), None, FromUntrusted::Ignored;
+    #[doc = "Memory limit of a command with all of its processes, in MiB"]
+    command_memory_mib: u64, "half of the machine's, at least 2048", Some("RONDO_COMMAND_MEMORY_MIB"), None, FromUntrusted::Ignored;
+    #[doc = "Files that no tool may read, as `.gitignore` patterns, in addition to those in `.rondoignore`"]
+    ignored_files: Vec<String>, "none", Some("RONDO_IGNORED_FILES"), None, FromUntrusted::MayAdd;
+    #[doc = "How long a question stays open for `rondo answer` before it counts as denied"]
+    question_expiry: TimeSpan, "7d", Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
+    #[doc = "How long to wait for an answer before the turn is saved for `rondo answer`"]
+    park_after: TimeSpan, "10m", Some("RONDO_PARK_AFTER"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]
-    yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
-    #[doc = "Look and change nothing, and answer with a plan"]
-    plan: bool, Some("RONDO_PLAN"), Some("plan"), FromUntrusted::MayOnlyBe(true);
+    yolo: bool, "false", Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
+    #[doc = "Change nothing, and answer with a plan"]
+    plan: bool, "false", Some("RONDO_PLAN"), Some("plan"), FromUntrusted::MayOnlyBe(true);
     #[doc = "Do not download weights; local models must already be downloaded"]
-    offline: bool, Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
-    #[doc = "Hosts that `web_fetch` may read although they are not public, such as `localhost:8080`"]
-    web_allow_hosts: Vec<String>, Some("RONDO_WEB_ALLOW_HOSTS"), None, FromUntrusted::Ignored;
-    #[doc = "What searches the web"]
-    web_search: WebSearchChoice, Some("RONDO_WEB_SEARCH"), None, FromUntrusted::Ignored;
+    offline: bool, "false", Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
+    #[doc = "Non-public hosts that `web_fetch` may read, such as `localhost:8080`"]
+    web_allow_hosts: Vec<String>, "none", Some("RONDO_WEB_ALLOW_HOSTS"), None, FromUntrusted::Ignored;
+    #[doc = "Search engine that the model may use"]
+    web_search: WebSearchChoice, "off", Some("RONDO_WEB_SEARCH"), None, FromUntrusted::Ignored;
     #[doc = "Address of the search engine"]
-    web_search_url: String, Some("RONDO_WEB_SEARCH_URL"), None, FromUntrusted::Ignored;
+    web_search_url: String, "the search engine's", Some("RONDO_WEB_SEARCH_URL"), None, FromUntrusted::Ignored;
     #[doc = "Additional directory that tools may use (repeatable)"]
-    add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), FromUntrusted::Ignored;
-    #[doc = "System prompt, instead of the profile's"]
-    system_prompt: String, Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), FromUntrusted::Ignored;
+    add_dirs: Vec<PathBuf>, "none", Some("RONDO_ADD_DIRS"), Some("add-dir"), FromUntrusted::Ignored;
+    #[doc = "System prompt, in place of the profile's"]
+    system_prompt: String, "the profile's", Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), FromUntrusted::Ignored;
     #[doc = "Text to append to the system prompt"]
-    append_system_prompt: String, Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), FromUntrusted::Ignored;
+    append_system_prompt: String, "none", Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), FromUntrusted::Ignored;
     #[doc = "Sampling temperature"]
-    temperature: f64, Some("RONDO_TEMPERATURE"), Some("temperature"), FromUntrusted::Ignored;
+    temperature: f64, "the profile's", Some("RONDO_TEMPERATURE"), Some("temperature"), FromUntrusted::Ignored;
     #[doc = "Maximum number of tokens per reply"]
-    max_output_tokens: u32, Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), FromUntrusted::MayLower;
+    max_output_tokens: u32, "the profile's", Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), FromUntrusted::MayLower;
     #[doc = "Reasoning effort, for models that reason"]
-    effort: Effort, Some("RONDO_EFFORT"), Some("effort"), FromUntrusted::Ignored;
+    effort: Effort, "the profile's", Some("RONDO_EFFORT"), Some("effort"), FromUntrusted::Ignored;
     #[doc = "Format of standard output"]
-    output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), FromUntrusted::Ignored;
-    #[doc = "Whether records survive a power loss"]
-    durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
-    #[doc = "Whether to remember and recall across sessions"]
-    memory: bool, Some("RONDO_MEMORY"), None, FromUntrusted::MayOnlyBe(false);
-    #[doc = "Model that makes vectors of memories, as `provider/model` or `local/NAME`; `none` for no vectors"]
-    embedding_model: String, Some("RONDO_EMBEDDING_MODEL"), None, FromUntrusted::Ignored;
-    #[doc = "Do not keep this session"]
-    ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;
+    output_format: OutputFormat, "text", Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), FromUntrusted::Ignored;
+    #[doc = "Whether recorded sessions survive a power loss"]
+    durability: DurabilityLevel, "full", Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
+    #[doc = "Remember facts across sessions"]
+    memory: bool, "true", Some("RONDO_MEMORY"), None, FromUntrusted::MayOnlyBe(false);
+    #[doc = "Model that computes vectors of memories, as `provider/model` or `local/NAME`; `none` disables vectors"]
+    embedding_model: String, "downloaded weights, else the provider's", Some("RONDO_EMBEDDING_MODEL"), None, FromUntrusted::Ignored;
+    #[doc = "Do not keep the session"]
+    ephemeral: bool, "false", Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;
     #[doc = "Exit with code 3 if the answer is degraded"]
-    strict_complete: bool, Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), FromUntrusted::Ignored;
+    strict_complete: bool, "false", Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), FromUntrusted::Ignored;
     #[doc = "Print only the answer and errors"]
-    quiet: bool, Some("RONDO_QUIET"), Some("quiet"), FromUntrusted::Ignored;
+    quiet: bool, "false", Some("RONDO_QUIET"), Some("quiet"), FromUntrusted::Ignored;
     #[doc = "When to use colors"]
-    color: ColorChoice, Some("RONDO_COLOR"), Some("color"), FromUntrusted::Ignored;
-    #[doc = "Editing keys of `rondo repl`"]
-    edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, FromUntrusted::Ignored;
-    #[doc = "What `rondo` without arguments opens at a terminal"]
-    tui_screen: ScreenChoice, Some("RONDO_TUI_SCREEN"), None, FromUntrusted::Ignored;
-    #[doc = "What the mouse does in the full screen"]
-    tui_mouse: MouseChoice, Some("RONDO_TUI_MOUSE"), None, FromUntrusted::Ignored;
-    #[doc = "Whether anything moves by itself in the full screen"]
-    tui_motion: MotionChoice, Some("RONDO_TUI_MOTION"), None, FromUntrusted::Ignored;
-    #[doc = "Colours of the full screen"]
-    tui_theme: ThemeChoice, Some("RONDO_TUI_THEME"), None, FromUntrusted::Ignored;
-    #[doc = "What the full screen leaves in the terminal's scrollback"]
-    tui_print: PrintChoice, Some("RONDO_TUI_PRINT"), None, FromUntrusted::Ignored;
-    #[doc = "PEM file of additional certificate authorities"]
-    ca_file: PathBuf, Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
-    #[doc = "Folders whose configuration applies in full; can only be set in your own file"]
-    trusted_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
-    #[doc = "Folders in which commands run in the sandbox without a question; can only be set in your own file"]
-    sandboxed_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
+    color: ColorChoice, "auto", Some("RONDO_COLOR"), Some("color"), FromUntrusted::Ignored;
+    #[doc = "Key bindings of the line prompt and the full screen"]
+    edit_keys: EditKeys, "emacs", Some("RONDO_EDIT_KEYS"), None, FromUntrusted::Ignored;
+    #[doc = "Interface that `rondo` without arguments opens at a terminal"]
+    tui_screen: ScreenChoice, "auto", Some("RONDO_TUI_SCREEN"), None, FromUntrusted::Ignored;
+    #[doc = "Use of the mouse in the full screen"]
+    tui_mouse: MouseChoice, "on", Some("RONDO_TUI_MOUSE"), None, FromUntrusted::Ignored;
+    #[doc = "Animations in the full screen"]
+    tui_motion: MotionChoice, "on", Some("RONDO_TUI_MOTION"), None, FromUntrusted::Ignored;
+    #[doc = "Colors of the full screen"]
+    tui_theme: ThemeChoice, "auto", Some("RONDO_TUI_THEME"), None, FromUntrusted::Ignored;
+    #[doc = "What stays in the terminal's scrollback after the full screen closes"]
+    tui_print: PrintChoice, "all", Some("RONDO_TUI_PRINT"), None, FromUntrusted::Ignored;
+    #[doc = "PEM file with additional certificate authorities"]
+    ca_file: PathBuf, "none", Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
+    #[doc = "Folders whose own configuration applies in full; changed with `rondo trust`"]
+    trusted_folders: Vec<PathBuf>, "none", None, None, FromUntrusted::Ignored;
+    #[doc = "Folders in which commands run in the sandbox without asking; changed with `rondo policy sandbox`"]
+    sandboxed_folders: Vec<PathBuf>, "none", None, None, FromUntrusted::Ignored;
 }
 
 /// Returns a setting by name.
@@ -490,12 +493,34 @@ words! {
 /// Returns the error for an unknown setting.
 #[must_use]
 pub fn unknown(name: &str) -> SetupError {
-    let names: Vec<_> = SETTINGS.iter().map(|it| it.name).collect();
+    let similar = similar(name);
+    let hint = match similar.is_empty() {
+        true => "`rondo config list` shows all settings".to_owned(),
+        false => format!("did you mean {}?", similar.join(" or ")),
+    };
     SetupError::new(
         SetupErrorKind::Usage,
         format_args!("there is no setting `{name}`"),
     )
-    .hint(format!("the settings are: {}", names.join(", ")))
+    .hint(hint)
+}
+
+/// How alike a mistyped name and a setting's are at least, from 0 to 1.
+const LIKENESS_MIN: f64 = 0.85;
+/// Similar names that are suggested.
+const SUGGESTIONS_MAX: usize = 3;
+
+/// Returns the settings whose names are most like a mistyped one.
+fn similar(name: &str) -> Vec<String> {
+    let name = name.to_lowercase().replace('-', "_");
+    let known = SETTINGS.iter().map(|it| it.name);
+    let mut alike: Vec<_> = known
+        .map(|it| (strsim::jaro_winkler(&name, it), it))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .collect();
+    alike.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let best = alike.into_iter().take(SUGGESTIONS_MAX);
+    best.map(|(_, it)| format!("`{it}`")).collect()
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ impl UserFile {
         let tables = tables.map(|it| it.entry(inner).or_insert_with(implicit));
         let tables = tables.and_then(Item::as_table_like_mut);
         tables.ok_or_else(|| {
-            let message = format!("`{outer}.{inner}` is no table of tables");
+            let message = format!("`{outer}.{inner}` is not a table of tables");
             SetupError::new(SetupErrorKind::Config, message)
         })
     }
@@ -215,14 +215,14 @@ impl UserFile {
 fn named(name: &str) -> Result<&'static Setting> {
     match setting(name) {
         Some(_) if name == TRUSTED => {
-            let message = format!("`{TRUSTED}` is not set as one value");
+            let message = format!("`{TRUSTED}` cannot be set as one value");
             Err(SetupError::new(SetupErrorKind::Usage, message)
-                .hint("`rondo trust DIR` adds a folder, `rondo trust --revoke DIR` takes it out"))
+                .hint("`rondo trust DIR` adds a folder, `rondo trust --revoke DIR` removes it"))
         }
         Some(_) if name == SANDBOXED => {
-            let message = format!("`{SANDBOXED}` is not set as one value");
+            let message = format!("`{SANDBOXED}` cannot be set as one value");
             Err(SetupError::new(SetupErrorKind::Usage, message).hint(
-                "`rondo policy sandbox DIR` adds a folder, `rondo policy sandbox --revoke DIR` takes it out",
+                "`rondo policy sandbox DIR` adds a folder, `rondo policy sandbox --revoke DIR` removes it",
             ))
         }
         Some(known) => Ok(known),
@@ -235,14 +235,15 @@ fn value_of(setting: &Setting, typed: &str) -> Result<toml::Value> {
     let name = setting.name;
     let wrong = |why: &str| {
         let message = format!("`{typed}` cannot be the value of `{name}`: {why}");
-        SetupError::new(SetupErrorKind::Usage, message).hint(format!("it is {}", setting.kind))
+        SetupError::new(SetupErrorKind::Usage, message)
+            .hint(format!("the value is {}", setting.kind))
     };
     let layer = Layer::typed(setting, typed).map_err(|why| wrong(&why))?;
     layer
-        .check("what was typed")
+        .check("the command line")
         .map_err(|err| wrong(&err.line()))?;
     layer.get(name).ok_or_else(|| {
-        let unset = format!("nothing is typed; `rondo config unset {name}` takes it out");
+        let unset = format!("the value is empty; `rondo config unset {name}` removes the setting");
         wrong(&unset)
     })
 }
@@ -319,7 +320,7 @@ mod tests {
             (
                 "max_steps",
                 "0",
-                "`max_steps`, as set by what was typed, is out of its range",
+                "`max_steps`, as set by the command line, is out of its range",
             ),
             (
                 "max_steps",
@@ -327,12 +328,16 @@ mod tests {
                 "`many` cannot be the value of `max_steps`: invalid digit found in string",
             ),
             ("effort", "huge", "expected one of `low`, `medium`, `high`"),
-            ("model", "", "nothing is typed"),
-            (TRUSTED, "/x", "`trusted_folders` is not set as one value"),
+            ("model", "", "the value is empty"),
+            (
+                TRUSTED,
+                "/x",
+                "`trusted_folders` cannot be set as one value",
+            ),
             (
                 SANDBOXED,
                 "/x",
-                "`sandboxed_folders` is not set as one value",
+                "`sandboxed_folders` cannot be set as one value",
             ),
         ] {
             let error = file.set(name, typed).unwrap_err();

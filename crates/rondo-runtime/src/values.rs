@@ -75,95 +75,95 @@ words! {
     OutputFormat {
         /// The answer.
         Text = "text",
-        /// One `result` object.
+        /// One JSON object, `result`.
         Json = "json",
-        /// One object per event, with `result` as the last.
+        /// One JSON object per event; the last one is `result`.
         StreamJson = "stream-json",
     }
-    /// Whether records survive a power loss.
+    /// Whether recorded sessions survive a power loss.
     DurabilityLevel {
-        /// They do: each step waits for the disk.
+        /// Yes; each step waits until the disk has written it.
         Full = "full",
-        /// They only survive the end of the process.
+        /// No; they survive a crash of Rondo only.
         Normal = "normal",
     }
-    /// What happens when a call needs approval.
+    /// What to do if a call needs approval.
     ApprovalMode {
-        /// You are asked at the terminal; without one the call is denied.
+        /// Ask at the terminal; deny the call if there is none.
         Ask = "ask",
-        /// What stays inside the sandbox runs; you are asked about the rest.
+        /// Run calls that stay inside the sandbox, and ask about the others.
         Auto = "auto",
-        /// The call is denied.
+        /// Deny the call.
         Deny = "deny",
-        /// The turn waits, without a process, until `rondo answer`.
+        /// Save the turn and exit; `rondo answer` continues it.
         Park = "park",
     }
-    /// What commands may reach.
+    /// Restrictions on commands.
     SandboxChoice {
-        /// Everything that you may.
+        /// No restrictions: commands can access everything that you can.
         Off = "off",
-        /// Files of the working directory and the system, to read; no network.
+        /// Commands can only read the working directory and system files; no network.
         ReadOnly = "read-only",
-        /// The same, and the working directory to write.
+        /// Commands can also write in the working directory; no network.
         WorkspaceWrite = "workspace-write",
     }
-    /// What searches the web.
+    /// Search engines.
     WebSearchChoice {
-        /// Nothing.
+        /// No web search.
         Off = "off",
-        /// The model's provider, where it can.
+        /// The model's provider, if it offers web search.
         Model = "model",
-        /// Brave's API.
+        /// The Brave Search API.
         Brave = "brave",
-        /// An instance of SearXNG.
+        /// A SearXNG server.
         Searxng = "searxng",
     }
-    /// What `rondo` without arguments opens at a terminal.
+    /// Interfaces at a terminal.
     ScreenChoice {
-        /// The full screen, unless the terminal cannot show it.
+        /// The full screen, or the line prompt if TERM is `dumb`.
         Auto = "auto",
         /// The full screen.
         Full = "full",
-        /// The line prompt, `rondo repl`: also for screen readers.
+        /// The line prompt (`rondo repl`), which suits screen readers.
         Inline = "inline",
     }
-    /// What the mouse does in the full screen.
+    /// Use of the mouse in the full screen.
     MouseChoice {
-        /// The wheel scrolls, and dragging selects.
+        /// The wheel scrolls and dragging selects text.
         On = "on",
-        /// The wheel scrolls; selecting is the terminal's own.
+        /// The wheel scrolls; the terminal selects text.
         Wheel = "wheel",
-        /// Nothing is asked of the terminal.
+        /// The terminal keeps the mouse.
         Off = "off",
     }
-    /// Whether the full screen moves by itself.
+    /// Animations in the full screen.
     MotionChoice {
-        /// A spinner turns while something works.
+        /// A spinner turns while a turn is running.
         On = "on",
-        /// Nothing moves.
+        /// No animations.
         Off = "off",
     }
-    /// Colours of the full screen.
+    /// Colors of the full screen.
     ThemeChoice {
-        /// As the terminal says that it is.
+        /// Dark or light, as the terminal reports.
         Auto = "auto",
-        /// True colours on a dark ground.
+        /// 24-bit colors for a dark background.
         Dark = "dark",
-        /// True colours on a light ground.
+        /// 24-bit colors for a light background.
         Light = "light",
-        /// The terminal's own sixteen.
+        /// The 16 colors of the terminal.
         Terminal = "terminal",
     }
-    /// What the full screen leaves in the terminal's scrollback.
+    /// Part of the session that stays in the terminal's scrollback.
     PrintChoice {
-        /// All that was not printed yet.
+        /// Everything that was not printed before.
         All = "all",
         /// The last answer.
         Last = "last",
         /// Nothing.
         None = "none",
     }
-    /// Editing keys of the prompt.
+    /// Key bindings.
     EditKeys {
         /// Emacs, as in most shells.
         Emacs = "emacs",
@@ -269,7 +269,7 @@ fn split_piece(text: &str) -> Option<(Duration, &str)> {
 }
 
 fn time_span_error(text: &str) -> String {
-    format!("`{text}` is no length of time such as `500ms`, `20s`, `2m` or `1h30m`")
+    format!("`{text}` is not a length of time such as `500ms`, `20s`, `2m` or `1h30m`")
 }
 
 #[cfg(test)]

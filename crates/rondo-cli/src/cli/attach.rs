@@ -1,14 +1,18 @@
 //! The arguments of `rondo attach`.
 
 use super::{OutputFormat, one_of};
+use crate::commands::completion;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::table::help;
 
-/// Arguments of `rondo attach`.
+/// Watch a turn that is running in another process
+///
+/// Ctrl-C stops watching; the turn goes on.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
-    /// Session to show: an id, a prefix of one, or `latest`
-    #[arg(value_name = "ID", default_value = "latest")]
+    /// Session to watch: an id, a prefix of an id, or `latest`
+    #[arg(value_name = "ID", default_value = "latest", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: String,
     #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,

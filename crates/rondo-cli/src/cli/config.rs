@@ -1,9 +1,11 @@
 //! Arguments of `rondo config` and `rondo trust`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 use std::path::PathBuf;
 
-/// Arguments of `rondo config`.
+/// List, get and set settings
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
@@ -14,28 +16,31 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ConfigCommand {
-    /// List every setting with its effective value and its source
+    /// List every setting with its value, source, default and description
     List {
-        /// Print as JSON, including variables, flags and descriptions
+        /// Print as JSON, with environment variables and flags
         #[arg(long)]
         json: bool,
     },
     /// Print the effective value of a setting
     Get {
         /// Name of the setting
+        #[arg(add = ArgValueCandidates::new(completion::settings))]
         name: String,
     },
     /// Set a value in your configuration file
     Set {
         /// Name of the setting
+        #[arg(add = ArgValueCandidates::new(completion::settings))]
         name: String,
-        /// Value, written as for the environment variable
+        /// Value, written as for the environment variable; items of a list are separated by commas
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
     /// Remove a value from your configuration file
     Unset {
         /// Name of the setting
+        #[arg(add = ArgValueCandidates::new(completion::settings))]
         name: String,
     },
     /// Edit your configuration file in `$VISUAL` or `$EDITOR`, then check it
@@ -44,7 +49,9 @@ pub(crate) enum ConfigCommand {
     Path,
 }
 
-/// Arguments of `rondo trust`.
+/// Trust a folder, so that its own configuration applies in full
+///
+/// The configuration of a folder that you do not trust can only restrict Rondo, and its MCP servers are not started.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
     /// Folder to trust [default: the project of this directory]
@@ -53,7 +60,7 @@ pub(crate) struct TrustArgs {
     /// Stop trusting the folder
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// Agree to all servers that the folder brings, without asking about each
+    /// Approve all MCP servers of the folder without asking about each one
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) servers: bool,
     /// List the trusted folders

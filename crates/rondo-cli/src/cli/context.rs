@@ -1,21 +1,24 @@
 //! Arguments of `rondo context`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 
-/// Arguments of `rondo context`.
+/// Show what takes up the context window of a session
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
     #[command(subcommand)]
     pub(crate) command: ContextCommand,
 }
 
-/// Looks at what models read.
+/// Views of the context.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ContextCommand {
-    /// Show how much of the context each part of a session's requests takes
+    /// Show the size of each part of a session's requests
     Show {
-        /// Id of a session, a prefix of one, or `latest`
+        /// Session: an id, a prefix of an id, or `latest`
+        #[arg(add = ArgValueCandidates::new(completion::sessions))]
         session: String,
         /// Print one JSON object per line
         #[arg(long)]

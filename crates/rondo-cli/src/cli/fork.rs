@@ -1,31 +1,33 @@
 //! Arguments of `rondo fork`.
 
 use super::{AskArgs, OutputFormat, TurnArgs, one_of};
+use crate::commands::completion;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::sessions::StepPlace;
 use rondo_runtime::table::help;
 
-/// Arguments of `rondo fork`.
+/// Start a new session from a step of an earlier one
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// Session to fork: an id, a prefix of one, or `latest`
-    #[arg(value_name = "ID")]
+    /// Session to fork: an id, a prefix of an id, or `latest`
+    #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: String,
-    /// Last step to keep: a step of the latest turn, or `TURN.STEP`
+    /// Last step to keep: the number of a step of the latest turn, or `TURN.STEP`
     #[arg(long, value_name = "STEP")]
     pub(crate) at: StepPlace,
-    /// Message to continue with, instead of what followed
+    /// Message to continue with, in place of the later steps
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// Only create the session and print its id
     #[arg(long, conflicts_with = "message")]
     pub(crate) no_run: bool,
     /// Model that answers the message, as `provider/model`
-    #[arg(short, long, value_name = "MODEL", requires = "message")]
+    #[arg(short, long, value_name = "MODEL", requires = "message", add = ArgValueCandidates::new(completion::models))]
     pub(crate) model: Option<String>,
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Tools and commands that run without asking; those of the original session do not carry over
+    /// Tools and commands that run without asking; the new session does not inherit the old one's
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
     #[arg(help = help("yolo"), long)]

@@ -1,28 +1,33 @@
 //! Arguments of `rondo serve`, `rondo onboard` and `rondo outbox`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 
-/// Arguments of `rondo serve`.
+/// Run the gateway (chat channels and an HTTP API)
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Check the configuration, and start nothing
+    /// Check the configuration and exit
     #[arg(long)]
     pub(crate) check: bool,
 }
 
-/// Arguments of `rondo onboard`.
+/// Set up the gateway step by step
+///
+/// Asks for a model, a channel and the owner, writes them to your configuration, and waits until the first message is
+/// answered. Values given as options are not asked for.
 #[derive(Debug, Args)]
 pub(crate) struct OnboardArgs {
     /// Model to ask, as `provider/model`
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", add = ArgValueCandidates::new(completion::models))]
     pub(crate) model: Option<String>,
     /// Channel to set up, such as `telegram`
     #[arg(long, value_name = "NAME")]
     pub(crate) channel: Option<String>,
-    /// File that has the token of the channel's bot
+    /// File with the token of the channel's bot
     #[arg(long, value_name = "FILE", requires = "channel")]
     pub(crate) token_file: Option<std::path::PathBuf>,
-    /// Owner of the hub: a name, and their id on the channel
+    /// Owner of the gateway: a name and the owner's id on the channel
     #[arg(long, value_name = "NAME=ID", requires = "channel")]
     pub(crate) owner: Option<String>,
     /// Do not wait for a first message
@@ -30,25 +35,25 @@ pub(crate) struct OnboardArgs {
     pub(crate) no_wait: bool,
 }
 
-/// Arguments of `rondo outbox`.
+/// Inspect and retry undelivered messages
 #[derive(Debug, Args)]
 pub(crate) struct OutboxArgs {
     #[command(subcommand)]
     pub(crate) command: OutboxCommand,
 }
 
-/// Looks at what the hub has not sent.
+/// Actions on undelivered messages.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum OutboxCommand {
-    /// List what waits to be sent and what was given up
+    /// List messages that are waiting or that Rondo gave up on
     List,
-    /// Send a message now that waits or was given up
+    /// Send an undelivered message now
     Retry {
         /// Number from `rondo outbox list`
         id: u64,
     },
-    /// Drop a message that waits or was given up
+    /// Delete an undelivered message
     Drop {
         /// Number from `rondo outbox list`
         id: u64,

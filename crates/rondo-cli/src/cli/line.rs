@@ -9,6 +9,44 @@ use std::ffi::{OsStr, OsString};
 /// How alike a word and a command's name are at least, from 0 to 1, where one is taken for the other.
 /// `hello` and `help` are less alike than this, `complete` and `completion` more.
 const LIKENESS_MIN: f64 = 0.87;
+/// Words that name a part of Rondo but not a command, and the command that deals with it. A bare word of these is not a
+/// question to a model.
+const NOUNS: [(&str, &str); 34] = [
+    ("agent", "repl"),
+    ("agents", "profiles list"),
+    ("approvals", "answer"),
+    ("auth", "doctor"),
+    ("bot", "onboard"),
+    ("channels", "onboard"),
+    ("commands", "--help"),
+    ("continue", "-c"),
+    ("cost", "usage"),
+    ("daemon", "serve"),
+    ("gateway", "serve"),
+    ("gui", "--help"),
+    ("history", "session list"),
+    ("hub", "serve"),
+    ("init", "config edit"),
+    ("install", "doctor"),
+    ("key", "doctor"),
+    ("keys", "doctor"),
+    ("messages", "outbox list"),
+    ("prompt", "repl"),
+    ("provider", "doctor"),
+    ("providers", "doctor"),
+    ("questions", "answer"),
+    ("rules", "policy list"),
+    ("script", "run"),
+    ("server", "serve"),
+    ("servers", "mcp list"),
+    ("settings", "config list"),
+    ("setup", "doctor"),
+    ("shell", "repl --mode shell"),
+    ("start", "serve"),
+    ("status", "session list"),
+    ("tools", "mcp list"),
+    ("tui", "--help"),
+];
 /// Letters of a word that is taken for a command's name with one letter wrong.
 const LETTERS_MIN: usize = 3;
 
@@ -318,8 +356,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns what a line is taken for that begins with no command, where it is hardly a question: one
-/// bare word that is near a command, or such a word and what that command would go on with.
+/// Returns the reply to a line that begins with no command and is hardly a question: one bare word that is like a
+/// command, an option or a part of Rondo, or such a word with an argument of that command.
 fn mistaken(cli: &Command, words: &[OsString], literal: bool) -> Option<Line> {
     let texts: Vec<&str> = words
         .iter()
@@ -338,7 +376,7 @@ fn mistaken(cli: &Command, words: &[OsString], literal: bool) -> Option<Line> {
     let guesses = match (rest, near) {
         ([], Some("version")) => vec!["rondo --version".to_owned()],
         ([], Some(name)) => vec![format!("rondo {name}")],
-        ([], None) => inner_commands(cli, &lower),
+        ([], None) => guesses(cli, &lower),
         ([second, ..], Some(name)) => {
             let goes_on = cli.find_subcommand(name).is_some_and(|it| {
                 *second == "latest" || it.get_subcommands().any(|it| it.get_name() == *second)
@@ -397,6 +435,25 @@ fn likeness(word: &str, name: &str) -> f64 {
         true => likeness.max(LIKENESS_MIN),
         false => likeness,
     }
+}
+
+/// Returns the lines that may have been meant by a word that is like no command: the command of a noun, the commands
+/// below others that have this name, or the option of this name.
+fn guesses(cli: &Command, word: &str) -> Vec<String> {
+    if let Some((_, command)) = NOUNS.iter().find(|it| it.0 == word) {
+        return vec![format!("rondo {command}")];
+    }
+    let inner = inner_commands(cli, word);
+    if !inner.is_empty() {
+        return inner;
+    }
+    let known = Known::of(cli);
+    let option = known.find(&|arg| arg.get_long() == Some(word));
+    let named = option.and_then(clap::Arg::get_long);
+    named
+        .map(|it| format!("rondo --{it}"))
+        .into_iter()
+        .collect()
 }
 
 /// Returns the commands below others that have this very name.

@@ -1,32 +1,34 @@
 //! Arguments of `rondo memory`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::memory::Scope;
 
-/// Arguments of `rondo memory`.
+/// List, search, add and forget memories
 #[derive(Debug, Args)]
 pub(crate) struct MemoryArgs {
     #[command(subcommand)]
     pub(crate) command: MemoryCommand,
-    /// Include the memories of this session's chat: an id, a prefix of one, or `latest`
-    #[arg(long, global = true, value_name = "ID")]
+    /// Include the memories of this session: an id, a prefix of an id, or `latest`
+    #[arg(long, global = true, value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
 }
 
-/// Actions on memories. A memory is named by its id, of which 4 digits are enough where they are unique.
+/// Actions on memories. A memory is named by its id, of which 4 digits are enough if they are unique.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum MemoryCommand {
-    /// List memories: the user's, and those of the project in this directory
+    /// List your memories and those of the project in this directory
     List {
-        /// List only this scope
+        /// List only the memories of this scope
         #[arg(long, value_name = "SCOPE")]
         scope: Option<ScopeName>,
         /// Print as JSON, one object per line
         #[arg(long)]
         json: bool,
     },
-    /// Search memories by words and parts of words
+    /// Search memories for words and parts of words
     Search {
         /// Words to search for
         #[arg(value_name = "QUERY", required = true)]
@@ -40,7 +42,7 @@ pub(crate) enum MemoryCommand {
     },
     /// Show a memory and where it came from
     Show {
-        /// Memory: its id, or the beginning of it
+        /// Id of the memory, or a prefix of it
         id: String,
         /// Print as JSON
         #[arg(long)]
@@ -51,7 +53,7 @@ pub(crate) enum MemoryCommand {
         /// Text of the memory
         #[arg(value_name = "TEXT", required = true)]
         text: Vec<String>,
-        /// Where it applies
+        /// Where the memory applies
         #[arg(long, value_name = "SCOPE", default_value = "user")]
         scope: ScopeName,
     },
@@ -60,13 +62,13 @@ pub(crate) enum MemoryCommand {
         /// File to edit [default: MEMORY.md]
         #[arg(value_name = "FILE")]
         file: Option<String>,
-        /// Whose file to edit
+        /// Scope of the file
         #[arg(long, value_name = "SCOPE", default_value = "user")]
         scope: ScopeName,
     },
     /// Remove memories from their files and from the index
     Forget {
-        /// Memories: their ids, or the beginnings of them
+        /// Ids of the memories, or prefixes of them
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         /// Do not ask for confirmation
@@ -78,11 +80,11 @@ pub(crate) enum MemoryCommand {
 /// Scopes of memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeName {
-    /// In every project.
+    /// In all of your projects
     User,
-    /// In this project, among its files.
+    /// In this project; kept among its files
     Project,
-    /// In one session.
+    /// In one session
     Chat,
 }
 

@@ -1,9 +1,11 @@
 //! Arguments of `rondo policy`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 use std::path::PathBuf;
 
-/// Arguments of `rondo policy`.
+/// Show the approval rules and check a command against them
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
@@ -14,33 +16,33 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum PolicyCommand {
-    /// Print what becomes of a command, and of each simple command in it; nothing runs
+    /// Print whether a command would be allowed, asked about or denied, without running it
     Check {
-        /// The command, in quotes
+        /// Command, in quotes
         #[arg(allow_hyphen_values = true)]
         line: String,
-        /// Profile whose rules count too [default: the one of the settings]
-        #[arg(long)]
+        /// Profile whose rules apply too [default: the profile in your settings]
+        #[arg(long, add = ArgValueCandidates::new(completion::profiles))]
         profile: Option<String>,
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the rules that are in force, and where they come from
+    /// List the rules that apply here and the source of each
     List {
-        /// Profile whose rules count too [default: the one of the settings]
-        #[arg(long)]
+        /// Profile whose rules apply too [default: the profile in your settings]
+        #[arg(long, add = ArgValueCandidates::new(completion::profiles))]
         profile: Option<String>,
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Have commands in a folder run in the sandbox without a question, or asked about again
+    /// Run commands in a folder in the sandbox without asking
     Sandbox {
         /// Folder [default: this directory]
         #[arg(value_name = "DIR")]
         directory: Option<PathBuf>,
-        /// Have commands in the folder asked about again
+        /// Ask about commands in the folder again
         #[arg(long)]
         revoke: bool,
         /// List the folders

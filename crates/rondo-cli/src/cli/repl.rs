@@ -3,7 +3,9 @@
 use super::TurnArgs;
 use clap::{Args, ValueEnum};
 
-/// Arguments of `rondo repl`. They apply to every turn.
+/// Open the line prompt, for questions, shell commands and Python
+///
+/// The options apply to every turn. `/help` at the prompt lists its commands and keys.
 #[derive(Debug, Args, Default)]
 pub(crate) struct ReplArgs {
     /// First line, as if typed at the prompt
@@ -17,7 +19,7 @@ pub(crate) struct ReplArgs {
     /// Run the Python cells of the continued session again
     #[arg(long)]
     pub(crate) restore_python: bool,
-    /// Mode to start in
+    /// Mode of the prompt at the start
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeName>,
 }
@@ -25,10 +27,10 @@ pub(crate) struct ReplArgs {
 /// How a typed line is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeName {
-    /// A question to the agent.
+    /// Lines are questions to the agent
     Agent,
-    /// A command.
+    /// Lines are shell commands
     Shell,
-    /// Python.
+    /// Lines are Python code
     Python,
 }

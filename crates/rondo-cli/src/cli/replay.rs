@@ -1,20 +1,24 @@
 //! Arguments of `rondo replay` and `rondo test`.
 
 use super::{OutputFormat, one_of};
+use crate::commands::completion;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::table::help;
 use std::path::PathBuf;
 
-/// Arguments of `rondo replay`.
+/// Replay a recorded session offline
+///
+/// No request is sent: the recorded replies and results are used, and every difference to the records is shown.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// Session to replay: an id, a prefix of one, `latest`, or an exported file
-    #[arg(value_name = "ID")]
+    /// Session to replay: an id, a prefix of an id, `latest`, or an exported file
+    #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: String,
     /// Show the first difference in full and exit with code 4
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Source of tool results; `live` also runs read-only tools again and compares
+    /// Source of tool results
     #[arg(long, value_name = "FROM", default_value = "recorded")]
     pub(crate) tools: ToolResults,
     #[command(flatten)]
@@ -26,7 +30,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments of `rondo test`.
+/// Replay exported sessions and report which ones changed
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// Directory of exported sessions (`*.jsonl`), or one such file
@@ -43,7 +47,7 @@ pub(crate) struct TestArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ChangeArgs {
     /// Replay with the limits, prompt and tools of this profile
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::profiles))]
     pub(crate) profile: Option<String>,
     /// Replay with this system prompt
     #[arg(long, value_name = "TEXT")]
@@ -56,8 +60,8 @@ pub(crate) struct ChangeArgs {
 /// Where tool results come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolResults {
-    /// Recorded results.
+    /// The recorded results
     Recorded,
-    /// Recorded results; read-only tools also run again, to compare.
+    /// The recorded results; read-only tools also run again, and their results are compared
     Live,
 }

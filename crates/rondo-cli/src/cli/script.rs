@@ -5,23 +5,23 @@ use clap::Args;
 use rondo_runtime::Layer;
 use rondo_runtime::table::help;
 
-/// Arguments of `rondo run`.
+/// Run a Lua script that drives agents
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Go on with a script that was cut off: its latest session, or the one of this id
+    /// Resume the latest interrupted session of the script, or the session with this id
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "latest")]
     pub(crate) resume: Option<String>,
-    /// Look for mistakes without running anything
+    /// Check the script for mistakes without running it
     #[arg(long, conflicts_with_all = ["resume", "new"])]
     pub(crate) check: bool,
-    /// Write a script to start from, with what an editor needs to know beside it
+    /// Write a script to start from, with type definitions for editors beside it
     #[arg(long, conflicts_with = "resume")]
     pub(crate) new: bool,
     #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
-    /// Lua script to run, and what it is given; options of `rondo run` come before it
+    /// Lua script to run, followed by its own arguments; options of `rondo run` come before it
     #[arg(value_name = "SCRIPT", required = true, trailing_var_arg = true)]
     pub(crate) script: Vec<String>,
 }

@@ -1,10 +1,12 @@
 //! Arguments of `rondo session`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::values::TimeSpan;
 use std::path::PathBuf;
 
-/// Arguments of `rondo session`.
+/// List, show, remove, export, import and check sessions
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]
@@ -26,17 +28,17 @@ pub(crate) enum SessionCommand {
     },
     /// Show a session: messages, tool calls, times, tokens and costs
     Show {
-        /// Session: an id, a prefix of one, or `latest`
-        #[arg(value_name = "ID", default_value = "latest")]
+        /// Session: an id, a prefix of an id, or `latest`
+        #[arg(value_name = "ID", default_value = "latest", add = ArgValueCandidates::new(completion::sessions))]
         session: String,
-        /// Output format; `html` is a self-contained page
+        /// Output format
         #[arg(long, value_name = "FORMAT", default_value = "markdown")]
         format: StoryFormat,
     },
     /// Remove sessions
     Rm {
         /// Sessions: ids, prefixes, or `latest`
-        #[arg(value_name = "ID", required = true)]
+        #[arg(value_name = "ID", required = true, add = ArgValueCandidates::new(completion::sessions))]
         sessions: Vec<String>,
         /// Do not ask for confirmation
         #[arg(short, long)]
@@ -46,8 +48,8 @@ pub(crate) enum SessionCommand {
     Prune(PruneArgs),
     /// Export a session as JSON Lines
     Export {
-        /// Session: an id, a prefix of one, or `latest`
-        #[arg(value_name = "ID", default_value = "latest")]
+        /// Session: an id, a prefix of an id, or `latest`
+        #[arg(value_name = "ID", default_value = "latest", add = ArgValueCandidates::new(completion::sessions))]
         session: String,
         /// File to write to [default: standard output]
         #[arg(short, long, value_name = "FILE")]
@@ -57,16 +59,16 @@ pub(crate) enum SessionCommand {
     Import {
         /// File to import; `-` is standard input [default: -]
         file: Option<PathBuf>,
-        /// Import it under this id
+        /// Id of the imported session [default: the id in the file]
         #[arg(long = "as", value_name = "ID")]
         id: Option<String>,
     },
     /// Check the integrity of sessions
     Fsck {
-        /// Session to check: an id, a prefix of one, or `latest` [default: all]
-        #[arg(value_name = "ID")]
+        /// Session to check: an id, a prefix of an id, or `latest` [default: all]
+        #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
         session: Option<String>,
-        /// Remove everything from the first damaged record on, and save it beside the journal
+        /// Cut off a damaged session at its first damaged record; the removed records are saved beside the journal
         #[arg(long)]
         repair: bool,
     },
@@ -75,24 +77,24 @@ pub(crate) enum SessionCommand {
 /// Formats of `rondo session show`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoryFormat {
-    /// Markdown.
+    /// Markdown
     Markdown,
-    /// One HTML page.
+    /// One self-contained HTML page
     Html,
-    /// One JSON object.
+    /// One JSON object
     Json,
 }
 
-/// Arguments of `rondo session prune`.
+/// Remove old sessions, except those in use and those with forks
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Remove sessions last written longer ago than this, such as `30d`
+    /// Remove sessions that were not written to for this long, such as `30d`
     #[arg(long, value_name = "TIME")]
     pub(crate) older_than: Option<TimeSpan>,
-    /// Remove the oldest sessions until at most this much is left, such as `500MB`
+    /// Remove the oldest sessions until the rest takes up at most this much, such as `500MB`
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) keep_bytes: Option<u64>,
-    /// Show what would be removed, without removing it
+    /// Show the sessions that would be removed, without removing them
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

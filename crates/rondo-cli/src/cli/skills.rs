@@ -1,23 +1,26 @@
 //! Arguments of `rondo skills`.
 
+use crate::commands::completion;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 
-/// Arguments of `rondo skills`.
+/// List and show skills: instructions for particular tasks
 #[derive(Debug, Args)]
 pub(crate) struct SkillsArgs {
     #[command(subcommand)]
     pub(crate) command: SkillsCommand,
 }
 
-/// Looks at skills.
+/// Views of skills.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum SkillsCommand {
-    /// List the skills of yours and of this folder, and why others cannot be used
+    /// List your skills and those of this folder, and the reasons why others are unusable
     List,
-    /// Print what the model reads when it uses a skill
+    /// Print the text that the model reads when it uses a skill
     Show {
         /// Name from `rondo skills list`
+        #[arg(add = ArgValueCandidates::new(completion::skills))]
         name: String,
     },
 }

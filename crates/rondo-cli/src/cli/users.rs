@@ -3,37 +3,38 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Arguments of `rondo users`.
+/// Add, list and revoke users of the gateway and their API keys
 #[derive(Debug, Args)]
 pub(crate) struct UsersArgs {
     #[command(subcommand)]
     pub(crate) command: UsersCommand,
 }
 
-/// What is done with users.
+/// Actions on users.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum UsersCommand {
-    /// Add a user, and print a key of the hub's API for them, which is shown this once
+    /// Add a user and print an API key, which is shown only once
     Add {
         /// Name of the user
         name: String,
-        /// `owner` may do everything; `member` may use the agent's tools, and approves nothing; `guest` may talk
+        /// Role of the user
         #[arg(long, default_value = "member")]
         role: RoleName,
-        /// Who they are on another channel, such as `telegram:4711` (repeatable)
+        /// The user's id on another channel, such as `telegram:4711` (repeatable)
         #[arg(long, value_name = "CHANNEL:ID")]
         id: Vec<String>,
-        /// Write the key to a file that only you can read, in place of printing it; without a path, to the one that
-        /// `rondo chat` reads
+        /// Write the key to a file that only you can read, in place of printing it [default: the file that `rondo chat`
+        /// reads]
         #[arg(long, value_name = "FILE", num_args = 0..=1)]
         save: Option<Option<PathBuf>>,
     },
-    /// Print another key for a user
+    /// Print another API key for a user
     Key {
         /// Name of the user
         name: String,
-        /// Write the key to a file, as with `add`
+        /// Write the key to a file that only you can read, in place of printing it [default: the file that `rondo chat`
+        /// reads]
         #[arg(long, value_name = "FILE", num_args = 0..=1)]
         save: Option<Option<PathBuf>>,
     },
@@ -43,7 +44,7 @@ pub(crate) enum UsersCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke all keys of a user and remove them; what they listen to ends
+    /// Remove a user, revoke all of the user's keys, and close the user's connections
     Revoke {
         /// Name of the user
         name: String,
@@ -53,10 +54,10 @@ pub(crate) enum UsersCommand {
 /// A role by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RoleName {
-    /// May do everything
+    /// May do everything, including approving calls
     Owner,
-    /// May use the agent's tools
+    /// May use the agent's tools, but not approve calls
     Member,
-    /// May talk
+    /// May only talk
     Guest,
 }

@@ -9,8 +9,9 @@ use crate::output::Output;
 use rondo_runtime::env::Env;
 use rondo_runtime::paths::Paths;
 use rondo_runtime::settings::Settings;
+use rondo_runtime::table::{self, Setting};
 use rondo_runtime::user_file::UserFile;
-use rondo_runtime::{Layer, SETTINGS, table};
+use rondo_runtime::{Layer, SETTINGS};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,7 +25,8 @@ pub(super) fn run(args: &ConfigArgs, env: Env, output: &Output) -> Result<Exit> 
                 output.json(&as_json(&settings)).map_err(write_failed)?;
                 return Ok(Exit::Answer);
             }
-            list(&settings)
+            output.words(&list(&settings)).map_err(write_failed)?;
+            return Ok(Exit::Answer);
         }
         ConfigCommand::Get { name } => {
             let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
@@ -34,14 +36,14 @@ pub(super) fn run(args: &ConfigArgs, env: Env, output: &Output) -> Result<Exit> 
             let mut file = UserFile::read(&Paths::find(&env)?)?;
             file.set(name, value)?;
             file.save()?;
-            format!("`{name}` is set in {}\n", file.path().display())
+            format!("set `{name}` in {}\n", file.path().display())
         }
         ConfigCommand::Unset { name } => {
             let mut file = UserFile::read(&Paths::find(&env)?)?;
             match file.unset(name)? {
                 true => {
                     file.save()?;
-                    format!("`{name}` is taken out of {}\n", file.path().display())
+                    format!("removed `{name}` from {}\n", file.path().display())
                 }
                 false => format!("`{name}` is not set in {}\n", file.path().display()),
             }
@@ -53,20 +55,20 @@ pub(super) fn run(args: &ConfigArgs, env: Env, output: &Output) -> Result<Exit> 
     Ok(Exit::Answer)
 }
 
+/// Returns two lines for each setting: its value and source, then its description and default.
 fn list(settings: &Settings) -> String {
-    let width = SETTINGS.iter().map(|it| it.name.len()).max().unwrap_or(0);
-    let shown = |name: &str| shown(settings, name);
-    let values = SETTINGS.iter().filter_map(|it| Some(shown(it.name)?.len()));
-    let value_width = values.max().unwrap_or(0).min(40);
     let mut text = String::new();
     for setting in SETTINGS {
-        let name = setting.name;
-        let _ = match shown(name).zip(settings.source_of(name)) {
-            Some((value, source)) => {
-                writeln!(text, "{name:width$}  {value:value_width$}  # {source}")
-            }
-            None => writeln!(text, "{name:width$}  -"),
-        };
+        let Setting {
+            name,
+            help,
+            default,
+            ..
+        } = setting;
+        let set = shown(settings, name).zip(settings.source_of(name));
+        let value = set.map(|(value, source)| format!(" = {value}  # {source}"));
+        let value = value.unwrap_or_default();
+        let _ = writeln!(text, "{name}{value}\n    {help} [default: {default}]");
     }
     text
 }
@@ -81,6 +83,7 @@ fn as_json(settings: &Settings) -> String {
             "variable": setting.variable,
             "flag": setting.flag.map(|flag| format!("--{flag}")),
             "help": setting.help,
+            "default": setting.default,
         })
     });
     format!("{}\n", Value::Array(all.collect()))
@@ -126,6 +129,6 @@ fn edit(env: &Env) -> Result<Exit> {
 }
 
 fn no_folder(folder: &Path, err: std::io::Error) -> CliError {
-    let context = format!("failed to make `{}`", folder.display());
+    let context = format!("failed to create `{}`", folder.display());
     CliError::caused(Exit::Config, anyhow::Error::new(err).context(context))
 }

@@ -15,8 +15,8 @@ use crate::log;
 use crate::output::{self, Output};
 use crate::process_end;
 use crate::user_input;
+use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
@@ -32,9 +32,12 @@ use std::time::Duration;
 #[must_use]
 pub fn run(args: Vec<OsString>) -> u8 {
     process_end::note_start();
+    if let Some(code) = completion::answer_shell(&args) {
+        return code;
+    }
     let env = Env::from_env();
     let typed = args.clone();
-    let cli = Cli::command();
+    let cli = Cli::definition();
     let exit = match read_line(&cli, args, streams()) {
         Line::Parse { args, implied } => return parse(cli, &args, implied, env),
         Line::Help => return parse(cli, &["rondo".into()], false, env),
@@ -206,7 +209,7 @@ fn refuse(err: &clap::Error, args: &[OsString], env: &Env, format: OutputFormat)
         return printed.map_or_else(|err| exit_of(&write_failed(err)), |()| Exit::Answer);
     }
     let rendered = err.render();
-    output::stderr(&match isatty(io::stderr()) {
+    output::stderr(&match Output::detect(env, None, false).stderr_color {
         true => rendered.ansi().to_string(),
         false => rendered.to_string(),
     });

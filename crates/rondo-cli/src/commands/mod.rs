@@ -5,7 +5,7 @@ pub(crate) mod ask;
 mod attach;
 mod chat;
 pub(crate) mod clipboard;
-mod completion;
+pub(crate) mod completion;
 mod config;
 mod context;
 mod dispatch;

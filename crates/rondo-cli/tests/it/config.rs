@@ -15,7 +15,7 @@ async fn a_value_is_set_shown_with_its_source_and_taken_out() {
     env.user_config("# kept\nquiet = false\n");
     let set = env.run(&["config", "set", "deadline", "90s"]).await;
     set.check(
-        "`deadline` is set in [ROOT]/home/.config/rondo/config.toml\n",
+        "set `deadline` in [ROOT]/home/.config/rondo/config.toml\n",
         "",
         0,
     );
@@ -28,9 +28,9 @@ async fn a_value_is_set_shown_with_its_source_and_taken_out() {
     let listed = env.run(&["config", "list"]).await;
     assert_eq!(listed.code, Some(0));
     for line in [
-        "deadline                  \"1m30s\"  # [ROOT]/home/.config/rondo/config.toml\n",
-        "max_steps                 7        # environment\n",
-        "model                     -\n",
+        "\ndeadline = \"1m30s\"  # [ROOT]/home/.config/rondo/config.toml\n    Time limit per turn, such as",
+        "\nmax_steps = 7  # environment\n    Maximum number of model requests per turn [default: the profile's]\n",
+        "\napproval\n    What to do if a call needs approval [default: ask]\n",
     ] {
         assert!(listed.stdout.contains(line), "{line}{}", listed.stdout);
     }
@@ -40,11 +40,12 @@ async fn a_value_is_set_shown_with_its_source_and_taken_out() {
     let expected = json!({
         "name": "max_steps", "value": 7, "source": "environment", "variable": "RONDO_MAX_STEPS",
         "flag": "--max-steps", "help": "Maximum number of model requests per turn",
+        "default": "the profile's",
     });
     assert_eq!(*steps, expected);
     let unset = env.run(&["config", "unset", "deadline"]).await;
     unset.check(
-        "`deadline` is taken out of [ROOT]/home/.config/rondo/config.toml\n",
+        "removed `deadline` from [ROOT]/home/.config/rondo/config.toml\n",
         "",
         0,
     );
@@ -62,7 +63,7 @@ async fn a_wrong_name_or_value_changes_nothing_and_a_broken_file_is_not_touched(
     let wrong = env.run(&["config", "set", "effort", "huge"]).await;
     wrong.check(
         "",
-        "error: `huge` cannot be the value of `effort`: expected one of `low`, `medium`, `high`\n\nhint: it is `low`, `medium` or `high`\n",
+        "error: `huge` cannot be the value of `effort`: expected one of `low`, `medium`, `high`\n\nhint: the value is `low`, `medium` or `high`\n",
         2,
     );
     let wrong = env.run(&["config", "get", "modle"]).await;

@@ -49,7 +49,7 @@ async fn nothing_at_all_gets_the_help_or_a_hint_and_asks_nobody() {
     let env = with_server(&server);
     let shown = env.run(&[]).await;
     assert_eq!((shown.code, shown.stdout.as_str()), (Some(2), ""));
-    assert!(shown.stderr.contains("Commands:\n  ask "), "{shown:?}");
+    assert!(shown.stderr.contains("Agents:\n  ask "), "{shown:?}");
     with_server(&server).stdin(" \n").run(&[]).await.check(
         "",
         "error: there is nothing to ask: standard input is empty\n\n\

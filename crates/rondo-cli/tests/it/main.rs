@@ -8,6 +8,7 @@
 mod ask;
 mod attachments;
 mod calls;
+mod completion;
 mod config;
 mod configuration;
 mod designs;

@@ -53,12 +53,14 @@ fn report(shown: &Shown) -> String {
     text
 }
 
-/// Returns the names of the commands in a help text.
+/// Returns the names of the commands in a help text, which come before its options.
 fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|it| *it != "Commands:").skip(1);
-    let lines = lines.take_while(|it| !it.is_empty());
-    let named = lines.filter(|it| it.starts_with("  ") && !it.starts_with("   "));
-    let names = named.filter_map(|it| it.split_whitespace().next());
+    let lines = help.lines().take_while(|it| *it != "Options:");
+    let names = lines.filter_map(|it| {
+        let line = it.strip_prefix("  ")?;
+        let is_named = line.starts_with(|it: char| it.is_ascii_lowercase());
+        line.split_whitespace().next().filter(|_| is_named)
+    });
     names
         .filter(|it| *it != "help")
         .map(str::to_owned)

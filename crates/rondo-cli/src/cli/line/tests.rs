@@ -131,9 +131,13 @@ fn a_word_that_is_near_a_command_is_not_asked() {
         ("aks", "`rondo ask`"),
         ("versoin", "`rondo --version`"),
         ("prune", "`rondo session prune`"),
+        ("hub", "`rondo serve`"),
+        ("Settings", "`rondo config list`"),
+        ("history", "`rondo session list`"),
+        ("yolo", "`rondo --yolo`"),
         (
             "list",
-            "`rondo users list` or `rondo session list` or `rondo profiles list` or `rondo skills list` or 6 others",
+            "`rondo session list` or `rondo config list` or `rondo profiles list` or `rondo models list` or 6 others",
         ),
     ] {
         let shown = guess(&[word]);
