@@ -2,7 +2,7 @@
 
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
-use super::entry::{AttendedApprover, Entry, Steers};
+use super::entry::{Entry, Steers, attended};
 use super::folder::{BegunMessage, FolderAsk};
 use super::host::AskedTurn;
 use super::known::KnownRow;
@@ -13,20 +13,18 @@ use super::taking::{runs_of, standing, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::{self, GivenAnswer, InPlaceFirst};
+use crate::parking::{self, GivenAnswer};
 use crate::python;
 use crate::secrets;
 use crate::session::Session;
-use crate::settings::Settings;
 use crate::spec::TurnSpec;
 use crate::turn::{TurnBuilder, TurnStart};
-use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Seq};
 use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };
-use rondo_core::{Approver, Journal as _, TurnEnd};
+use rondo_core::{Journal as _, TurnEnd};
 use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -770,18 +768,6 @@ impl Actor {
                 self.inputs.extend(again);
             }
         }
-    }
-}
-
-/// Returns an approver that waits for those who attend, unless the settings say what becomes of questions.
-fn attended(entry: &Arc<Entry>, settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
-    match settings.values.approval.unwrap_or(ApprovalMode::Ask) {
-        ApprovalMode::Deny | ApprovalMode::Park => host,
-        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(InPlaceFirst {
-            in_place: Arc::new(AttendedApprover(Arc::clone(entry))),
-            park_after: parking::park_after(settings),
-            then: host,
-        }),
     }
 }
 

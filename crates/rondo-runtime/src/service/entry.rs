@@ -9,8 +9,11 @@ use super::follower::Follower;
 use super::opened::OpenedSession;
 use super::ring::Ring;
 use super::update::UpdateBody;
+use crate::parking::{self, InPlaceFirst};
 use crate::session::SessionOptions;
+use crate::settings::Settings;
 use crate::table::Layer;
+use crate::values::ApprovalMode;
 use async_trait::async_trait;
 use rondo_core::ports::{MailId, Seq};
 use rondo_core::storage::Store;
@@ -110,6 +113,22 @@ impl Approver for AttendedApprover {
     async fn ask(&self, _: &Question) -> QuestionReply {
         self.0.unattended().await;
         QuestionReply::Later { expires: None }
+    }
+}
+
+/// Returns an approver that waits for those who attend, unless the settings say what becomes of questions.
+pub(super) fn attended(
+    entry: &Arc<Entry>,
+    settings: &Settings,
+    host: Arc<dyn Approver>,
+) -> Arc<dyn Approver> {
+    match settings.values.approval.unwrap_or(ApprovalMode::Ask) {
+        ApprovalMode::Deny | ApprovalMode::Park => host,
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(InPlaceFirst {
+            in_place: Arc::new(AttendedApprover(Arc::clone(entry))),
+            park_after: parking::park_after(settings),
+            then: host,
+        }),
     }
 }
 
