@@ -24,6 +24,9 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
 
+/// The bound on what the host was told and that is not read yet.
+const NEWS_MAX: usize = 64;
+
 /// A turn that begins, with what shows it and stops it.
 pub(super) struct BegunTurn {
     pub(super) session: SessionId,
@@ -41,7 +44,7 @@ pub(super) struct BegunTurn {
 pub(super) struct HostedSession {
     handle: SessionHandle,
     updates: Subscription,
-    news: mpsc::UnboundedReceiver<News>,
+    news: mpsc::Receiver<News>,
     /// One for each turn that may begin.
     permits: Arc<Semaphore>,
     /// It ends with this.
@@ -60,7 +63,7 @@ struct AskHost {
     schema: Option<Value>,
     output: Output,
     permits: Arc<Semaphore>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::Sender<News>,
     /// The parts of the turn that is being built.
     parts: Mutex<Option<Parts>>,
 }
@@ -85,7 +88,7 @@ impl HostedSession {
         output: Output,
     ) -> Result<Self> {
         let permits = Arc::new(Semaphore::new(0));
-        let (sender, news) = mpsc::unbounded_channel();
+        let (sender, news) = mpsc::channel(NEWS_MAX);
         let host = AskHost {
             schema,
             output,
@@ -153,10 +156,7 @@ impl HostedSession {
 }
 
 /// Returns what the host is told next; `None` if nothing works on the session any more.
-async fn next_news(
-    news: &mut mpsc::UnboundedReceiver<News>,
-    handle: &SessionHandle,
-) -> Option<News> {
+async fn next_news(news: &mut mpsc::Receiver<News>, handle: &SessionHandle) -> Option<News> {
     tokio::select! {
         biased;
         news = news.recv() => news,
@@ -186,8 +186,8 @@ fn stopped_elsewhere() -> CliError {
 
 impl AskHost {
     fn tell(&self, news: News) {
-        // The receiver is gone once the process is about to end.
-        let _ = self.news.send(news);
+        // It is read at once unless a turn is being shown to its end, in which little is told.
+        let _ = self.news.try_send(news);
     }
 
     fn parts(&self) -> std::sync::MutexGuard<'_, Option<Parts>> {
