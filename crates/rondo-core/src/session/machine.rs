@@ -101,6 +101,11 @@ impl SessionMachine {
         self.ownership == Ownership::Free
     }
 
+    /// Returns the messages that were handed to the turn that runs and that it did not take yet, in order.
+    pub fn handed(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.handed.iter().map(|it| &it.message)
+    }
+
     fn take(&mut self, now: TimeMs, input: Input, out: &mut Vec<Action>) {
         match input {
             Input::Submitted(message) => self.submitted(message, out),

@@ -533,6 +533,11 @@ impl Actor {
         }
         self.running = Some(running);
         self.serve_live();
+        // They came while its model was connected, and are said before those that come from now on.
+        let early: Vec<QueuedMessage> = self.machine.handed().cloned().collect();
+        for message in &early {
+            self.steer(message).await;
+        }
     }
 
     /// Builds the turn with what the host brings, and says where its updates begin.

@@ -4,7 +4,9 @@ use crate::service::{World, approve, event, is_parked, is_result, next, text, un
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::Layer;
 use rondo_runtime::service::{Cursor, NoHost, SessionService, UpdateBody};
+use rondo_testkit::{CallScript, Gate, ReplyScript, Step, openai};
 use rondo_types::{EventBody, Message, StopReason};
+use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
 
@@ -107,4 +109,34 @@ async fn a_parked_turn_that_is_stopped_while_its_model_is_connected_again_ends()
     };
     assert_eq!(end, StopReason::Cancelled);
     assert!(!world.project.path().join("one").exists());
+}
+
+#[tokio::test]
+async fn a_message_that_comes_while_the_model_is_connected_joins_the_turn() {
+    let hold = Gate::new();
+    let read = CallScript::new("c", "read_file", &json!({"path": "."}));
+    let read = openai::streamed(&ReplyScript::calls([read]).usage(1, 1));
+    let world = World::new(vec![
+        read.before(Step::Gate(hold.clone())),
+        text(&["Done."]),
+    ])
+    .await;
+    let (service, gate) = service(&world);
+    fs::write(&gate, "").unwrap();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    let submit = |words: &str| session.submit(Message::user(words), Delivery::Steer);
+    submit("one").await.unwrap();
+    is_connecting(&world).await;
+    submit("two").await.unwrap();
+    fs::remove_file(&gate).unwrap();
+    hold.reached().await;
+    submit("three").await.unwrap();
+    hold.open();
+    until(&mut listener, is_result).await;
+    // A later one must not overtake it.
+    let sent = world.server.requests()[1].json().to_string();
+    let at = |words: &str| sent.find(words);
+    assert!(at("one") < at("two"), "{sent}");
+    assert!(at("three").is_none_or(|it| Some(it) > at("two")), "{sent}");
 }
