@@ -10,6 +10,7 @@ use crate::providers::{LOCAL, LOCALHOST, OneOrMany, Provider, Providers, name_of
 use crate::settings::Settings;
 use crate::weights::{Store, Wanted};
 use rondo_types::Profile;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -483,6 +484,7 @@ async fn run_key_command(provider: &str, command: &OneOrMany) -> Result<String> 
     let mut child = key_process(command)
         .spawn()
         .map_err(|err| failed(err.to_string()))?;
+    let mut group = EndedGroup::of(&child);
     let mut printed = String::new();
     let read = async {
         if let Some(stdout) = child.stdout.take() {
@@ -502,6 +504,8 @@ async fn run_key_command(provider: &str, command: &OneOrMany) -> Result<String> 
             ))
         })?
         .map_err(|err| failed(err.to_string()))?;
+    // It has ended by itself, and its number may be another's.
+    group.0 = None;
     let key = printed.trim();
     if !status.success() || key.is_empty() {
         return Err(failed(format!(
@@ -510,6 +514,26 @@ async fn run_key_command(provider: &str, command: &OneOrMany) -> Result<String> 
         )));
     }
     Ok(key.to_owned())
+}
+
+/// Ends a command with all that it started when this is dropped.
+struct EndedGroup(Option<Pid>);
+
+impl EndedGroup {
+    /// Takes the process group that a child leads.
+    fn of(child: &tokio::process::Child) -> Self {
+        let id = child.id().and_then(|it| i32::try_from(it).ok());
+        Self(id.and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for EndedGroup {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // What has ended meanwhile needs no signal.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 fn key_process(command: &OneOrMany) -> tokio::process::Command {
@@ -523,6 +547,7 @@ fn key_process(command: &OneOrMany) -> tokio::process::Command {
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true);
     process
 }

@@ -283,3 +283,19 @@ async fn a_key_can_come_from_a_command() {
     assert_eq!(error.kind, SetupErrorKind::Auth);
     assert!(error.line().contains("exit status: 3"), "{}", error.line());
 }
+
+#[tokio::test]
+async fn a_key_command_that_is_given_up_ends_with_all_that_it_started() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let line = format!("sleep 1000 > '{}'; echo k", pipe.display());
+    let command = OneOrMany(vec![line]);
+    let running = tokio::spawn(async move { run_key_command("p", &command).await });
+    let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
+    let mut reader = opened.await.unwrap().unwrap();
+    running.abort();
+    // The pipe ends once nobody can write into it.
+    let read = tokio::task::spawn_blocking(move || std::io::Read::read(&mut reader, &mut [0]));
+    assert_eq!(read.await.unwrap().unwrap(), 0);
+}
