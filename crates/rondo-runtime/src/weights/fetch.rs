@@ -14,7 +14,7 @@ use rondo_types::units::size;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use tokio::task::spawn_blocking;
+use tokio::task::{spawn_blocking, yield_now};
 
 /// The hub, where its own variable names no other.
 const HUB: &str = "https://huggingface.co";
@@ -193,7 +193,9 @@ impl Job<'_> {
         let mut progress =
             Progress::start(self.notices, &label, partial.length(), self.wares.bytes);
         match source {
-            Source::Directory(directory) => self.copy(directory, &mut partial, &mut progress)?,
+            Source::Directory(directory) => {
+                self.copy(directory, &mut partial, &mut progress).await?;
+            }
             Source::Url { url, token } => {
                 let network = self.options.network.clone();
                 let transport = Transport::new(network).map_err(network_failed)?;
@@ -207,11 +209,19 @@ impl Job<'_> {
             }
         }
         progress.say("checking");
-        partial.finish(self.wares.sha256.as_deref())
+        let sha256 = self.wares.sha256.clone();
+        // The disk takes seconds for a gigabyte.
+        let finishing = spawn_blocking(move || partial.finish(sha256.as_deref()));
+        finishing.await.map_err(joined)?
     }
 
     /// A file that has another size is another file, so it is not even begun.
-    fn copy(&self, from: &Path, partial: &mut Partial, progress: &mut Progress<'_>) -> Result<()> {
+    async fn copy(
+        &self,
+        from: &Path,
+        partial: &mut Partial,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
         let Wanted::Known(model) = self.wanted else {
             return Ok(());
         };
@@ -230,6 +240,8 @@ impl Job<'_> {
             };
             partial.append(bytes)?;
             progress.show(partial.length());
+            // Other tasks of the thread have their turn.
+            yield_now().await;
         }
     }
 

@@ -13,6 +13,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
+use tokio::task::yield_now;
 
 /// Bytes unpacked at once.
 const READ_BYTES: usize = 1 << 20;
@@ -150,6 +151,8 @@ async fn unpack(
         };
         partial.append(bytes)?;
         progress.show(partial.length());
+        // Other tasks of the thread have their turn.
+        yield_now().await;
     }
 }
 
