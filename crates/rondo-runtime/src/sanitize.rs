@@ -4,7 +4,7 @@
 //! send input as if the user had typed it. Text keeps no sequences; live output keeps only colours and "erase to
 //! the end of the line", which progress lines need.
 
-use rondo_core::shown::is_hidden;
+use rondo_core::shown::{is_hidden, is_ordinary};
 
 /// The bound on the parameters of a sequence that is kept, in characters.
 const PARAMETERS_MAX: usize = 64;
@@ -17,7 +17,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns text as one cell of a table: a blank for each line break and tab, and no other hidden
-/// characters, which would move what stands beside it.
+/// characters, which would move its neighbours, but those that ordinary text needs.
 pub fn cell(text: &str) -> String {
     let blank = |c: char| {
         if matches!(c, '\n' | '\t' | '\r') {
@@ -27,7 +27,8 @@ pub fn cell(text: &str) -> String {
         }
     };
     let text: String = text.chars().map(blank).collect();
-    plain(&text).chars().filter(|c| !is_hidden(*c)).collect()
+    let stays = |c: &char| !is_hidden(*c) || is_ordinary(*c);
+    plain(&text).chars().filter(stays).collect()
 }
 
 /// What passes.

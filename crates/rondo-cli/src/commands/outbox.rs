@@ -60,8 +60,8 @@ fn list(rows: &[OutboxRow]) -> String {
             row.attempts,
             row.error
                 .as_ref()
-                .map_or_else(String::new, |it| format!(" ({})", shown::line(it))),
-            shown::line(&said)
+                .map_or_else(String::new, |it| format!(" ({})", shown::readable_line(it))),
+            shown::readable_line(&said)
         );
     }
     match text.is_empty() {
@@ -73,5 +73,5 @@ fn list(rows: &[OutboxRow]) -> String {
 fn chat(row: &OutboxRow) -> String {
     let chat = ChatKey::of_text(&row.entry.chat);
     let name = chat.map_or_else(String::new, |it| format!("{} {}", it.channel, it.chat_id));
-    shown::line(&name)
+    shown::readable_line(&name)
 }

@@ -48,7 +48,7 @@ pub(crate) fn list(skills: &Skills) -> String {
     let mut text = String::new();
     for skill in usable {
         let source = skill.source.to_string();
-        let description = shown::line(&skill.description);
+        let description = shown::readable_line(&skill.description);
         let note = match skill.is_for_model {
             true => "",
             false => " [only when you ask for it]",

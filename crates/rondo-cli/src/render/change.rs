@@ -3,7 +3,7 @@
 use super::columns_max;
 use super::question::{Line, Tone, without_middle};
 use crate::changes::Look;
-use rondo_core::shown::{self, BAR, visible};
+use rondo_core::shown::{self, BAR, readable, visible};
 use rondo_tools::{DiffKind, DiffLine, FileBefore, FileChange};
 use rondo_types::units::counted;
 use serde_json::Value;
@@ -67,7 +67,7 @@ pub(super) fn done(change: &FileChange, columns: usize) -> Vec<Line> {
         .iter()
         .map(|line| match sign(line.kind) {
             Some(sign) => {
-                let text = visible(&line.text).replace('\t', TAB);
+                let text = readable(&line.text).replace('\t', TAB);
                 Line::toned(tone(line.kind), format!("{INDENT}{sign}{text}"))
             }
             None => beside(line),

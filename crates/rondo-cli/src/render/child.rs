@@ -2,7 +2,7 @@
 
 use super::tool_line::tool_line;
 use crate::commands::ask::answers;
-use rondo_core::shown::visible;
+use rondo_core::shown::readable;
 use rondo_runtime::todo::mark;
 use rondo_types::text::first_line;
 use rondo_types::units::{counted, dollars};
@@ -11,7 +11,7 @@ use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEven
 /// Returns a line for each item of a list.
 pub(super) fn todo_lines(items: &[TodoItem], columns: usize) -> Vec<String> {
     let lines = items.iter().map(|it| {
-        let line = format!("  {} {}", mark(it.status), visible(&it.text));
+        let line = format!("  {} {}", mark(it.status), readable(&it.text));
         first_line(&line, columns)
     });
     lines.collect()
@@ -40,7 +40,7 @@ pub(super) fn of_event(event: &TurnEvent, columns: usize) -> Shown {
         EventBody::Result(result) => Shown::Line(over(&event.session, result, columns)),
         EventBody::Parked { questions } => Shown::Line(format!(
             "  ↳ {} waits for {}",
-            visible(event.session.as_str()),
+            readable(event.session.as_str()),
             answers(questions)
         )),
         _ => Shown::Nothing,
@@ -58,7 +58,7 @@ fn over(session: &SessionId, result: &ResultEvent, columns: usize) -> String {
     if let Some(usd) = result.cost_usd.filter(|it| *it > 0.0) {
         parts.push(dollars(usd + delegated.unwrap_or_default()));
     }
-    let line = format!("  ↳ {}: {}", visible(session.as_str()), parts.join(", "));
+    let line = format!("  ↳ {}: {}", readable(session.as_str()), parts.join(", "));
     first_line(&line, columns)
 }
 

@@ -13,7 +13,7 @@ use crate::changes::Changes;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
-use rondo_core::shown::{line, visible};
+use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::words;
@@ -226,7 +226,7 @@ impl TextView {
         }
         self.changed(id, columns);
         if let Some(note) = sandbox_note(result) {
-            self.aside(&format!("  sandbox: {}", line(&note)));
+            self.aside(&format!("  sandbox: {}", readable_line(&note)));
         }
         if let Some(code) = code {
             let why = match result {
@@ -305,7 +305,11 @@ impl TextView {
         self.say();
         let media = media.iter().map(|it| format!(" [{}]", it.described()));
         let media: String = media.collect();
-        self.aside(&format!("delivered: {}{}", visible(text), visible(&media)));
+        self.aside(&format!(
+            "delivered: {}{}",
+            readable(text),
+            readable(&media)
+        ));
         Ok(())
     }
 
@@ -338,7 +342,7 @@ impl TextView {
                 call.fresh = true;
                 self.output.stderr("\n");
             }
-            self.aside(&visible(&line));
+            self.aside(&readable(&line));
         }
     }
 
@@ -485,7 +489,7 @@ impl View for TextView {
                 self.aside(&format!("going on with step {step}"));
             }
             EventBody::CompactionStarted { messages, .. } => {
-                self.aside(&format!("summing up {messages} older messages"));
+                self.aside(&format!("compacting {messages} older messages"));
             }
             EventBody::Compacted {
                 replaced: count,

@@ -1,6 +1,6 @@
 //! One line for each tool call.
 
-use rondo_core::shown::{summary, visible};
+use rondo_core::shown::{readable, summary};
 use rondo_runtime::sanitize::plain;
 use rondo_types::text::first_line;
 use serde_json::Value;
@@ -10,7 +10,7 @@ const FRAME_COLUMNS: usize = 4;
 
 /// Returns a call as one line of at most so many columns.
 pub(crate) fn tool_line(name: &str, arguments: &Value, columns: usize) -> String {
-    let line = visible(&plain(&format!("{name} {}", summary(arguments))));
+    let line = readable(&plain(&format!("{name} {}", summary(arguments))));
     first_line(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
 }
 

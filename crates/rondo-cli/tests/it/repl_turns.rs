@@ -158,7 +158,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.sees("one one").await;
     person.prompt("agent").await;
     person.enter("/compact the numbers").await;
-    person.sees("summing up 4 older messages").await;
+    person.sees("compacting 4 older messages").await;
     person.sees("They counted.").await;
     person.prompt("agent").await;
     person.enter("go on").await;

@@ -24,6 +24,16 @@ const IGNORED: [(char, char); 9] = [
     ('\u{e0100}', '\u{e01ef}'),
 ];
 
+/// Characters without ink that ordinary text needs: soft hyphens, the break opportunities and joiners of Thai, Persian and
+/// Indic scripts and of emoji, and variation selectors, which choose the form of the character before them.
+const ORDINARY: [(char, char); 5] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{200b}', '\u{200d}'),
+    ('\u{2060}', '\u{2060}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{e0100}', '\u{e01ef}'),
+];
+
 /// Returns whether a terminal shows nothing for a character, shows a blank, or moves others because of it.
 ///
 /// Decided by Unicode properties, so that characters of future versions are covered: controls, format
@@ -64,6 +74,28 @@ pub fn line(text: &str) -> String {
     spelt(text, |_| false)
 }
 
+/// Returns a text that is only read: like [`visible`], but with the hidden characters that ordinary text needs, such as
+/// no-break spaces and the joiners of emoji. Control characters, bidirectional ones and tags are still escaped.
+///
+/// A text that a person approves is shown by [`visible`], since such characters can make it look like another one.
+#[must_use]
+pub fn readable(text: &str) -> String {
+    spelt(text, |c| c == '\n' || c == '\t' || is_ordinary(c))
+}
+
+/// Like [`readable`], but on one line: line breaks and tabs are escaped as well.
+#[must_use]
+pub fn readable_line(text: &str) -> String {
+    spelt(text, is_ordinary)
+}
+
+/// Returns whether a character is ordinary in text that is only read, although a terminal shows no ink for it.
+#[must_use]
+pub fn is_ordinary(c: char) -> bool {
+    let is_in = |(first, last): &(char, char)| (*first..=*last).contains(&c);
+    ORDINARY.iter().any(is_in) || category(c) == GeneralCategory::SpaceSeparator
+}
+
 fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     // Nothing to stand on yet.
@@ -71,6 +103,7 @@ fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
     for c in text.chars() {
         let is_mark = is_mark(c);
         marks = match c {
+            _ if is_mark && is_ordinary(c) && stays(c) => marks,
             _ if is_mark => marks.saturating_add(1),
             ' ' | '\n' | '\t' => MARKS_MAX,
             _ => 0,
@@ -170,6 +203,34 @@ mod tests {
             assert_eq!(visible(text), text);
         }
         assert_eq!(line("a\nb\tc\r"), "a\\nb\\tc\\r");
+    }
+
+    #[test]
+    fn ordinary_text_without_ink_stays_where_it_is_only_read() {
+        for text in [
+            "\u{26a0}\u{fe0f} careful",
+            "10\u{a0}km, 12\u{202f}%",
+            "日本\u{3000}語",
+            "می\u{200c}خواهم",
+            "\u{1f469}\u{200d}\u{1f469}\u{200d}\u{1f466}",
+            "1\u{fe0f}\u{20e3}",
+            "soft\u{ad}hyphen",
+            "葛\u{e0100}",
+        ] {
+            assert_eq!(readable(text), text);
+            assert_eq!(readable_line(text), text);
+            assert_ne!(visible(text), text);
+        }
+    }
+
+    #[test]
+    fn text_that_is_only_read_cannot_steer_or_reorder_the_terminal() {
+        for c in "\u{7}\u{1b}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0001}\u{e0041}\u{2028}".chars() {
+            let spelt = c.escape_unicode();
+            assert_eq!(readable(&format!("a{c}b")), format!("a{spelt}b"));
+        }
+        assert_eq!(readable_line("a\nb"), "a\\nb");
+        assert_eq!(readable("\u{338}x"), "\\u{338}x");
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod call;
 mod hidden;
 
 pub use call::{call, command_in_full, command_left_out, summary};
-pub use hidden::{is_hidden, line, visible};
+pub use hidden::{is_hidden, is_ordinary, line, readable, readable_line, visible};
 
 /// The beginning of each line of a text that is shown as a block; no other line begins with it.
 pub const BAR: &str = "│ ";

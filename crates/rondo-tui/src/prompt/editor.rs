@@ -1,6 +1,7 @@
 //! The text that is being typed: several lines, a caret, what was cut, and what can be undone.
 
 use crate::text::clean;
+use rondo_core::shown::{is_hidden, is_ordinary};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -485,9 +486,14 @@ impl Editor {
 fn shown_letter(letter: &str) -> String {
     match letter {
         "\t" => "  ".to_owned(),
-        letter if letter.chars().any(rondo_core::shown::is_hidden) => "·".to_owned(),
+        letter if letter.width() == 0 || letter.chars().any(is_unprintable) => "·".to_owned(),
         letter => letter.to_owned(),
     }
+}
+
+/// Returns whether a typed character cannot be shown as itself.
+fn is_unprintable(c: char) -> bool {
+    is_hidden(c) && !is_ordinary(c)
 }
 
 fn shown_width(letter: &str) -> usize {

@@ -6,15 +6,15 @@ use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 /// What a tab stands for.
 const TAB: &str = "    ";
 
-/// Returns text from a model, a tool or a file name: without escape sequences, hidden characters spelt out, line
-/// breaks kept.
+/// Returns text from a model, a tool or a file name, to be read: without escape sequences, characters that reorder or
+/// hide text escaped, line breaks kept.
 pub(crate) fn text(text: &str) -> String {
-    shown::visible(&plain(text)).replace('\t', TAB)
+    shown::readable(&plain(text)).replace('\t', TAB)
 }
 
 /// Returns the same on one line.
 pub(crate) fn line(text: &str) -> String {
-    shown::line(&plain(text).replace(['\n', '\t'], " "))
+    shown::readable_line(&plain(text).replace(['\n', '\t'], " "))
 }
 
 /// Returns text that a person decides about: nothing is taken out, escape sequences are spelt out too.
@@ -87,6 +87,10 @@ mod tests {
             "abc\\u{202e}d"
         );
         assert_eq!(line("a\nb\tc"), "a b c");
+        let ordinary = "\u{26a0}\u{fe0f} 10\u{a0}km\u{3000}\u{1f469}\u{200d}\u{1f680}";
+        assert_eq!(text(ordinary), ordinary);
+        assert_eq!(line(ordinary), ordinary);
+        assert_eq!(exact("10\u{a0}km"), "10\\u{a0}km");
         assert_eq!(exact("a\u{1b}[2J"), "a\\u{1b}[2J");
         assert_eq!(typed("a\r\nb\u{1b}[31m\u{0}c\td"), "a\nb[31mc\td");
     }

@@ -182,6 +182,7 @@ fn tail_of(directory: &str, columns: usize) -> String {
 mod tests {
     use super::*;
     use rondo_core::ports::Seq;
+    use rondo_core::shown::{is_hidden, is_ordinary};
     use rondo_types::SessionId;
 
     fn info(id: &str, title: &str, state: SessionState) -> SessionInfo {
@@ -288,7 +289,8 @@ mod tests {
         let row = shown.lines().nth(1).unwrap();
         assert_eq!(shown.lines().count(), 2);
         assert_eq!(row.matches("ab c de").count(), 3, "{row:?}");
-        assert!(!row.contains(rondo_core::shown::is_hidden), "{row:?}");
+        let is_left = |c| is_hidden(c) && !is_ordinary(c);
+        assert!(!row.contains(is_left), "{row:?}");
     }
 
     #[test]

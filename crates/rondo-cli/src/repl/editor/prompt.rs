@@ -4,7 +4,7 @@ use crate::repl::mode::Mode;
 use reedline::{
     Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, PromptViMode,
 };
-use rondo_core::shown::line;
+use rondo_core::shown::readable_line;
 use rondo_tui::prompt::run_mode::RunMode;
 use std::borrow::Cow;
 
@@ -45,9 +45,9 @@ impl Face {
 impl Prompt for Face {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         // A command can give both any name.
-        let mut left = format!("{} {}", self.mode.name(), line(&self.directory));
+        let mut left = format!("{} {}", self.mode.name(), readable_line(&self.directory));
         if let Some(branch) = &self.branch {
-            left.push_str(&format!(" ({})", line(branch)));
+            left.push_str(&format!(" ({})", readable_line(branch)));
         }
         if self.run_mode != RunMode::Ask {
             left.push_str(&format!(" · {}", self.run_mode.name()));
