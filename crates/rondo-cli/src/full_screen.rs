@@ -230,8 +230,13 @@ struct Own {
 }
 
 impl Program for Own {
-    fn message(&self, text: &str, directory: &Path) -> rondo_runtime::error::Result<Message> {
-        user_input::of_text(text, directory, &self.servers).map_err(for_screen)
+    fn message(
+        &self,
+        text: &str,
+        directory: &Path,
+        note: &dyn Fn(&str),
+    ) -> rondo_runtime::error::Result<Message> {
+        user_input::of_text(text, directory, &self.servers, note).map_err(for_screen)
     }
 
     fn edit(&self, draft: &str) -> rondo_runtime::error::Result<String> {

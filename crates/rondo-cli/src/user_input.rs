@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rondo_types::{Media, MediaKind, MediaSource, Message, Part, Role};
 use rustix::event::PollFlags;
 use rustix::fs::{FileType, fstat};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
 use std::os::fd::AsFd;
@@ -29,6 +30,10 @@ const FILES_MAX: usize = 64;
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// That note.
 const SILENT: &str = "reading standard input until it ends; `< /dev/null` if there is none";
+/// Characters that may stand behind a file's name and belong to the sentence.
+const PUNCTUATION: [char; 8] = [',', '.', ';', ':', '!', '?', ')', '\''];
+/// The longest extension by which a word looks like the name of a file, in bytes.
+const EXTENSION_BYTES_MAX: usize = 8;
 /// Bytes read from standard input at once.
 const READ_BYTES: usize = 16 << 10;
 
@@ -69,8 +74,9 @@ pub(crate) fn read(
         let piped = read_stdin(tell)?;
         if implied && piped.trim().is_empty() {
             let message = "there is nothing to ask: standard input is empty";
-            return Err(CliError::new(Exit::Usage, message)
-                .hint("`rondo --help` says what there is besides questions"));
+            return Err(
+                CliError::new(Exit::Usage, message).hint("`rondo --help` lists the commands")
+            );
         }
         return finish(piped.trim_end(), Vec::new(), None);
     }
@@ -78,8 +84,8 @@ pub(crate) fn read(
         true => None,
         false => Some(read_stdin(tell)?),
     };
-    let (text, files) = attachments(&text, directory, servers, Missing::AMistake)?;
-    finish(&text, files, piped.as_deref())
+    let found = attachments(&text, directory, servers, Missing::AMistake)?;
+    finish(&found.text, found.files, piped.as_deref())
 }
 
 /// Returns whether [`read`] reads nothing that may keep it waiting: neither a file nor a pipe.
@@ -108,17 +114,37 @@ pub(crate) fn is_empty(stream: &impl AsFd) -> bool {
 }
 
 /// Builds the message of a text that was typed or pasted. As with [`read`], a word that begins with
-/// `@` attaches the file it names; where there is no such file, the word is just that, since what is
-/// pasted may hold any.
+/// `@` attaches the file it names. If there is no such file, the word stays as it is, since a pasted text may hold any;
+/// `note` is called if it looks like the name of a file.
 ///
 /// # Errors
 /// When there is nothing to ask, or a file cannot be attached.
-pub(crate) fn of_text(text: &str, directory: &Path, servers: &[String]) -> Result<Message> {
-    let (text, files) = attachments(text, directory, servers, Missing::IsAWord)?;
-    finish(&text, files, None)
+pub(crate) fn of_text(
+    text: &str,
+    directory: &Path,
+    servers: &[String],
+    note: &dyn Fn(&str),
+) -> Result<Message> {
+    let found = attachments(text, directory, servers, Missing::IsAWord)?;
+    for name in &found.missing {
+        note(&format!(
+            "there is no file `{name}`, so `@{name}` was sent as text"
+        ));
+    }
+    finish(&found.text, found.files, None)
 }
 
-/// What a file that is named and not there is taken for.
+/// A prompt without the files that it names.
+struct Attachments {
+    /// The text, which keeps the names of the files.
+    text: String,
+    /// The files.
+    files: Vec<Part>,
+    /// Words that look like the name of a file that does not exist.
+    missing: Vec<String>,
+}
+
+/// The meaning of a file name that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     AMistake,
@@ -185,21 +211,24 @@ fn attachments(
     directory: &Path,
     servers: &[String],
     missing: Missing,
-) -> Result<(String, Vec<Part>)> {
-    let mut kept = String::with_capacity(text.len());
-    let mut files = Vec::new();
+) -> Result<Attachments> {
+    let mut found = Attachments {
+        text: String::with_capacity(text.len()),
+        files: Vec::new(),
+        missing: Vec::new(),
+    };
     let mut rest = text;
     while let Some(at) = rest.find('@') {
         let (before, from) = rest.split_at(at);
         let begins_word = before
             .chars()
             .next_back()
-            .or_else(|| kept.chars().next_back())
+            .or_else(|| found.text.chars().next_back())
             .is_none_or(char::is_whitespace);
-        kept.push_str(before);
+        found.text.push_str(before);
         let after = from.get(1..).unwrap_or("");
         if let Some(literal) = after.strip_prefix('@') {
-            kept.push('@');
+            found.text.push('@');
             rest = literal;
             continue;
         }
@@ -208,37 +237,78 @@ fn attachments(
             let server = name.split_once(':').map(|(server, _)| server);
             server.is_some_and(|it| servers.iter().any(|known| known == it))
         };
-        let is_meant = |name: &str| {
-            !is_resource(name) && (missing == Missing::AMistake || directory.join(name).is_file())
-        };
-        let named = named_file(after).filter(|(name, _)| begins_word && is_meant(name));
+        let named = named_file(after, directory);
+        let named = named.filter(|it| begins_word && !is_resource(it.name));
         match named {
-            Some((name, remaining)) => {
-                if files.len() == FILES_MAX {
+            Some(it) if it.exists || missing == Missing::AMistake => {
+                if found.files.len() == FILES_MAX {
                     let message = format!("more than {FILES_MAX} files are attached");
                     return Err(CliError::new(Exit::Input, message));
                 }
-                files.push(attach(name, directory)?);
-                kept.push_str(name);
-                rest = remaining;
+                found.files.push(attach(it.name, directory)?);
+                found.text.push_str(it.name);
+                rest = it.rest;
             }
-            None => {
-                kept.push('@');
+            named => {
+                let looks_like_file = named.filter(|it| it.is_quoted || has_form_of_file(it.name));
+                found
+                    .missing
+                    .extend(looks_like_file.map(|it| it.name.to_owned()));
+                found.text.push('@');
                 rest = after;
             }
         }
     }
-    kept.push_str(rest);
-    Ok((kept, files))
+    found.text.push_str(rest);
+    Ok(found)
 }
 
-/// Splits off a file's name: up to the next space, or in double quotes.
-fn named_file(text: &str) -> Option<(&str, &str)> {
+/// A file that a text names.
+struct NamedFile<'a> {
+    name: &'a str,
+    /// The text behind the name.
+    rest: &'a str,
+    exists: bool,
+    is_quoted: bool,
+}
+
+/// Splits off the name of a file: up to the next space, or in double quotes. Punctuation at the end of a word belongs to
+/// the sentence if there is no file of that name.
+fn named_file<'a>(text: &'a str, directory: &Path) -> Option<NamedFile<'a>> {
+    let named = |name: &'a str, rest, is_quoted| NamedFile {
+        name,
+        rest,
+        exists: directory.join(name).is_file(),
+        is_quoted,
+    };
     if let Some(quoted) = text.strip_prefix('"') {
-        return quoted.split_once('"').filter(|(name, _)| !name.is_empty());
+        let (name, rest) = quoted
+            .split_once('"')
+            .filter(|(name, _)| !name.is_empty())?;
+        return Some(named(name, rest, true));
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
+    let (word, rest) = text.split_at(end);
+    let whole = named(word, rest, false);
+    let name = word.trim_end_matches(PUNCTUATION);
+    if whole.exists || name.is_empty() {
+        return (!word.is_empty()).then_some(whole);
+    }
+    Some(named(
+        name,
+        text.get(name.len()..).unwrap_or_default(),
+        false,
+    ))
+}
+
+/// Returns whether a word has the form of a file's name rather than of a user's or a decorator's: it has a directory or an
+/// extension.
+fn has_form_of_file(word: &str) -> bool {
+    let extension = Path::new(word).extension().and_then(OsStr::to_str);
+    let has_extension = extension.is_some_and(|it| {
+        it.len() <= EXTENSION_BYTES_MAX && it.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    (has_extension || word.contains('/')) && !word.contains(['(', ':'])
 }
 
 /// Reads a file as a part of a message: text in a block, images and documents as what they are.
@@ -316,6 +386,7 @@ fn recognise(bytes: &[u8]) -> Option<(&'static str, MediaKind)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
     use std::fs;
 
     fn folder() -> tempfile::TempDir {
@@ -331,13 +402,13 @@ mod tests {
     fn files_are_attached_and_signs_that_are_no_files_stay() {
         let folder = folder();
         let text = "sum @a.txt and @\"b c.txt\" for me@example.org, @@home @ now";
-        let (kept, files) = attachments(text, folder.path(), &[], Missing::AMistake).unwrap();
+        let found = attachments(text, folder.path(), &[], Missing::AMistake).unwrap();
         assert_eq!(
-            kept,
+            found.text,
             "sum a.txt and b c.txt for me@example.org, @home @ now"
         );
         assert_eq!(
-            files,
+            found.files,
             [
                 Part::text("\n\n<file path=\"a.txt\">\nalpha\n</file>"),
                 Part::text("\n\n<file path=\"b c.txt\">\nbeta\n</file>"),
@@ -348,16 +419,54 @@ mod tests {
     #[test]
     fn what_is_typed_may_hold_signs_that_name_no_file() {
         let folder = folder();
-        let message = of_text("@property and @a.txt", folder.path(), &[]).unwrap();
+        let notes = RefCell::new(Vec::new());
+        let note = |text: &str| notes.borrow_mut().push(text.to_owned());
+        let text = "@property, @app.route(\"/\") and @a.txt";
+        let message = of_text(text, folder.path(), &[], &note).unwrap();
         let text = message.text();
-        assert!(text.starts_with("@property and a.txt"), "{text}");
+        assert!(
+            text.starts_with("@property, @app.route(\"/\") and a.txt"),
+            "{text}"
+        );
         assert!(text.contains("alpha"), "{text}");
+        assert!(notes.borrow().is_empty(), "{notes:?}");
+    }
+
+    #[test]
+    fn a_typed_name_of_a_missing_file_is_noted() {
+        let folder = folder();
+        for (text, name) in [
+            ("look at @nosuch.txt", "nosuch.txt"),
+            ("look at @nosuch.txt, please", "nosuch.txt"),
+            ("look at @src/nosuch", "src/nosuch"),
+            ("look at @\"no such\"", "no such"),
+        ] {
+            let notes = RefCell::new(Vec::new());
+            let note = |text: &str| notes.borrow_mut().push(text.to_owned());
+            let message = of_text(text, folder.path(), &[], &note).unwrap();
+            assert_eq!(message.text(), text);
+            assert_eq!(
+                notes.into_inner(),
+                [format!(
+                    "there is no file `{name}`, so `@{name}` was sent as text"
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn punctuation_behind_a_file_name_belongs_to_the_sentence() {
+        let folder = folder();
+        let text = "see @a.txt, or (@a.txt) and @a.txt.";
+        let found = attachments(text, folder.path(), &[], Missing::IsAWord).unwrap();
+        assert_eq!(found.text, "see a.txt, or (@a.txt) and a.txt.");
+        assert_eq!(found.files.len(), 2);
     }
 
     #[test]
     fn an_image_is_recognised_by_its_bytes() {
-        let (_, files) = attachments("@dot.png", folder().path(), &[], Missing::AMistake).unwrap();
-        let [Part::Media(media)] = files.as_slice() else {
+        let found = attachments("@dot.png", folder().path(), &[], Missing::AMistake).unwrap();
+        let [Part::Media(media)] = found.files.as_slice() else {
             panic!("one image")
         };
         assert_eq!(
@@ -375,7 +484,9 @@ mod tests {
             ("@.", "failed to read `.`"),
             ("@bad.bin", "neither text nor an image"),
         ] {
-            let error = attachments(text, folder.path(), &[], Missing::AMistake).unwrap_err();
+            let error = attachments(text, folder.path(), &[], Missing::AMistake)
+                .err()
+                .unwrap();
             assert_eq!(error.exit, Exit::Input);
             assert!(error.line().contains(said), "{}", error.line());
         }

@@ -363,7 +363,9 @@ impl AgentChat {
         let settings = &self.session.settings;
         let servers = settings.mcp.names();
         let is_own = self.submitted.contains(&mail);
-        let own = is_own.then(|| user_input::of_text(&text, &settings.directory, &servers));
+        // What it names and does not exist was noted when it was entered.
+        let quiet = |_: &str| {};
+        let own = is_own.then(|| user_input::of_text(&text, &settings.directory, &servers, &quiet));
         match own {
             Some(Ok(own)) => TurnStart::Queued(mail, self.all_secrets().message(own).into()),
             Some(Err(_)) | None => TurnStart::Queued(mail, message),
@@ -373,7 +375,8 @@ impl AgentChat {
     fn message(&self, question: &str) -> Result<Message> {
         let settings = &self.session.settings;
         let servers = settings.mcp.names();
-        let mut message = user_input::of_text(question, &settings.directory, &servers)?;
+        let note = |text: &str| self.output.note(text);
+        let mut message = user_input::of_text(question, &settings.directory, &servers, &note)?;
         message.parts.extend(self.attached.iter().cloned());
         Ok(self.all_secrets().message(message))
     }

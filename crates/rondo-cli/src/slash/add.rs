@@ -13,9 +13,10 @@ pub(super) fn include(file: &str, context: &Context) -> Result<Reply> {
     if file.is_empty() {
         return Err(wrong("`/include` takes a file"));
     }
+    let file = file.trim().trim_matches('"');
     let part = user_input::attach(file, &context.settings.directory)?;
     let path = file.to_owned();
-    let reply = Reply::words(format!("`{file}` goes with the next question"));
+    let reply = Reply::words(format!("`{file}` will be attached to the next question"));
     Ok(reply.with(Change::File { path, part }))
 }
 
@@ -26,7 +27,9 @@ pub(super) fn skill(name: &str, context: &Context) -> Result<Reply> {
     }
     let read = skills::find(&found, name)?.read();
     let text = read.map_err(|problem| CliError::new(Exit::Input, problem))?;
-    let reply = Reply::words(format!("the skill `{name}` goes with the next question"));
+    let reply = Reply::words(format!(
+        "the skill `{name}` will be attached to the next question"
+    ));
     let text = format!("Do as the skill `{name}` says:\n\n{text}");
     Ok(reply.with(Change::Text(text)))
 }

@@ -1,4 +1,6 @@
 use crate::harness::{TestEnv, says, serve};
+use crate::person::{ENTER, TAB};
+use crate::{repl, screen};
 use serde_json::json;
 
 #[tokio::test]
@@ -88,4 +90,56 @@ async fn an_empty_prompt_is_an_input_error() {
         .ask(&server, &[])
         .await
         .check("", "error: the prompt is empty\n", 42);
+}
+
+/// Returns the parts of the last message that a server was sent.
+fn last_parts(server: &rondo_testkit::Server) -> String {
+    let request = server.requests().last().unwrap().json();
+    request["messages"].as_array().unwrap().last().unwrap()["content"].to_string()
+}
+
+const MISSING: &str = "there is no file `nosuch.txt`, so `@nosuch.txt` was sent as text";
+
+#[tokio::test]
+async fn a_file_with_a_blank_is_attached_at_the_line_prompt_and_a_missing_one_is_noted() {
+    let server = serve(vec![says("One."), says("Two.")]).await;
+    let env = TestEnv::new();
+    env.write("a b.txt", "alpha\n");
+    let mut person = repl::start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("see @nosuch.txt").await;
+    person.sees(MISSING).await;
+    person.prompt("agent").await;
+    person.press("see @\"a b").await;
+    person.types_behind("a b").await;
+    person.press(TAB).await;
+    person.types_behind("@\"a b.txt\" ").await;
+    person.press(ENTER).await;
+    person.sees("Two.").await;
+    assert!(last_parts(&server).contains("alpha"));
+    person.prompt("agent").await;
+    repl::leave(person).await;
+}
+
+#[tokio::test]
+async fn a_file_with_a_blank_is_attached_on_the_screen_and_a_missing_one_is_noted() {
+    let server = serve(vec![says("One."), says("Two."), says("Three.")]).await;
+    let env = TestEnv::new();
+    env.write("a b.txt", "alpha\n");
+    let mut person = screen::open(&env, &server, &[]).await;
+    person.press("see @nosuch.txt \r").await;
+    person.shows(MISSING).await;
+    person.shows("One.").await;
+    person.press("/include a b.txt\r").await;
+    person.shows("@\"a b.txt\"").await;
+    person.press("what is it?\r").await;
+    person.shows("Two.").await;
+    assert!(last_parts(&server).contains("alpha"));
+    person.press("again @a").await;
+    person.shows("▸ @\"a b.txt\"").await;
+    person.press(TAB).await;
+    person.press("please\r").await;
+    person.shows("Three.").await;
+    assert!(last_parts(&server).contains("again a b.txt please"));
+    screen::leave(person).await;
 }

@@ -1,5 +1,6 @@
 //! Completions of the input: commands behind `/`, files behind `@`.
 
+use super::pasted::{attached_part, attaching};
 use super::{App, Effect};
 use crate::prompt::slash;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
@@ -39,16 +40,16 @@ impl App {
     pub(super) fn complete(&mut self) -> Vec<Effect> {
         self.menu = None;
         let before = self.editor.before();
-        let from = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let word = before.get(from..).unwrap_or_default();
-        if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
+        let command = before.strip_prefix('/');
+        if let Some(name) = command.filter(|it| !it.contains(char::is_whitespace)) {
+            let from = 0;
             let fits = slash::all_on_screen().filter(|it| it.name.starts_with(name));
             let items = fits.map(|it| (format!("/{} ", it.name), it.does.to_owned()));
             let added = self.added.commands.iter();
             let added = added.filter(|it| it.0.starts_with(name));
             let added = added.map(|it| (format!("/{} ", it.0), it.1.clone()));
             self.show_menu(items.chain(added).collect(), from);
-        } else if let Some(part) = word.strip_prefix('@') {
+        } else if let Some((from, part)) = attached_part(before) {
             match &self.files {
                 Files::Unknown => {
                     self.files = Files::Asked;
@@ -59,7 +60,7 @@ impl App {
                     let found = ranked(files, part);
                     let items = found
                         .into_iter()
-                        .map(|it| (format!("@{it} "), String::new()));
+                        .map(|it| (format!("{} ", attaching(&it)), String::new()));
                     self.show_menu(items.collect(), from);
                 }
             }

@@ -56,6 +56,36 @@ pub(super) fn named(path: &Path) -> Option<(String, String)> {
     is_plain.then(|| (clean::line(name), format!("@\"{text}\"")))
 }
 
+/// Returns the word that attaches a file, in quotes if its name has blanks.
+pub(super) fn attaching(path: &str) -> String {
+    let path = path.trim().trim_matches('"');
+    match path.contains(char::is_whitespace) {
+        true => format!("@\"{path}\""),
+        false => format!("@{path}"),
+    }
+}
+
+/// Returns where the word begins that attaches a file and ends with this text, and the part of the name that is typed: in
+/// quotes it goes on behind blanks.
+pub(super) fn attached_part(before: &str) -> Option<(usize, &str)> {
+    let begins_word = |at: usize| {
+        let text = before.get(..at).unwrap_or_default();
+        text.chars().next_back().is_none_or(char::is_whitespace)
+    };
+    let quoted = before.rfind("@\"").filter(|at| begins_word(*at));
+    let quoted = quoted.and_then(|at| Some((at, before.get(at + 2..)?)));
+    if let Some(open) = quoted.filter(|(_, name)| !name.contains(['"', '\n'])) {
+        return Some(open);
+    }
+    let from = before.rfind(char::is_whitespace);
+    let from = from.map_or(0, |at| {
+        let blank = before.get(at..).and_then(|it| it.chars().next());
+        at + blank.map_or(1, char::len_utf8)
+    });
+    let part = before.get(from..)?.strip_prefix('@')?;
+    (!part.starts_with('"')).then_some((from, part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +109,24 @@ mod tests {
             "",
         ] {
             assert_eq!(image_path(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_blanks_is_attached_in_quotes() {
+        assert_eq!(attaching("a.txt"), "@a.txt");
+        assert_eq!(attaching("a b.txt"), "@\"a b.txt\"");
+        assert_eq!(attaching("\"a b.txt\""), "@\"a b.txt\"");
+    }
+
+    #[test]
+    fn the_typed_part_of_a_name_goes_on_behind_blanks_in_quotes() {
+        assert_eq!(attached_part("look at @src/m"), Some((8, "src/m")));
+        assert_eq!(attached_part("@\"a b"), Some((0, "a b")));
+        assert_eq!(attached_part("x\u{3000}@a"), Some((4, "a")));
+        assert_eq!(attached_part("@\"a b\" and @c"), Some((11, "c")));
+        for text in ["", "a@b", "@\"a b\"", "@a b", "me@\"x y"] {
+            assert_eq!(attached_part(text), None, "{text}");
         }
     }
 

@@ -78,11 +78,12 @@ const STOP: Duration = Duration::from_secs(5);
 
 /// What the program brings that opens the screen.
 pub trait Program: Send + Sync + 'static {
-    /// Builds the message of what was typed, with the files that it names.
+    /// Builds the message of a typed text, with the files that it names. `note` is called for each name of a file that
+    /// does not exist.
     ///
     /// # Errors
     /// When a file cannot be attached.
-    fn message(&self, text: &str, directory: &Path) -> Result<Message>;
+    fn message(&self, text: &str, directory: &Path, note: &dyn Fn(&str)) -> Result<Message>;
 
     /// Has a draft edited in the user's editor, and returns it.
     ///

@@ -54,7 +54,7 @@ async fn say_all(
     done: Sender<Done>,
 ) {
     while let Some(submission) = submissions.recv().await {
-        let result = match say(&program, submission).await {
+        let result = match say(&program, submission, &done).await {
             Ok(waiting) => Done::Submitted(waiting),
             Err(error) => Done::Failed(Box::new(error)),
         };
@@ -65,7 +65,11 @@ async fn say_all(
     }
 }
 
-async fn say(program: &Arc<dyn Program>, submission: Submission) -> Result<Waiting> {
+async fn say(
+    program: &Arc<dyn Program>,
+    submission: Submission,
+    done: &Sender<Done>,
+) -> Result<Waiting> {
     let Submission {
         session,
         directory,
@@ -74,7 +78,13 @@ async fn say(program: &Arc<dyn Program>, submission: Submission) -> Result<Waiti
         delivery,
     } = submission;
     let (reader, typed) = (Arc::clone(program), text.clone());
-    let message = spawn_blocking(move || reader.message(&typed, &directory)).await;
+    let notes = done.clone();
+    let message = spawn_blocking(move || {
+        // Without the loop there is nobody to show a note.
+        let note = |text: &str| drop(notes.blocking_send(Done::Note(text.to_owned())));
+        reader.message(&typed, &directory, &note)
+    })
+    .await;
     let message = message.unwrap_or_else(|err| {
         let context = "failed to read what was attached";
         Err(SetupError::because(SetupErrorKind::Other, context, err))

@@ -159,8 +159,18 @@ impl<'a> WordKind<'a> {
         }
     }
 
-    /// Returns the word that ends at the cursor. A blank that is quoted by a backslash is part of it.
+    /// Returns the word that ends at the cursor. A blank is part of it behind a backslash, and in the quotes of a file that
+    /// is attached.
     fn word<'b>(&self, before: &'b str) -> Word<'b> {
+        if let Some((start, text)) =
+            quoted_attachment(before).filter(|_| matches!(self, Self::Text))
+        {
+            return Word {
+                text,
+                start,
+                end: before.len(),
+            };
+        }
         let mut start = 0;
         let mut is_quoted = false;
         for (at, c) in before.char_indices() {
@@ -177,6 +187,15 @@ impl<'a> WordKind<'a> {
             end: before.len(),
         }
     }
+}
+
+/// Returns where a word begins that attaches a file by `@"`, and the word, if its quotes are still open.
+fn quoted_attachment(before: &str) -> Option<(usize, &str)> {
+    let start = before.rfind("@\"")?;
+    let (text, word) = before.split_at(start);
+    let begins_word = text.chars().next_back().is_none_or(char::is_whitespace);
+    let is_open = word.matches('"').count() == 1;
+    (begins_word && is_open).then_some((start, word))
 }
 
 /// Returns whether the last command of a line has no blank in it yet.
@@ -256,6 +275,11 @@ mod tests {
         assert_eq!(offered(Mode::Shell, "# /prof"), ["# /profile"]);
         assert_eq!(offered(Mode::Agent, "read @no"), ["read @notes.txt"]);
         assert_eq!(offered(Mode::Agent, "@wi"), ["@\"with space\""]);
+        assert_eq!(offered(Mode::Agent, "a @\"with s"), ["a @\"with space\""]);
+        assert_eq!(
+            offered(Mode::Agent, "@\"a b\" @wi"),
+            ["@\"a b\" @\"with space\""]
+        );
         assert_eq!(offered(Mode::Agent, "in src/m"), ["in src/main.rs"]);
         assert_eq!(offered(Mode::Shell, "cat wi"), ["cat with\\ space"]);
         assert_eq!(offered(Mode::Shell, "cat with\\ s"), ["cat with\\ space"]);

@@ -72,6 +72,10 @@ fn place_of(folder: &str, directory: &Path, home: Option<&Path>) -> PathBuf {
 
 fn quoted(path: &str, quoting: Quoting) -> String {
     match quoting {
+        // The name goes on behind a directory, within the quotes.
+        Quoting::Attachment if path.contains(char::is_whitespace) && path.ends_with('/') => {
+            format!("\"{path}")
+        }
         Quoting::Attachment if path.contains(char::is_whitespace) => format!("\"{path}\""),
         Quoting::None | Quoting::Attachment => path.to_owned(),
         Quoting::Shell => {
