@@ -101,6 +101,7 @@ mod trust;
 mod trust_question;
 pub mod turn;
 pub mod unchecked;
+mod unmatched;
 pub mod usage;
 pub mod user_file;
 pub mod values;

@@ -23,6 +23,7 @@ use crate::terminal::{ShowTerminal, TerminalContext};
 use crate::todo::TodoTool;
 use crate::tools::{self, Offering, Toolset, ToolsetOptions};
 use crate::unchecked::{UncheckedApprover, UncheckedGate};
+use crate::unmatched::UnmatchedGate;
 use crate::values::ApprovalMode;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -381,6 +382,7 @@ impl TurnBuilder {
             });
         }
         let inner = self.offering_gate(session, toolset)?;
+        let inner = Arc::new(UnmatchedGate::new(inner, &toolset.workspace));
         // `--yolo` asks about nothing at all.
         if session.settings.values.yolo == Some(true) {
             return Ok(inner);

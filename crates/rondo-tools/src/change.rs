@@ -123,19 +123,21 @@ impl FileChange {
     }
 }
 
-/// The file that a call of `write_file` would replace.
+/// The file that a call of `write_file` or `edit_file` would replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// The target of the path's links; `None` if it has none.
     pub leads_to: Option<String>,
-    /// What it is.
+    /// The file before the call.
     pub before: FileBefore,
-    /// Its text, where it is one; empty where there is no file.
+    /// Its text, if it is one; empty if there is no file.
     pub text: Option<String>,
+    /// The text after a call of `edit_file`; `None` for `write_file`, whose arguments hold it.
+    pub after: Option<String>,
 }
 
 impl Replaced {
-    pub(crate) fn new(leads_to: Option<String>, before: Old) -> Self {
+    pub(crate) fn new(leads_to: Option<String>, before: Old, after: Option<String>) -> Self {
         let (before, text) = match before {
             Old::Absent => (FileBefore::Absent, Some(String::new())),
             Old::Text(text) => (FileBefore::Text, Some(text)),
@@ -146,6 +148,7 @@ impl Replaced {
             leads_to,
             before,
             text,
+            after,
         }
     }
 }
@@ -170,10 +173,10 @@ pub fn preview(
     arguments: &Value,
 ) -> Option<Result<FileChange, String>> {
     let seen = match tool {
-        "write_file" => {
+        write::WRITE_FILE => {
             write::Args::deserialize(arguments).map(|args| write::preview(&args, workspace))
         }
-        "edit_file" => {
+        edit::EDIT_FILE => {
             edit::Args::deserialize(arguments).map(|args| edit::preview(&args, workspace))
         }
         _ => return None,
@@ -184,14 +187,20 @@ pub fn preview(
     })
 }
 
-/// Returns the file that a call of `write_file` would replace as it is now, read as the call does. Changes nothing. It
-/// blocks.
+/// Returns the file that a call of `write_file` or `edit_file` would replace as it is now, read as the call does. Changes
+/// nothing. It blocks.
 ///
 /// # Errors
 /// The error with which the call would fail.
-pub fn replaced(workspace: &Workspace, arguments: &Value) -> Result<Replaced, String> {
-    let args = write::Args::deserialize(arguments).map_err(|err| err.to_string())?;
-    write::replaced(&args, workspace).map_err(|failure| failure.to_string())
+pub fn replaced(workspace: &Workspace, tool: &str, arguments: &Value) -> Result<Replaced, String> {
+    let found = match tool {
+        edit::EDIT_FILE => {
+            edit::Args::deserialize(arguments).map(|args| edit::replaced(&args, workspace))
+        }
+        _ => write::Args::deserialize(arguments).map(|args| write::replaced(&args, workspace)),
+    };
+    let found = found.map_err(|err| err.to_string())?;
+    found.map_err(|failure| failure.to_string())
 }
 
 /// A log of the changes that calls made to files. Cheap to clone; clones share the log.

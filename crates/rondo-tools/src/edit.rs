@@ -1,7 +1,7 @@
 //! The tool `edit_file`. What counts as a match is decided in `matching`.
 
 use crate::blocking::{self, Call};
-use crate::change::{ChangeLog, FileChange, Old};
+use crate::change::{ChangeLog, FileChange, Old, Replaced};
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
@@ -20,6 +20,9 @@ use similar::TextDiff;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The name of the tool.
+pub const EDIT_FILE: &str = "edit_file";
 
 /// The bound on a file that is edited, before and after, and on one that is compared.
 pub(crate) const FILE_BYTES_MAX: usize = 10 << 20;
@@ -96,7 +99,7 @@ impl EditFile {
 impl Tool for EditFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "edit_file".to_owned(),
+            name: EDIT_FILE.to_owned(),
             description: "Replaces `old_string`, which must occur exactly once in the file unless \
                           `replace_all` is set, with `new_string`."
                 .to_owned(),
@@ -271,6 +274,16 @@ pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, 
     plan(args, workspace).map(Plan::change)
 }
 
+/// Returns the file that a call would edit, and its text afterwards.
+pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
+    let plan = plan(args, workspace)?;
+    Ok(Replaced::new(
+        plan.leads_to,
+        Old::Text(plan.text),
+        Some(plan.content),
+    ))
+}
+
 /// Returns the result of an edit; without a diff if the file's former content is no longer known.
 fn result(shown: &str, count: usize, before: Option<&str>, after: &str) -> ToolOutput {
     let body = |text| split_mark(text).1;
@@ -310,7 +323,7 @@ fn load(target: &Target, shown: &str) -> Result<(String, Stamp), Failure> {
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok((text, metadata.modified().ok())),
-        _ => Err(Failure::Failed(format!("`{shown}` is no UTF-8 text"))),
+        _ => Err(Failure::Failed(format!("`{shown}` is not UTF-8 text"))),
     }
 }
 

@@ -51,7 +51,7 @@ pub use change::{
     ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, Replaced, preview, replaced,
 };
 pub use documents::{DocumentReader, DocumentText};
-pub use edit::EditFile;
+pub use edit::{EDIT_FILE, EditFile};
 pub use hidden::{DeniedFiles, FoundHidden, IGNORE_FILE};
 pub use instruction_files::{
     RepositoryInstructions, instruction_file, repository_instructions, repository_root,

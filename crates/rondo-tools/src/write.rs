@@ -153,7 +153,7 @@ pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, 
 /// Looks at the file that a call would replace.
 pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
     let (place, before) = found(args, workspace)?;
-    Ok(Replaced::new(leads_to(&place), before))
+    Ok(Replaced::new(leads_to(&place), before, None))
 }
 
 fn found<'a>(

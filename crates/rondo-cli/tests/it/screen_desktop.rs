@@ -286,9 +286,10 @@ async fn an_edit_is_asked_about_and_shown_as_a_difference_side_by_side_where_the
     let asked = person.screen();
     let row = asked
         .lines()
-        .find(|it| it.contains("- second line"))
+        .find(|it| it.contains("2 - second line"))
         .unwrap();
-    assert!(row.contains(" │ + another line"), "{asked}");
+    assert!(row.contains(" │ 2 + another line"), "{asked}");
+    assert!(asked.contains("3   third"), "{asked}");
     person.press("y").await;
     person.shows("Done.").await;
     let shown = person.screen();

@@ -55,7 +55,7 @@ pub use opened::OpenedSession;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use records::TurnEnding;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
-pub use rondo_tools::{FileBefore, Replaced, WRITE_FILE};
+pub use rondo_tools::{EDIT_FILE, FileBefore, Replaced, WRITE_FILE};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
 pub(crate) use watcher::{LOOK_EVERY, News};

@@ -1,4 +1,4 @@
-//! What a call that waits for an answer would replace.
+//! The file that a call would replace if its pending question were answered with yes.
 
 use super::handle::SessionHandle;
 use super::{off_thread, taking};
@@ -8,19 +8,20 @@ use rondo_tools::Replaced;
 use serde_json::Value;
 
 impl SessionHandle {
-    /// Returns the file that a call of `write_file` with these arguments would replace if it ran now: in the directories
-    /// of the session's next turn, and read as the call does. Changes nothing.
+    /// Returns the file that a call of `write_file` or `edit_file` with these arguments would replace if it ran now: in
+    /// the directories of the session's next turn, and read as the call does. Changes nothing.
     ///
     /// # Errors
     /// When the session or its directories cannot be read, or the call would fail.
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn replaced(&self, arguments: &Value) -> Result<Replaced> {
+    pub async fn replaced(&self, tool: &str, arguments: &Value) -> Result<Replaced> {
         let (entry, arguments) = (self.entry.clone(), arguments.clone());
+        let tool = tool.to_owned();
         off_thread(move || {
             let workspace = tools::writable(&taking::settings(&entry)?)?;
-            let found = rondo_tools::replaced(&workspace, &arguments);
+            let found = rondo_tools::replaced(&workspace, &tool, &arguments);
             found.map_err(|why| SetupError::new(SetupErrorKind::Input, why))
         })
         .await

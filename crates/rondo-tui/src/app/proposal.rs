@@ -1,14 +1,15 @@
 //! The change of a file that a question is about: shown as a difference, of which hunks can be left out.
 //!
-//! What `edit_file` changes is in its arguments. What `write_file` changes depends on the file, which is read beside the
-//! loop once its question is looked at. Where the file is another one when the answer comes, the runtime asks again.
+//! The texts of `edit_file` are in its arguments; where they are in the file, and the content that `write_file` replaces,
+//! are known once the file is read, beside the loop, when the question is opened. If the file has changed by the time of
+//! the answer, the runtime asks again.
 
 use super::{App, Layer};
 use crate::text::clean;
 use crate::transcript::{Around, Change, Choice, Diff};
 use rondo_core::redact::Secrets;
 use rondo_core::shown;
-use rondo_runtime::service::{FileBefore, Replaced, WRITE_FILE};
+use rondo_runtime::service::{EDIT_FILE, FileBefore, Replaced, WRITE_FILE};
 use rondo_types::AnswerValue;
 use serde_json::Value;
 
@@ -17,14 +18,21 @@ const CONTENT: &str = "content";
 /// Arguments of a call that puts one text in another's place.
 const BEFORE: &str = "old_string";
 const AFTER: &str = "new_string";
+/// The argument by which a call replaces the text in every place.
+const IN_ALL_PLACES: &str = "replace_all";
 
 /// A change that a call proposes.
 #[derive(Debug)]
 pub(super) struct Proposal {
     arguments: Value,
-    /// The file as it was when the question was shown, where the change depends on it.
+    /// The file as it was when the question was shown, once it is read.
     replaced: Option<Replaced>,
+    /// The change of the argument that is answered with if hunks are left out.
     change: Change,
+    /// The name of that argument.
+    field: &'static str,
+    /// The places of the file that change.
+    places: usize,
     diff: Diff,
     /// For each hunk, whether it is kept; empty where none can be left out.
     is_kept: Vec<bool>,
@@ -32,7 +40,7 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    /// Of a call whose arguments say all of it.
+    /// Builds the change of an edit from its arguments alone.
     pub(super) fn of_edit(arguments: &Value) -> Option<Self> {
         let text = |name: &str| arguments.get(name)?.as_str();
         let change = Change::between(text(BEFORE)?, text(AFTER)?)?;
@@ -40,7 +48,29 @@ impl Proposal {
         Some(Self::of(arguments, None, change, diff))
     }
 
-    /// Of a call that replaces a file.
+    /// Builds the change of an edit with its lines in the file, in every place that it changes.
+    fn of_edit_in(arguments: &Value, replaced: Replaced, secrets: &Secrets) -> Option<Self> {
+        let of_arguments = Self::of_edit(arguments)?;
+        let file = Change::between(replaced.text.as_deref()?, replaced.after.as_deref()?)?;
+        let hidden = file.without(secrets);
+        let shown = hidden.as_ref().unwrap_or(&file);
+        let diff = shown.diff(Around::Context, clean::exact)?;
+        let is_in_all = arguments.get(IN_ALL_PLACES).and_then(Value::as_bool) == Some(true);
+        // A hunk of the file that is left out has to be one of the arguments.
+        let is_same = hidden.is_none() && file.count() == of_arguments.change.count();
+        let mut proposal = Self {
+            replaced: Some(replaced),
+            places: file.count(),
+            diff,
+            ..of_arguments
+        };
+        if is_in_all || !is_same {
+            proposal.is_kept.clear();
+        }
+        Some(proposal)
+    }
+
+    /// Builds the change of a call that replaces a file.
     pub(super) fn of_write(
         arguments: &Value,
         replaced: Replaced,
@@ -65,6 +95,11 @@ impl Proposal {
         let count = Some(change.count()).filter(|it| *it > 1).unwrap_or(0);
         Self {
             arguments: arguments.clone(),
+            field: match arguments.get(CONTENT) {
+                Some(_) => CONTENT,
+                None => AFTER,
+            },
+            places: change.count(),
             replaced,
             change,
             diff,
@@ -90,10 +125,11 @@ impl Proposal {
             if let Some(path) = &replaced.leads_to {
                 head.push_str(&format!("\n  leads to: {}", shown::line(path)));
             }
-            head.push_str(match (&replaced.before, self.change.count()) {
-                (FileBefore::Absent, _) => "\n  a new file",
-                (_, 0) => "\n  the file has this content already",
-                _ => "\n  changes the file",
+            head.push_str(&match (&replaced.before, self.places) {
+                (FileBefore::Absent, _) => "\n  a new file".to_owned(),
+                (_, 0) => "\n  the file has this content already".to_owned(),
+                (_, 1) => "\n  changes the file".to_owned(),
+                (_, places) => format!("\n  changes the file in {places} places"),
             });
         }
         Some((head, foot.trim_start_matches('\n').to_owned()))
@@ -146,15 +182,11 @@ impl Proposal {
         if kept == 0 {
             return None;
         }
-        let field = match self.replaced {
-            Some(_) => CONTENT,
-            None => AFTER,
-        };
         let mut value = self.arguments.clone();
         let text = self.change.with(&self.is_kept);
         value
             .as_object_mut()?
-            .insert(field.to_owned(), Value::String(text));
+            .insert(self.field.to_owned(), Value::String(text));
         let left_out = format!(
             "the user applied {kept} of the {count} hunks of this change and left out:\n{}",
             self.change.left_out(&self.is_kept)
@@ -179,14 +211,14 @@ impl App {
             return;
         };
         review.leaves_out(shown::command_left_out(&arguments));
-        match name == WRITE_FILE {
-            true => review.look(arguments),
-            false => review.propose(Proposal::of_edit(&arguments)),
+        match name.as_str() {
+            WRITE_FILE | EDIT_FILE => review.look(name, arguments),
+            _ => review.propose(Proposal::of_edit(&arguments)),
         }
     }
 
-    /// Returns the arguments of a call whose file is to be read, and the question about it.
-    pub(crate) fn wants_look(&mut self) -> Option<(String, Value)> {
+    /// Returns the hash of a question, and the tool and the arguments of its call, whose file has to be read.
+    pub(crate) fn wants_look(&mut self) -> Option<(String, String, Value)> {
         let Layer::Review(review) = &mut self.layer else {
             return None;
         };
@@ -200,6 +232,11 @@ impl App {
         };
         if review.question().is_none_or(|it| it.hash != hash) {
             return;
+        }
+        if found.after.is_some() {
+            // The change of a file that is too long is shown as its arguments have it.
+            let in_file = Proposal::of_edit_in(arguments, found, &self.secrets);
+            return review.propose(in_file.or_else(|| Proposal::of_edit(arguments)));
         }
         match (&found.text, &found.before) {
             (Some(_), _) => match Proposal::of_write(arguments, found, &self.secrets) {

@@ -39,8 +39,8 @@ pub(crate) struct Review {
     /// The change that it is about, and whether that was looked for.
     proposal: Option<Proposal>,
     was_proposed: bool,
-    /// The arguments of a call whose file is to be read.
-    look: Option<Value>,
+    /// The tool and the arguments of a call whose file has to be read.
+    look: Option<(String, Value)>,
     /// What is known of the change in place of a difference.
     told: Option<String>,
     /// Characters of the call's command that the question leaves out.
@@ -131,15 +131,15 @@ impl Review {
         self.questions.get(self.at).filter(is_about_call)
     }
 
-    /// Has the file of the call read.
-    pub(super) fn look(&mut self, arguments: Value) {
-        self.look = Some(arguments);
+    /// Has the file of the call of a tool read.
+    pub(super) fn look(&mut self, tool: String, arguments: Value) {
+        self.look = Some((tool, arguments));
     }
 
-    /// Returns the call whose file is to be read, once.
-    pub(super) fn wants_look(&mut self) -> Option<(String, Value)> {
-        let arguments = self.look.take()?;
-        Some((self.question()?.hash.clone(), arguments))
+    /// Returns the question and the call whose file has to be read, once.
+    pub(super) fn wants_look(&mut self) -> Option<(String, String, Value)> {
+        let (tool, arguments) = self.look.take()?;
+        Some((self.question()?.hash.clone(), tool, arguments))
     }
 
     /// Shows the change that the question is about.

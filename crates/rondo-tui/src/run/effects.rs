@@ -137,12 +137,12 @@ impl Runner {
 
     /// Reads the file that the question is about which is on the screen, where it was not.
     pub(super) fn look_at_file(&mut self) {
-        let Some((hash, arguments)) = self.app.wants_look() else {
+        let Some((hash, tool, arguments)) = self.app.wants_look() else {
             return;
         };
         let (session, done) = (self.session.clone(), self.done.0.clone());
         tokio::spawn(async move {
-            let found = session.replaced(&arguments).await;
+            let found = session.replaced(&tool, &arguments).await;
             // Without the loop there is nobody to show it.
             let _ = done.send(Done::Looked(hash, arguments, found)).await;
         });

@@ -189,7 +189,87 @@ fn file(text: &str) -> Replaced {
         leads_to: None,
         before: FileBefore::Text,
         text: Some(text.to_owned()),
+        after: None,
     }
+}
+
+/// A file of which a call of `edit_file` makes another text.
+fn edited(before: &str, after: &str) -> Replaced {
+    Replaced {
+        after: Some(after.to_owned()),
+        ..file(before)
+    }
+}
+
+/// Has a call of `edit_file` asked about, and its file read.
+fn asks_about_edit(scene: &mut Scene, arguments: &serde_json::Value, found: Replaced) {
+    asks_about(scene, "edit_file", arguments);
+    scene.waits();
+    let look = scene.app.wants_look();
+    let expected = (
+        "hash of c".to_owned(),
+        "edit_file".to_owned(),
+        arguments.clone(),
+    );
+    assert_eq!(look, Some(expected));
+    scene.app.looked("hash of c", arguments, found);
+    scene.waits();
+}
+
+#[test]
+fn an_edit_is_asked_about_with_its_lines_in_the_file() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "old_string": "four", "new_string": "FOUR"});
+    let after = OLD.replace("four", "FOUR");
+    asks_about_edit(&mut scene, &arguments, edited(OLD, &after));
+    let shown = scene.shown();
+    for line in [
+        "path: f",
+        "changes the file",
+        "3   three",
+        "4 - four",
+        "4 + FOUR",
+        "5   five",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn an_edit_of_all_places_is_asked_about_with_each_of_them() {
+    let mut scene = Scene::new();
+    let arguments =
+        serde_json::json!({"path": "f", "old_string": "e", "new_string": "E", "replace_all": true});
+    let filler = "x\n".repeat(20);
+    let before = format!("one\n{filler}three\n{filler}five\n");
+    let after = before.replace('e', "E");
+    asks_about_edit(&mut scene, &arguments, edited(&before, &after));
+    let mut shown = scene.shown();
+    scene.press(KeyCode::PageDown);
+    shown.push_str(&scene.shown());
+    for line in [
+        "changes the file in 3 places",
+        "1 + onE",
+        "22 + thrEE",
+        "43 + fivE",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    // Each place gets the same text, so none can be left out.
+    assert!(!shown.contains("hunk 1"), "{shown}");
+}
+
+#[test]
+fn an_edit_that_fails_now_says_so() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "f", "old_string": "six", "new_string": "6"});
+    asks_about(&mut scene, "edit_file", &arguments);
+    scene
+        .app
+        .cannot_look("hash of c", "`old_string` does not occur in `f`");
+    let shown = scene.shown();
+    let told = "as the file is now, it fails: `old_string` does not occur in `f`";
+    assert!(shown.contains(told), "{shown}");
 }
 
 #[test]
@@ -225,7 +305,7 @@ fn every_character_of_a_command_can_be_seen_before_it_is_allowed() {
 fn a_hunk_that_is_left_out_is_not_allowed_and_the_model_reads_which() {
     let mut scene = Scene::new();
     let arguments = serde_json::json!({"path": "f", "old_string": OLD, "new_string": NEW});
-    asks_about(&mut scene, "edit_file", &arguments);
+    asks_about_edit(&mut scene, &arguments, edited(OLD, NEW));
     scene.waits();
     let shown = scene.shown();
     assert!(shown.contains("▸ hunk 1 of 2"), "{shown}");
@@ -268,7 +348,7 @@ fn a_hunk_that_is_left_out_is_not_allowed_and_the_model_reads_which() {
 fn where_all_hunks_are_left_out_nothing_can_be_allowed() {
     let mut scene = Scene::new();
     let arguments = serde_json::json!({"path": "f", "old_string": OLD, "new_string": NEW});
-    asks_about(&mut scene, "edit_file", &arguments);
+    asks_about_edit(&mut scene, &arguments, edited(OLD, NEW));
     for _ in 0..2 {
         scene.waits();
         scene.types("x");
@@ -289,7 +369,12 @@ fn a_file_that_is_replaced_is_asked_about_as_a_difference() {
     asks_about(&mut scene, "write_file", &arguments);
     scene.waits();
     let look = scene.app.wants_look();
-    assert_eq!(look, Some(("hash of c".to_owned(), arguments.clone())));
+    let expected = (
+        "hash of c".to_owned(),
+        "write_file".to_owned(),
+        arguments.clone(),
+    );
+    assert_eq!(look, Some(expected));
     assert_eq!(scene.app.wants_look(), None);
     scene.app.looked("hash of c", &arguments, file(OLD));
     // The difference has to be read first.
@@ -338,7 +423,7 @@ fn what_cannot_be_shown_as_a_difference_is_said() {
     let arguments = serde_json::json!({"path": "f", "content": "a\n"});
     asks_about(&mut scene, "write_file", &arguments);
     scene.waits();
-    let (hash, arguments) = scene.app.wants_look().unwrap();
+    let (hash, _, arguments) = scene.app.wants_look().unwrap();
     let absent = Replaced {
         before: FileBefore::Absent,
         ..file("")
@@ -353,6 +438,7 @@ fn what_cannot_be_shown_as_a_difference_is_said() {
         leads_to: None,
         before: FileBefore::Other { bytes: 7 },
         text: None,
+        after: None,
     };
     scene.app.looked(&hash, &arguments, other);
     let shown = scene.shown();
