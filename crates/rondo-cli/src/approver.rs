@@ -1,7 +1,7 @@
 //! Asks the user at the terminal whether a call may run.
 
 use crate::changes::{Changes, Look};
-use crate::output::{Output, has_person};
+use crate::output::{Output, for_terminal, has_person};
 use crate::remember::{self, Remember};
 use crate::render::{DeniedCall, Fitted, asks_for, fitted, in_full, offer_of_rest};
 use crate::screen::Screen;
@@ -209,7 +209,7 @@ fn values(
     mut form: Form,
     abandoned: &AtomicBool,
 ) -> io::Result<AnswerValue> {
-    write!(terminal, "\r\x1b[K{words}\n")?;
+    terminal.write_all(for_terminal(&format!("\r\x1b[K{words}\n")).as_bytes())?;
     loop {
         let line = typed(terminal, &form.prompt(), abandoned)?;
         match form.answer(&line) {
@@ -334,7 +334,7 @@ fn asked(terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<
 fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
     // What was typed before the question could be read is no answer to it.
     tcflush(terminal, QueueSelector::IFlush)?;
-    write!(terminal, "\r\x1b[K{question}")?;
+    terminal.write_all(for_terminal(&format!("\r\x1b[K{question}")).as_bytes())?;
     let answer = read_line(terminal, abandoned)?;
     if !answer.ends_with('\n') {
         // Ctrl-D ends an answer without ending its line.

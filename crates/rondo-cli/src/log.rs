@@ -5,9 +5,8 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::output::Stderr;
+use crate::output::{Output, Stderr};
 use rondo_runtime::env::Env;
-use std::io;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -27,7 +26,7 @@ pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
     };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| Stderr)
-        .with_ansi(rustix::termios::isatty(io::stderr()))
+        .with_ansi(Output::detect(env, None, false).stderr_color)
         .with_filter(wanted);
     tracing_subscriber::registry().with(lines).init();
     Ok(())

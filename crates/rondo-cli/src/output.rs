@@ -9,6 +9,7 @@ use rondo_runtime::env::Env;
 use rondo_runtime::sanitize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{isatty, tcgetwinsize};
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, Read as _, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,25 @@ static STDERR_UNREAD: AtomicBool = AtomicBool::new(false);
 /// The reader took nothing for too long, and the process is about to end.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
+/// The terminal is a dumb one, which would print an escape sequence as text.
+static IS_DUMB: AtomicBool = AtomicBool::new(false);
+
+/// Returns a text as the terminal can show it: a dumb one gets no escape sequence.
+pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
+    match IS_DUMB.load(Ordering::Relaxed) {
+        true => Cow::Owned(without_sequences(text)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Takes escape sequences out of a text; a line that would be erased ends instead. Backspaces stay, since every terminal
+/// knows them.
+fn without_sequences(text: &str) -> String {
+    let text = text.replace(ERASE, "\n").replace("\r\n", "\n");
+    let pieces: Vec<String> = text.split('\x08').map(sanitize::plain).collect();
+    pieces.join("\x08")
+}
+
 /// Has nothing more printed: another write would stand still as the last one does.
 pub(crate) fn give_up() {
     GIVEN_UP.store(true, Ordering::Relaxed);
@@ -50,7 +70,7 @@ pub(crate) fn has_given_up() -> bool {
 /// failure is not reported, since there is nowhere to report it.
 pub(crate) fn stderr(text: &str) {
     if !has_given_up() {
-        let _ = Stderr.write_all(text.as_bytes());
+        let _ = Stderr.write_all(for_terminal(text).as_bytes());
     }
 }
 
@@ -132,14 +152,19 @@ impl Output {
     pub(crate) fn detect(env: &Env, color: Option<ColorChoice>, quiet: bool) -> Self {
         let stdout_terminal = isatty(io::stdout());
         let stderr_terminal = isatty(io::stderr());
-        Self {
+        let is_dumb = env.get("TERM") == Some("dumb");
+        let found = Self {
             stdout_terminal,
             stderr_terminal,
             stdout_color: use_color(env, color, stdout_terminal),
             stderr_color: use_color(env, color, stderr_terminal),
-            stderr_erases: stderr_terminal && env.get("TERM") != Some("dumb"),
+            stderr_erases: stderr_terminal && !is_dumb,
             quiet,
-        }
+        };
+        // Colours that are asked for are written all the same.
+        let has_color = found.stdout_color || found.stderr_color;
+        IS_DUMB.store(is_dumb && !has_color, Ordering::Relaxed);
+        found
     }
 
     /// Writes text to standard output, at once, without whatever in it would steer a terminal: titles, names
@@ -180,6 +205,10 @@ impl Output {
         if has_given_up() {
             return Ok(());
         }
+        let text = match self.stdout_terminal {
+            true => for_terminal(text),
+            false => Cow::Borrowed(text),
+        };
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
@@ -272,7 +301,7 @@ impl Notices for Output {
     }
 
     fn progress(&self, text: Option<&str>) {
-        if self.stderr_terminal && !self.quiet {
+        if self.stderr_erases && !self.quiet {
             let text = sanitize::plain(text.unwrap_or_default());
             self.stderr(&format!("{ERASE}{text}"));
         }

@@ -77,7 +77,10 @@ use unix::Terminal;
 
 /// The note for users who typed no command, and so may not know where they are.
 const WHERE_YOU_ARE: &str =
-    "Tab turns from agent to shell to Python; `/help` says what else there is; Ctrl-D leaves";
+    "Tab switches between agent, shell and Python; `/help` lists commands and keys; Ctrl-D leaves";
+/// The same for a terminal that can only print.
+const WHERE_YOU_ARE_WITHOUT_KEYS: &str =
+    "`/mode` switches between agent, shell and Python; `/help` lists the commands; Ctrl-D leaves";
 
 /// What helps where the directory is gone.
 pub(crate) const GO_ELSEWHERE: &str =
@@ -165,7 +168,10 @@ pub(crate) fn run(
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
     check_who_answers(settings, &output)?;
     if implied {
-        output.note(WHERE_YOU_ARE);
+        output.note(match output.stderr_erases {
+            true => WHERE_YOU_ARE,
+            false => WHERE_YOU_ARE_WITHOUT_KEYS,
+        });
     }
     let own = chosen.own_directory(&options);
     let init = Init::load(&parts, settings, &(Arc::clone(&notices) as _))?.map(Arc::new);
@@ -232,7 +238,7 @@ impl Repl {
             keys: settings.values.edit_keys.unwrap_or(EditKeys::Emacs),
             history: kept.then_some(history),
             key_names: KeyNames::of(settings),
-            color: output.stdout_color,
+            output,
             names: names(settings, home.clone()),
             own_keys: init.as_ref().map_or_else(Vec::new, |it| it.keys().to_vec()),
         };

@@ -231,7 +231,11 @@ pub(super) fn show_traceback(text: &str, output: &Output) {
     output.stderr(&format!("{places}\x1b[31m{last}\x1b[0m\n"));
 }
 
+/// Names the key that asks the agent; a dumb terminal has none.
 fn offer(output: &Output) {
+    if !output.stderr_erases {
+        return;
+    }
     let offer = "Alt-A asks the agent about it";
     output.stderr(&match output.stderr_color {
         true => format!("\x1b[2m{offer}\x1b[0m\n"),

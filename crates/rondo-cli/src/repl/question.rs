@@ -50,7 +50,8 @@ impl Asked {
             },
             left_out,
             change: None,
-            draft: Draft::of(question),
+            // A dumb terminal cannot show a line again after each key.
+            draft: Draft::of(question).filter(|_| output.stderr_erases),
             put,
             is_editing: false,
             answer: String::new(),

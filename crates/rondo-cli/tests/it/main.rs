@@ -48,6 +48,7 @@ mod repl;
 mod repl_asks;
 mod repl_cells;
 mod repl_design;
+mod repl_dumb;
 mod repl_keys;
 mod repl_places;
 mod repl_programs;

@@ -41,6 +41,8 @@ pub(crate) struct Person {
     screen: vt100::Parser<Answers>,
     child: Child,
     root: String,
+    /// Everything that was written to the terminal.
+    written: Vec<u8>,
 }
 
 /// What a terminal answers by itself: where its cursor is, when it is asked.
@@ -137,11 +139,13 @@ impl Person {
         let set = plain
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?)));
+        let term = plain.get_envs().find(|it| it.0 == "TERM");
+        let term = term.and_then(|it| it.1.map(ToOwned::to_owned));
         let child = pty_process::Command::new(program)
             .args(plain.get_args())
             .env_clear()
             .envs(set)
-            .env("TERM", "xterm-256color")
+            .env("TERM", term.unwrap_or_else(|| "xterm-256color".into()))
             .current_dir(env.project())
             .kill_on_drop(true)
             .spawn(pts)
@@ -161,6 +165,7 @@ impl Person {
             ),
             child,
             root: env.project().parent().unwrap().display().to_string(),
+            written: Vec::new(),
         }
     }
 
@@ -313,6 +318,11 @@ impl Person {
         i32::try_from(self.child.id().unwrap()).unwrap()
     }
 
+    /// Returns everything that was written to the terminal.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.written
+    }
+
     /// Returns what stands on the screen.
     pub(crate) fn screen(&self) -> String {
         self.screen.screen().contents()
@@ -420,6 +430,7 @@ impl Person {
     }
 
     async fn shown(&mut self, bytes: &[u8]) {
+        self.written.extend_from_slice(bytes);
         self.screen.process(bytes);
         let answers = std::mem::take(&mut self.screen.callbacks_mut().due);
         self.keys.write_all(&answers).await.unwrap();

@@ -161,7 +161,10 @@ async fn the_greeting_and_a_sessions_note_are_broken_at_words_in_a_narrow_termin
     let url = server.url("/v1");
     let named = ["-m", "openai/test", "--base-url", &url];
     for (args, note) in [
-        (&[][..], "note: Tab turns from agent to shell to Python;"),
+        (
+            &[][..],
+            "note: Tab switches between agent, shell and Python;",
+        ),
         (&["repl", "-c"], "the next question goes on with it"),
     ] {
         let args = [args, &named[..]].concat();

@@ -1,6 +1,7 @@
 //! The line editor.
 //!
 //! # Layout
+//! - `plain`: lines of a terminal that can only print.
 //! - `keys`: key bindings; `prompt`: the texts around the line; `menu`: the menu of completions.
 //! - `complete`, `paths`, `programs`: completion.
 //! - `highlight`, `check`: the colours of a line, and whether it is complete.
@@ -13,6 +14,7 @@ mod history;
 mod keys;
 mod menu;
 mod paths;
+mod plain;
 mod programs;
 mod prompt;
 mod shared;
@@ -22,14 +24,16 @@ pub(super) use prompt::Face;
 pub(super) use shared::Shared;
 
 use crate::exit::Stop;
+use crate::output::Output;
 use check::Whole;
 use complete::Words;
 use highlight::Paint;
 use history::Lines;
 use keys::{Keys, MENU, NEXT_RUN_MODE};
 use menu::Choices;
+use plain::PlainLines;
 use reedline::{
-    Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
+    Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, History as _, HistoryItem,
     MenuBuilder as _, Reedline, ReedlineMenu, Signal,
 };
 use rondo_runtime::secrets::KeyNames;
@@ -54,8 +58,8 @@ pub(super) struct EditorSettings {
     pub(super) history: Option<PathBuf>,
     /// The variables whose values are not to be kept.
     pub(super) key_names: KeyNames,
-    /// Whether there are colours.
-    pub(super) color: bool,
+    /// Where lines are read and shown.
+    pub(super) output: Output,
     /// Names that could be typed.
     pub(super) names: Names,
     /// Keys of `init.lua`.
@@ -64,9 +68,17 @@ pub(super) struct EditorSettings {
 
 /// Reads lines from the person at the terminal.
 pub(super) struct Editor {
-    inner: Reedline,
+    lines: Reader,
     shared: Shared,
     above: Option<SyncSender<String>>,
+}
+
+/// The part that reads.
+enum Reader {
+    /// Edits the line with keys.
+    Keys(Box<Reedline>),
+    /// Reads from a terminal that can only print.
+    Plain(PlainLines, Box<Lines>),
 }
 
 /// What a person did at the prompt.
@@ -90,11 +102,20 @@ impl Editor {
     /// Builds the editor.
     pub(super) fn new(settings: EditorSettings, shared: Shared) -> Self {
         let lines = Lines::read(settings.history, shared.clone(), settings.key_names);
+        let (output, color) = (settings.output, settings.output.stdout_color);
+        if !output.stderr_erases {
+            let plain = PlainLines::new(output, Whole::new(shared.clone()));
+            return Self {
+                lines: Reader::Plain(plain, Box::new(lines)),
+                shared,
+                above: None,
+            };
+        }
         let menu = Choices::new(ColumnarMenu::default().with_name(MENU));
         let hint = DefaultHinter::default().with_style(Color::DarkGray.normal());
         let inner = Reedline::create()
             .use_bracketed_paste(true)
-            .with_ansi_colors(settings.color)
+            .with_ansi_colors(color)
             .with_history(Box::new(lines))
             // As shells have it: what begins with a blank is not remembered.
             .with_history_exclusion_prefix(Some(" ".to_owned()))
@@ -103,7 +124,7 @@ impl Editor {
             .with_partial_completions(true)
             .with_quick_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
-            .with_highlighter(Box::new(Paint::new(shared.clone(), settings.color)))
+            .with_highlighter(Box::new(Paint::new(shared.clone(), color)))
             .with_validator(Box::new(Whole::new(shared.clone())))
             .with_edit_mode(Box::new(Keys::new(
                 settings.keys,
@@ -111,7 +132,7 @@ impl Editor {
                 shared.clone(),
             )));
         Self {
-            inner,
+            lines: Reader::Keys(Box::new(inner)),
             shared,
             above: None,
         }
@@ -124,12 +145,18 @@ impl Editor {
         if let Some(above) = &self.above {
             return above.clone();
         }
-        let printer = ExternalPrinter::new(ABOVE_MAX);
-        let above = printer.sender();
-        let inner = std::mem::replace(&mut self.inner, Reedline::create());
-        self.inner = inner
-            .with_external_printer(printer)
-            .with_poll_interval(NEVER_BY_ITSELF);
+        let above = match &mut self.lines {
+            Reader::Plain(lines, _) => lines.above(),
+            Reader::Keys(inner) => {
+                let printer = ExternalPrinter::new(ABOVE_MAX);
+                let above = printer.sender();
+                let own = std::mem::replace(&mut **inner, Reedline::create());
+                **inner = own
+                    .with_external_printer(printer)
+                    .with_poll_interval(NEVER_BY_ITSELF);
+                above
+            }
+        };
         self.above.insert(above).clone()
     }
 
@@ -138,7 +165,17 @@ impl Editor {
     /// # Errors
     /// When the terminal is gone.
     pub(super) fn read(&mut self, face: &Face) -> io::Result<Typed> {
-        let signal = self.inner.read_line(face).map_err(io::Error::other)?;
+        let inner = match &mut self.lines {
+            Reader::Keys(inner) => inner,
+            Reader::Plain(lines, _) => {
+                let typed = lines.read(face)?;
+                if let Typed::Line(line) = &typed {
+                    self.remember(line);
+                }
+                return Ok(typed);
+            }
+        };
+        let signal = inner.read_line(face).map_err(io::Error::other)?;
         Ok(match signal {
             Signal::Success(line) => Typed::Line(line),
             Signal::HostCommand(name) if name == NEXT_RUN_MODE => Typed::NextRunMode,
@@ -158,12 +195,19 @@ impl Editor {
         }
         let item = HistoryItem::from_command_line(line);
         // It is in reach or it is not; the prompt goes on.
-        let _ = self.inner.history_mut().save(item);
+        let _ = match &mut self.lines {
+            Reader::Keys(inner) => inner.history_mut().save(item),
+            Reader::Plain(_, lines) => lines.save(item),
+        };
     }
 
     /// Begins the next line with a text.
     pub(super) fn begin_with(&mut self, text: &str) {
-        let insert = EditCommand::InsertString(text.to_owned());
-        self.inner.run_edit_commands(&[insert]);
+        match &mut self.lines {
+            Reader::Keys(inner) => {
+                inner.run_edit_commands(&[EditCommand::InsertString(text.to_owned())]);
+            }
+            Reader::Plain(lines, _) => lines.begin_with(text),
+        }
     }
 }
