@@ -53,7 +53,7 @@ async fn nothing_at_all_gets_the_help_or_a_hint_and_asks_nobody() {
     with_server(&server).stdin(" \n").run(&[]).await.check(
         "",
         "error: there is nothing to ask: standard input is empty\n\n\
-         hint: `rondo --help` says what there is besides questions\n",
+         hint: `rondo --help` lists the commands\n",
         2,
     );
     assert!(server.requests().is_empty());
