@@ -81,12 +81,12 @@ const HOOKS: &str = ".git/hooks";
 const KNOWN: [(&str, &str); 4] = [
     (
         "Unable to find a suitable destination",
-        "the environment that `poetry` keeps in the home directory can be used and not changed; one in the project can: \
+        "the environment that `poetry` keeps in the home directory can be used but not changed; use one in the project: \
          `POETRY_VIRTUALENVS_IN_PROJECT=true`",
     ),
     (
         "ENOTCACHED",
-        "it has no network, and its `npm` a cache of its own; `npm_config_cache=~/.npm npm ci --offline` reads that of the user",
+        "it has no network, and `npm` has a separate cache; `npm_config_cache=~/.npm npm ci --offline` uses the user's cache",
     ),
     (
         "Failed to register url for submodule",
@@ -94,8 +94,8 @@ const KNOWN: [(&str, &str); 4] = [
     ),
     (
         "Invalid cross-device link",
-        "a directory on the way to something protected is kept in its place, and files move out of it only by a copy: `mv` \
-         copies, `git mv` does not, so use `mv` and `git add`",
+        "a directory above protected files cannot be renamed, and files leave it only as copies: `mv` copies them, `git mv` \
+         does not, so use `mv` and `git add`",
     ),
 ];
 /// What the lines have in them of a package manager of the system, which fails for an ordinary user anywhere.
@@ -186,22 +186,21 @@ fn guess(mode: SandboxMode, printed: &str) -> Option<String> {
     let reason = if let Some((_, way)) = known {
         way
     } else if has(&SETTINGS_KEPT) && printed.contains(HUSKY) {
-        "`husky` did not set up the hooks of `git`, since `.git/config` is protected: commits are not checked until a person \
-         runs `npm run prepare`, or the same of another package manager, in a terminal"
+        "`husky` did not set up the hooks of `git` because `.git/config` is protected: commits are not checked until a person \
+         runs `npm run prepare`, or the equivalent of another package manager, in a terminal"
     } else if has_error_about(printed, HOOKS, &REFUSED) {
-        "the hooks of `git` are protected: what was to be set up there does not run until a person runs the same command in a \
-         terminal"
+        "the hooks of `git` are protected: new hooks are set up only if a person runs the same command in a terminal"
     } else if has(&UNSIGNED) {
-        "the keys that commits are signed with are hidden from it"
+        "the keys that sign commits are hidden from it"
     } else if has(&SETTINGS_KEPT) {
-        "`.git/config` is protected: branches to follow, remotes and other settings of the repository stay as they are, \
-         whatever `git` says afterwards"
+        "`.git/config` is protected: upstream branches, remotes and other settings of the repository stay unchanged, \
+         whatever `git` prints afterwards"
     } else if has(&UNREACHED) {
-        "it has no network, and reaches nothing that an earlier command started; nothing can be downloaded"
+        "it has no network and cannot reach servers that an earlier command started; nothing can be downloaded"
     } else if is_refused(printed) {
         rules(mode)
     } else if has(&MISSING) && names_home(printed) {
-        "of the home directory it sees only toolchains, their caches and the settings of `git`, and changes none of them"
+        "in the home directory it can only read toolchains, their caches and the settings of `git`"
     } else {
         return None;
     };
@@ -258,9 +257,9 @@ fn for_person(result: &Value) -> Option<String> {
 
 fn rules(mode: SandboxMode) -> &'static str {
     match mode {
-        SandboxMode::ReadOnly => "it may change no file, and has no network",
+        SandboxMode::ReadOnly => "it cannot change files and has no network",
         SandboxMode::WorkspaceWrite => {
-            "it may change ordinary files of the working directory and its repository alone, and has no network"
+            "it can change only ordinary files of the working directory and its repository, and has no network"
         }
     }
 }
@@ -367,7 +366,7 @@ pub(crate) fn of_variables(kept: &[OsString], status: &CallStatus) -> Option<Str
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "of the user's variables the sandbox does not pass {}; the setting `command_env` can name more",
+            "of the user's variables the sandbox does not pass {}; the setting `command_env` can add more",
             named.join(", ")
         )
     })
@@ -417,8 +416,8 @@ fn of_lost(lost: &[String]) -> Option<String> {
     let verb = if lost.len() == 1 { "is" } else { "are" };
     (!named.is_empty()).then(|| {
         format!(
-            "{}{more} {verb} gone now: outside of its directories a command has a home directory and a `/tmp` of its own, \
-             which end with it",
+            "{}{more} {verb} gone now: a sandboxed command has its own temporary home directory and `/tmp`, which are deleted when \
+             it ends",
             named.join(", ")
         )
     })
@@ -578,7 +577,10 @@ mod tests {
             assert!(text.contains("the hooks of `git` are protected"), "{text}");
         }
         let other = said(&status("open /w/.git/x: read-only file system", 1)).unwrap();
-        assert!(other.contains("it may change ordinary files"), "{other}");
+        assert!(
+            other.contains("it can change only ordinary files"),
+            "{other}"
+        );
     }
 
     #[test]
@@ -608,14 +610,14 @@ mod tests {
             &format!("cat: {path}: No such file or directory"),
             1,
         ));
-        assert!(text.unwrap().contains("of the home directory it sees only"));
+        assert!(
+            text.unwrap()
+                .contains("in the home directory it can only read")
+        );
         assert_eq!(said(&status("cat: a: No such file or directory", 1)), None);
         let unsigned = "error: gpg failed to sign the data\nfatal: failed to write commit object";
         let text = said(&status(unsigned, 128)).unwrap();
-        assert!(
-            text.contains("the keys that commits are signed with"),
-            "{text}"
-        );
+        assert!(text.contains("the keys that sign commits"), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// How the command of `exec` is described.
 pub(crate) const SHELL_COMMAND: &str = "The shell command to execute";
 const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
-const ARGV_MISSING: &str = "`argv` must be a list of texts: a program and its arguments. Commands run without a shell here";
+const ARGV_MISSING: &str = "`argv` must be a list of strings: a program and its arguments. Commands run without a shell here";
 
 /// What a call is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

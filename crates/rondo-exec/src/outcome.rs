@@ -65,11 +65,11 @@ fn said(cut: Cut) -> (ToolErrorCode, &'static str) {
     match cut {
         Cut::TimedOut => (
             ToolErrorCode::Timeout,
-            "the command ran longer than it may and was ended",
+            "the command exceeded its time limit and was ended",
         ),
         Cut::Cancelled => (
             ToolErrorCode::Cancelled,
-            "the command was ended before it was done",
+            "the command was ended before it was finished",
         ),
     }
 }
@@ -118,7 +118,7 @@ fn left_running(count: u32) -> String {
         1 => "a process running, which was ended with it".to_owned(),
         _ => format!("{count} processes running, which were ended with it"),
     };
-    format!("the command left {what}: nothing goes on in the background after a call")
+    format!("the command left {what}: nothing keeps running in the background after a call")
 }
 
 /// Returns what a call returns whose command was not run.

@@ -233,7 +233,7 @@ impl ExecTool {
     fn call_spec(&self, invocation: &ToolInvocation, sandbox: Reach) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
-            return Err(internal("the call's key is not usable as a file name"));
+            return Err(internal("the call's key cannot be used as a file name"));
         }
         let timeout = self.timeout(invocation)?;
         let program = self.form.program(&invocation.arguments)?;
@@ -462,12 +462,12 @@ impl ExecTool {
 }
 
 /// What the model reads of a command that the journal takes to be new, and that was begun before.
-const BEGUN_BEFORE: &str = "a command of this same call was begun before, and the records that tell of \
-                            it are lost: look at what it did before you repeat it";
+const BEGUN_BEFORE: &str = "a command of this call was started before, and its records are lost: check its effects before you \
+                            repeat it";
 
 /// What the model reads of a command whose end is unknown.
-const LOST: &str = "the supervisor of the command is gone or does not answer, and it is not known \
-                    whether the command was done: look before you repeat it";
+const LOST: &str = "the supervisor of the command does not answer, and it is not known whether the command was \
+                    finished: check its effects before you repeat it";
 
 #[async_trait]
 impl Tool for ExecTool {

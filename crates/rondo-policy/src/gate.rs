@@ -25,17 +25,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the question about a call says after text from outside.
-const MAY_LEAVE: &str =
-    "text from outside was read, and it may send data out or write outside the workspace";
+const MAY_LEAVE: &str = "the conversation contains text from outside, and this may send data out or write outside the workspace";
 /// What the model reads where a plan is asked for.
-const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes nothing is allowed. Say in the plan what should be done";
+const ONLY_LOOKING: &str =
+    "plan mode allows only read-only calls. Describe the change in the plan instead";
 /// The argument by which a call asks to run outside of the sandbox: `true`. It is always asked about.
 pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
 /// Why it is.
-const ASKS_OUTSIDE: &str = "it asks to run outside of the sandbox";
+const ASKS_OUTSIDE: &str = "it asks to run outside the sandbox";
 /// Said of a command that begins as one that the user allowed, outside of the sandbox.
 const ONLY_IN_SANDBOX: &str =
-    "all commands that begin so are allowed only in the sandbox (`--sandbox workspace-write`)";
+    "commands with this beginning are allowed only in the sandbox (`--sandbox workspace-write`)";
 
 /// Decides by what a call would do: read-only calls are allowed, all others are asked about.
 ///
@@ -139,7 +139,7 @@ impl Reach {
     fn reason(self) -> (AskReason, Option<String>) {
         let (reason, words) = match self {
             Self::Protected => (AskReason::ProtectedFile, "the sandbox protects this file"),
-            Self::Outside => (AskReason::NotAllowed, "it runs outside of the sandbox"),
+            Self::Outside => (AskReason::NotAllowed, "it runs outside the sandbox"),
             Self::Any | Self::Inside | Self::Refused => return (AskReason::NotAllowed, None),
         };
         (reason, Some(words.to_owned()))
@@ -437,7 +437,8 @@ impl Judge {
     fn judge_command(&self, request: &GateRequest, command: &str) -> (Verdict, bool) {
         let (tool, arguments) = (request.spec.name.as_str(), &request.arguments);
         let Some(dirs) = self.dirs_of(arguments) else {
-            let reason = "the command's directory does not exist, or is another one for it";
+            let reason =
+                "the command's directory does not exist, or commands see another directory there";
             return (deny(reason.to_owned()), false);
         };
         let analysis = analyse(command, &dirs);
@@ -673,7 +674,7 @@ impl Judge {
         if self.without_shell
             && let Some(reason) = refusal_without_shell(analysis)
         {
-            return Some(format!("{reason}, and commands run without one here"));
+            return Some(format!("{reason}, and commands run without a shell here"));
         }
         None
     }
@@ -709,7 +710,7 @@ impl Gate for StandardGate {
         // Judging a command looks at the disk, which may hang; the turn must not hang with it.
         let (judge, request) = (Arc::clone(&self.0), request.clone());
         let judged = tokio::task::spawn_blocking(move || judge.judge(&request)).await;
-        judged.unwrap_or_else(|err| deny(format!("the command could not be judged: {err}")))
+        judged.unwrap_or_else(|err| deny(format!("the command could not be checked: {err}")))
     }
 
     async fn terms(&self, request: &GateRequest) -> Terms {

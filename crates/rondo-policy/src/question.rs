@@ -51,7 +51,7 @@ fn programs(analysis: &Analysis) -> String {
         parts.push(format!("{} more", names.len() - PROGRAMS_MAX));
     }
     if analysis.has_hidden_names() {
-        parts.push("programs that cannot be told".to_owned());
+        parts.push("unknown programs".to_owned());
     }
     match parts.is_empty() {
         true => String::new(),

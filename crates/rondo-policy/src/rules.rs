@@ -490,7 +490,7 @@ fn too_long() -> Ruling {
     Ruling {
         decision: Decision::Ask,
         rule: "built in".to_owned(),
-        reason: "it is too long to be judged".to_owned(),
+        reason: "it is too long to be checked".to_owned(),
         holds_always: true,
         is_certain: true,
         yields_to_hiding: false,
@@ -697,14 +697,14 @@ impl Rule {
         let subject = self.subject();
         match (is_in_history, is_within) {
             (true, _) => format!(
-                "it may show what the repository has of files that there is a rule about: `{subject}`"
+                "it may show the repository's versions of files that a rule names: `{subject}`"
             ),
-            (false, true) => format!(
-                "it goes through a directory with files that there is a rule about: `{subject}`"
-            ),
-            (false, false) => format!(
-                "what it runs and reads cannot be told, and there is a rule about `{subject}`"
-            ),
+            (false, true) => {
+                format!("it reads a directory with files that a rule names: `{subject}`")
+            }
+            (false, false) => {
+                format!("it is not known what it runs and reads, and a rule names `{subject}`")
+            }
         }
     }
 

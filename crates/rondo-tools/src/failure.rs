@@ -21,9 +21,7 @@ impl Failure {
     /// Describes a failed operation on a path; a path that leads outside says so.
     pub(crate) fn io(doing: &str, shown: &str, err: &io::Error) -> Self {
         if is_escape(err) {
-            return Self::Failed(format!(
-                "`{shown}` leads outside of the allowed directories"
-            ));
+            return Self::Failed(format!("`{shown}` leads outside the allowed directories"));
         }
         match err.kind() {
             io::ErrorKind::NotFound => Self::Failed(format!("`{shown}` does not exist")),

@@ -254,7 +254,7 @@ fn read(dir: &Dir) -> io::Result<Option<String>> {
     };
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        let reason = "it is no regular file, or longer than 256 KiB";
+        let reason = "it is not a regular file, or is longer than 256 KiB";
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
     let mut text = String::new();

@@ -146,7 +146,7 @@ fn real_path(place: &WorkspacePath<'_>, shown: &str) -> Result<PathBuf, Failure>
                 .symlink_metadata(&place.relative)
                 .is_ok_and(|metadata| metadata.is_symlink());
             if is_link {
-                let message = format!("`{shown}` is a link to nothing");
+                let message = format!("`{shown}` is a broken link");
                 return Err(Failure::Failed(message));
             }
             Ok(place.relative.clone())
@@ -169,7 +169,7 @@ fn named_path(place: &WorkspacePath<'_>, shown: &str) -> Result<PathBuf, Failure
         };
         if !stays {
             return Err(Failure::Failed(format!(
-                "`{shown}` is outside of the allowed directories"
+                "`{shown}` is outside the allowed directories"
             )));
         }
     }
@@ -216,7 +216,7 @@ fn is_symlink(directory: &Dir, name: &Path) -> bool {
 
 fn through_link(shown: &str) -> Failure {
     Failure::Failed(format!(
-        "`{shown}` leads through a link, which is not followed where commands run in a sandbox: name the file itself"
+        "`{shown}` leads through a link, and links are not followed if commands run in a sandbox: name the file itself"
     ))
 }
 
@@ -236,7 +236,7 @@ fn existing(parent: &Dir, name: &Path, shown: &str) -> Result<Option<Metadata>, 
         Ok(metadata) if metadata.is_dir() => {
             Err(Failure::Failed(format!("`{shown}` is a directory")))
         }
-        Ok(_) => Err(Failure::Failed(format!("`{shown}` is no regular file"))),
+        Ok(_) => Err(Failure::Failed(format!("`{shown}` is not a regular file"))),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(Failure::io("look at", shown, &err)),
     }

@@ -150,7 +150,7 @@ fn search(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
 }
 
 fn matcher(args: &Args) -> Result<RegexMatcher, Failure> {
-    let bad = |what: &str| Failure::InvalidArgs(format!("`pattern` is not usable: {what}"));
+    let bad = |what: &str| Failure::InvalidArgs(format!("`pattern` is invalid: {what}"));
     if args.pattern.len() > PATTERN_BYTES_MAX {
         return Err(bad("too long"));
     }

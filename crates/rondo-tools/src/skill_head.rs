@@ -30,7 +30,7 @@ impl SkillHead {
         check_skill_name(&name)?;
         if name != file.folder {
             return Err(format!(
-                "its name `{name}` is not that of its directory, `{}`",
+                "its name `{name}` differs from the name of its directory, `{}`",
                 file.folder
             ));
         }

@@ -179,7 +179,7 @@ impl Walk<'_> {
         let Some(glob) = self.glob else {
             return Ok(None);
         };
-        let bad = |what: &str| Failure::InvalidArgs(format!("`glob` is not usable: {what}"));
+        let bad = |what: &str| Failure::InvalidArgs(format!("`glob` is invalid: {what}"));
         if glob.len() > GLOB_BYTES_MAX {
             return Err(bad("too long"));
         }

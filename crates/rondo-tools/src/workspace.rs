@@ -39,7 +39,7 @@ pub enum WorkspaceError {
         source: io::Error,
     },
     /// A directory's `.rondoignore`, or the setting that adds to it, cannot be used.
-    #[error("failed to read what `{}` ignores", path.display())]
+    #[error("failed to read the ignore rules of `{}`", path.display())]
     Ignored {
         /// The file.
         path: PathBuf,
@@ -185,7 +185,7 @@ impl Workspace {
             return Err(Failure::InvalidArgs("`path` is no path".to_owned()));
         }
         let place = self.place(Path::new(path)).ok_or_else(|| {
-            Failure::Failed(format!("`{path}` is outside of the allowed directories"))
+            Failure::Failed(format!("`{path}` is outside the allowed directories"))
         })?;
         if access == Access::Write && !place.root.writable {
             return Err(Failure::Failed(format!("`{path}` may only be read")));
@@ -330,7 +330,7 @@ pub(crate) fn open_regular(
         return Err(Failure::Failed(format!("`{shown}` is a directory")));
     }
     if !metadata.is_file() {
-        return Err(Failure::Failed(format!("`{shown}` is no regular file")));
+        return Err(Failure::Failed(format!("`{shown}` is not a regular file")));
     }
     Ok((file, metadata))
 }

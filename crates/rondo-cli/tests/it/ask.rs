@@ -274,7 +274,13 @@ async fn a_plan_is_made_by_looking_and_carried_out_once_it_is_approved() {
     let prompt = requests[0].json()["messages"][0]["content"].to_string();
     assert!(prompt.contains("The user asks for a plan."), "{prompt}");
     let asked = requests[3].json()["messages"].to_string();
-    assert_eq!(asked.matches("a plan is asked for").count(), 2, "{asked}");
+    assert_eq!(
+        asked
+            .matches("plan mode allows only read-only calls")
+            .count(),
+        2,
+        "{asked}"
+    );
     let args = ["-c", "--yolo", "Carry out the plan."];
     let shown = env.ask(&server, &args).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");

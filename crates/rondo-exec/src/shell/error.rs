@@ -14,10 +14,10 @@ pub enum ShellError {
     #[error("the shell ended before its first prompt")]
     EndedEarly(String),
     /// The start files took too long; what they wrote.
-    #[error("the shell did not come to its first prompt")]
+    #[error("the shell did not reach its first prompt")]
     NotReady(String),
     /// Another line runs.
-    #[error("the shell runs another command")]
+    #[error("the shell is running another command")]
     Busy,
     /// The line is too long.
     #[error("the line is longer than {max} bytes", max = LINE_BYTES_MAX)]

@@ -285,7 +285,7 @@ async fn a_state_directory_that_was_removed_is_made_again() {
 async fn a_command_that_leaves_something_running_is_told_so() {
     let fixture = Fixture::new();
     let told = fixture.run("sleep 1000 & echo started").await;
-    let note = "the command left a process running, which was ended with it: nothing goes on in the \
+    let note = "the command left a process running, which was ended with it: nothing keeps running in the \
                 background after a call";
     assert_eq!(
         told,

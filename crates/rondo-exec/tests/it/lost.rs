@@ -34,7 +34,7 @@ async fn files_that_are_gone_after_a_command_are_named_in_its_result() {
         sandbox_note(&done).unwrap_or_default(),
         format!(
             "`{home}/.lostrc`, `{home}/lost`, `{home}/lost.txt`, `/tmp/lost-directory`, `/tmp/lost-note` are gone now: \
-             outside of its directories a command has a home directory and a `/tmp` of its own, which end with it"
+             a sandboxed command has its own temporary home directory and `/tmp`, which are deleted when it ends"
         ),
         "{done}"
     );

@@ -56,7 +56,7 @@ const COMMANDS_MAX: usize = 256;
 const PATTERNS_MAX: usize = 64;
 /// The bound on repositories that are examined for one command.
 const REPOSITORIES_MAX: usize = 16;
-const TOO_DEEP: &str = "it is nested too deeply to be judged";
+const TOO_DEEP: &str = "it is nested too deeply to be checked";
 
 /// What a command would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn judge(command: &str, dirs: &AllowedDirs) -> Judgement {
 /// Takes a command apart.
 pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
     if command.len() > COMMAND_BYTES_MAX {
-        return Analysis::unknown("it is too long to be judged");
+        return Analysis::unknown("it is too long to be checked");
     }
     if command.chars().any(is_odd) {
         return Analysis::unknown("it contains unusual white space or control characters");

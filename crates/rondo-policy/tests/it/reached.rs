@@ -158,10 +158,7 @@ async fn a_directory_with_such_files_is_asked_about_if_it_is_read_as_a_whole() {
     let Verdict::Ask { prompt, .. } = asked else {
         panic!("{asked:?}");
     };
-    assert!(
-        prompt.contains("goes through a directory with files"),
-        "{prompt}"
-    );
+    assert!(prompt.contains("reads a directory with files"), "{prompt}");
 }
 
 #[tokio::test]

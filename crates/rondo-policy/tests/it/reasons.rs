@@ -89,8 +89,7 @@ async fn a_rule_that_asks_is_the_reason_also_after_text_from_outside() {
 #[tokio::test]
 async fn text_from_outside_is_a_reason_and_words_in_the_call_are_none() {
     let fixture = Fixture::new();
-    let words =
-        "text from outside was read, and it may send data out or write outside the workspace";
+    let words = "the conversation contains text from outside, and this may send data out or write outside the workspace";
     let says_so = || command(&format!("curl '{words}'"));
     let why = reasons(&fixture, says_so(), false).await;
     assert_eq!(why, [AskReason::NotAllowed]);

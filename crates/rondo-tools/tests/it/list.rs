@@ -69,7 +69,7 @@ async fn globs_and_depth_narrow_a_listing() {
         );
     }
     let message = bench.invalid("list_files", json!({"glob": "a[b"})).await;
-    assert!(message.starts_with("`glob` is not usable: "), "{message}");
+    assert!(message.starts_with("`glob` is invalid: "), "{message}");
 }
 
 #[tokio::test]

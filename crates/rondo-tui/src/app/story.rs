@@ -144,7 +144,7 @@ impl Story {
                 self.close_texts();
                 self.note(
                     Tone::Warn,
-                    "the process that worked here ended; what it had said since its last record is void",
+                    "the process running this session exited; output after its last saved step was discarded",
                 );
             }
         }
@@ -411,11 +411,11 @@ impl Story {
                 self.activity = Activity::summarising(at);
                 self.note(
                     Tone::Plain,
-                    &format!("summing up {messages} older messages"),
+                    &format!("compacting {messages} older messages"),
                 );
             }
             EventBody::Compacted { replaced, .. } => {
-                self.note(Tone::Plain, &format!("{replaced} older messages made room"));
+                self.note(Tone::Plain, &format!("compacted {replaced} older messages"));
             }
             _ => {}
         }

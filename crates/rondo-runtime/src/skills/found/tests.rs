@@ -131,7 +131,7 @@ fn what_is_no_skill_says_why() {
             name,
             "it has no `name`",
             "it has no `description`",
-            "its name `other` is not that of its directory, `d`",
+            "its name `other` differs from the name of its directory, `d`",
             name,
         ]
     );
