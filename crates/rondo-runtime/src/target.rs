@@ -68,6 +68,13 @@ impl ModelTarget {
         Self::of(named, None, &providers, settings)
     }
 
+    /// Returns the model with this full name as the settings know it; none if they know no such provider.
+    pub fn known(full_name: &str, settings: &Settings) -> Option<Self> {
+        let own = Self::make(settings).ok();
+        let own = own.filter(|target| target.full_name() == full_name);
+        own.or_else(|| Self::named(full_name, settings).ok())
+    }
+
     /// Returns the fallback models of the settings, in order and without duplicates.
     ///
     /// An explicit address applies only to fallbacks at the same provider as this model.

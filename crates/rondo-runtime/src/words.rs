@@ -39,3 +39,12 @@ pub fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> S
     };
     format!("`{name}` was running when the turn was cut off: {what}")
 }
+
+/// Returns the text of a failed call's result without the error's code, which stands beside the call: `error (denied): no`.
+#[must_use]
+pub fn without_code(text: &str) -> &str {
+    let error = text.strip_prefix("error (");
+    let parts = error.and_then(|it| it.split_once("): "));
+    let is_code = |it: &str| it.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1)
+}

@@ -282,10 +282,18 @@ pub(crate) fn unreadable<P: PayloadDecoder>(
     if event == "error" && raw(json).is_none() {
         return payloads.read_failure(json);
     }
-    malformed(&format!(
-        "an event does not fit: {}",
-        failure::clip(&error.to_string())
-    ))
+    let what = match error.is_data() {
+        true => "not of the shape that its API promises",
+        false => "not valid JSON",
+    };
+    let (sent, why) = (
+        failure::summary(json.as_bytes()),
+        failure::clip(&error.to_string()),
+    );
+    ModelError::new(
+        ErrorClass::Protocol,
+        format!("the provider sent `{sent}`, which is {what}: {why}"),
+    )
 }
 
 fn cut(how: &str) -> ModelError {

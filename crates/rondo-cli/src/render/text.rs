@@ -16,13 +16,10 @@ use crate::screen::Screen;
 use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
+use rondo_runtime::view::Fold;
 use rondo_runtime::words;
 use rondo_types::text::first_line;
-use rondo_types::units::took;
-use rondo_types::{
-    AnswerValue, CallId, CompactionKind, EventBody, InitEvent, MediaInfo, TodoItem, ToolErrorCode,
-    TurnEvent,
-};
+use rondo_types::{AnswerValue, CallId, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -59,10 +56,8 @@ pub(crate) struct TextView {
     unsaid_ticks: u8,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
-    /// The model, as `provider/model`.
-    model: String,
-    /// The bound on how often a request is sent.
-    attempts_max: u32,
+    /// What the turn did.
+    fold: Fold,
 }
 
 struct Call {
@@ -97,8 +92,7 @@ impl TextView {
             is_held: false,
             unsaid_ticks: 0,
             between_steps: false,
-            model: String::new(),
-            attempts_max: 0,
+            fold: Fold::default(),
         }
     }
 
@@ -155,6 +149,15 @@ impl TextView {
 
     /// Prints a dim line on standard error.
     fn aside(&mut self, text: &str) {
+        self.styled_line("\x1b[2m", text);
+    }
+
+    /// Prints a line of a call that failed.
+    fn failed(&mut self, text: &str) {
+        self.styled_line("\x1b[31m", text);
+    }
+
+    fn styled_line(&mut self, style: &str, text: &str) {
         if !self.lively {
             return;
         }
@@ -162,7 +165,7 @@ impl TextView {
         self.interrupt();
         let text = wrapped(&plain(text), self.output.columns()).replace('\n', "\r\n");
         if self.output.stderr_color {
-            self.output.stderr(&format!("\x1b[2m{text}\x1b[0m\n"));
+            self.output.stderr(&format!("{style}{text}\x1b[0m\n"));
         } else {
             self.output.stderr(&format!("{text}\n"));
         }
@@ -236,12 +239,10 @@ impl TextView {
             let said = match code {
                 ToolErrorCode::Cancelled => code.to_string(),
                 ToolErrorCode::Denied if call.is_refused => "denied by you".to_owned(),
-                _ => format!("{code}: {why}"),
+                _ => format!("{code}: {}", words::without_code(&why)),
             };
-            self.aside(&format!(
-                "  ✗ {}",
-                first_line(&said, columns.saturating_sub(4))
-            ));
+            let said = first_line(&said, columns.saturating_sub(4));
+            self.failed(&format!("  ✗ {said}"));
         }
         self.spinner.label("thinking");
     }
@@ -258,12 +259,6 @@ impl TextView {
         let lines = change::done(&change, columns);
         self.output
             .stderr(&painted(&lines, self.output.stderr_color));
-    }
-
-    fn began(&mut self, init: InitEvent) {
-        self.spinner.set_timeout(init.limits.turn_timeout);
-        self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
-        self.model = init.model;
     }
 
     fn asked(&mut self) {
@@ -346,46 +341,18 @@ impl TextView {
         }
     }
 
-    /// Said wherever notes are: who answers may cost something else and know less.
-    /// Says what is done after a failure or a crash.
-    fn gone_on(&mut self, body: &EventBody) -> io::Result<()> {
-        match body {
-            EventBody::RetryScheduled {
-                class,
-                status,
-                attempt,
-                delay_ms,
-            } => self.retried(&words::failed_request(*class, *status), *attempt, *delay_ms),
-            EventBody::ToolCallInDoubt {
-                name,
-                decision,
-                still_running,
-                ..
-            } => {
-                self.end_text()?;
-                self.aside(&words::in_doubt(name, *decision, *still_running));
+    /// Shows a note about the turn. Which model answers is said wherever notes are: another one may cost something else and
+    /// know less.
+    fn note(&mut self, text: &str, is_about_model: bool) -> io::Result<()> {
+        self.end_text()?;
+        match is_about_model {
+            true => {
+                self.clear_spinner();
+                self.output.note(text);
             }
-            _ => {}
+            false => self.aside(text),
         }
         Ok(())
-    }
-
-    fn retried(&mut self, what_failed: &str, attempt: u32, delay_ms: u64) {
-        let provider = self.model.split('/').next().unwrap_or_default();
-        self.aside(&format!(
-            "{what_failed} {provider}; retrying in {} (attempt {} of {})",
-            took(delay_ms),
-            attempt.saturating_add(1),
-            self.attempts_max
-        ));
-    }
-
-    fn fell_back(&mut self, from: &str, to: &str, message: &str) {
-        self.clear_spinner();
-        self.interrupt();
-        let note = format!("{from} failed ({message}): going on with {to}");
-        self.output.note(&note);
-        to.clone_into(&mut self.model);
     }
 
     /// Where colours are not wanted, a command's are not either.
@@ -406,7 +373,9 @@ impl TextView {
         }
     }
 
-    fn pending(&mut self, id: CallId, name: String, arguments: Value) {
+    /// A reply that asks for a call is whole: nothing that follows may stand within its words.
+    fn pending(&mut self, id: CallId, name: String, arguments: Value) -> io::Result<()> {
+        self.end_text()?;
         let call = Call {
             name,
             arguments,
@@ -417,6 +386,35 @@ impl TextView {
             is_refused: false,
         };
         self.calls.insert(id, call);
+        Ok(())
+    }
+
+    /// Returns what the calls of a turn without an answer found, and says before it, with a mark, why the turn stopped. If
+    /// they found nothing, standard error says all there is to say.
+    fn built(&mut self) -> io::Result<String> {
+        let Some(turn) = self.fold.turn() else {
+            return Ok(String::new());
+        };
+        let (stopped, found) = (turn.stopped().unwrap_or_default(), turn.found().to_owned());
+        if !found.is_empty() {
+            let stopped = wrapped(&visible(stopped), self.output.columns());
+            let (red, reset) = match self.output.stdout_color {
+                true => ("\x1b[31m", "\x1b[0m"),
+                false => ("", ""),
+            };
+            self.output
+                .styled(&format!("{red}✗ {stopped}{reset}\n\n"))?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the answer without what of it stands on the terminal already.
+    fn unshown(&self, answer: &str) -> String {
+        let shown = self.step_text.trim();
+        match self.step_shown && !shown.is_empty() {
+            true => answer.replacen(shown, "", 1).trim_end().to_owned(),
+            false => answer.to_owned(),
+        }
     }
 
     fn step_finished(&mut self) -> io::Result<()> {
@@ -433,25 +431,14 @@ impl TextView {
     }
 }
 
-fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String {
-    let why = reason
-        .map(|reason| format!(": {reason}"))
-        .unwrap_or_default();
-    let messages = match replaced {
-        1 => "1 older message was".to_owned(),
-        many => format!("{many} older messages were"),
-    };
-    match how {
-        CompactionKind::Summarised => format!("{messages} summed up"),
-        CompactionKind::Dropped => format!("{messages} left out{why}"),
-        CompactionKind::Cut => "the results of older calls were shortened".to_owned(),
-    }
-}
-
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
+        if let Some(note) = self.fold.event(&event) {
+            let is_about_model = matches!(event.body, EventBody::ModelFallback { .. });
+            self.note(&note.text, is_about_model)?;
+        }
         match event.body {
-            EventBody::Init(init) => self.began(*init),
+            EventBody::Init(init) => self.spinner.set_timeout(init.limits.turn_timeout),
             EventBody::StepStarted { .. } => self.step_started(),
             EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
@@ -461,7 +448,7 @@ impl View for TextView {
                 id,
                 name,
                 arguments,
-            } => self.pending(id, name, arguments),
+            } => self.pending(id, name, arguments)?,
             EventBody::ToolCallStarted { id } => self.call_started(&id),
             EventBody::ToolOutputDelta { id, text } => self.live_output(&id, &text),
             EventBody::ToolCallFinished {
@@ -474,41 +461,23 @@ impl View for TextView {
                 reason,
                 ..
             } => self.answered(&id, arguments, reason.as_deref()),
-            EventBody::ModelFallback {
-                from, to, message, ..
-            } => self.fell_back(&from, &to, &message),
             EventBody::Warning { text } => self.warn(&text)?,
-            EventBody::ReplyRejected { reason } => {
-                self.end_text()?;
-                self.aside(&format!(
-                    "the reply cannot be used ({reason}); asking again"
-                ));
-            }
             EventBody::Resumed { step, .. } => {
                 self.end_text()?;
                 self.aside(&format!("going on with step {step}"));
             }
-            EventBody::CompactionStarted { messages, .. } => {
-                self.aside(&format!("compacting {messages} older messages"));
-            }
-            EventBody::Compacted {
-                replaced: count,
-                how,
-                reason,
-                ..
-            } => self.aside(&compacted(count, how, reason.as_deref())),
-            body @ (EventBody::RetryScheduled { .. } | EventBody::ToolCallInDoubt { .. }) => {
-                self.gone_on(&body)?;
-            }
             EventBody::Steered { text, media } => self.steered(&text, &media)?,
-            EventBody::ToolCallRewritten { by, arguments, .. } => self.aside(&format!(
-                "{} changed the arguments to {arguments}",
-                by.join(", ")
-            )),
             EventBody::TodoChanged { items } => self.todo_changed(&items),
             EventBody::ChildEvent { event, .. } => self.in_child(&event),
             EventBody::ArgumentsRepaired { .. }
             | EventBody::ToolsChanged { .. }
+            | EventBody::RetryScheduled { .. }
+            | EventBody::ModelFallback { .. }
+            | EventBody::ReplyRejected { .. }
+            | EventBody::ToolCallRewritten { .. }
+            | EventBody::ToolCallInDoubt { .. }
+            | EventBody::CompactionStarted { .. }
+            | EventBody::Compacted { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::QuestionAsked { .. }
             | EventBody::QuestionAnswered { .. }
@@ -566,20 +535,17 @@ impl View for TextView {
         self.end_text()?;
         self.say();
         let outcome = ending.outcome;
-        let found = !outcome.findings.is_empty() || !self.step_text.trim().is_empty();
-        if !outcome.answered && !found {
-            // All that the text could say is why there is none, which standard error says.
-            return Ok(());
-        }
-        let text = &outcome.text;
         if !self.output.stdout_terminal {
-            return print_answer(&self.output, text);
+            // Of a turn that did nothing, standard error says all there is to say.
+            let is_empty = outcome.findings.is_empty() && self.step_text.trim().is_empty();
+            return match outcome.answered || !is_empty {
+                true => print_answer(&self.output, &outcome.text),
+                false => Ok(()),
+            };
         }
-        // What stands there already is not printed again.
-        let shown = self.step_shown.then(|| self.step_text.trim().to_owned());
-        let text = match shown.filter(|shown| !shown.is_empty()) {
-            Some(shown) => text.replacen(&shown, "", 1).trim_end().to_owned(),
-            None => text.clone(),
+        let text = match outcome.answered {
+            true => self.unshown(&outcome.text),
+            false => self.built()?,
         };
         if text.is_empty() {
             return Ok(());

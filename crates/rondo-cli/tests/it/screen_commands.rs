@@ -136,12 +136,12 @@ async fn a_skill_and_a_file_with_a_blank_in_its_name_go_with_the_next_question()
     let mut person = open(&env, &server, &[]).await;
     person.press("/skill greet\r").await;
     person
-        .shows("the skill `greet` goes with the next question")
+        .shows("the skill `greet` will be attached to the next question")
         .await;
     person.shows("skill greet · 1 line goes along").await;
     person.press("/include my notes.txt\r").await;
     person
-        .shows("`my notes.txt` goes with the next question")
+        .shows("`my notes.txt` will be attached to the next question")
         .await;
     person.press("what now?\r").await;
     person.shows("Hello.").await;

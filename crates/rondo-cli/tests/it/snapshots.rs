@@ -5,7 +5,8 @@ use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
 use crate::repl::start;
 use crate::screen::{REVIEW, leave, open};
-use rondo_testkit::{CallScript, ReplyScript, Script, Server, faults, openai};
+use bytes::Bytes;
+use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, faults, openai};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -227,8 +228,8 @@ fn scenes() -> Vec<Scene> {
         Scene::new(
             "words before a call and after it",
             vec![
-                exec("echo one; echo two").saying("Let me look into that directory for "),
-                says("you. It is done."),
+                exec("echo one; echo two").saying("Let me look into that directory for you."),
+                says("It is done."),
             ],
             &["--yolo", "look"],
         ),
@@ -242,7 +243,11 @@ fn scenes() -> Vec<Scene> {
             vec![pair.usage(10, 5), says("Both read.")],
             &["read"],
         ),
-        Scene::new(ASKS, vec![write(), says("Written.")], &["write"]),
+        Scene::new(
+            ASKS,
+            vec![write().saying("I write it down for you."), says("Written.")],
+            &["write"],
+        ),
         Scene::new(
             "a change of a file",
             vec![calls("edit_file", &edit), says("Changed.")],
@@ -398,6 +403,77 @@ async fn turns_on_the_screen() {
         leave(person).await;
     }
     check("turns_on_the_screen", &text);
+}
+
+/// Turns that fail, and how often the provider is asked at least.
+fn failures() -> Vec<(&'static str, Vec<Response>)> {
+    let frames = openai::frames(&says("Some words of it."));
+    let bad = Bytes::from("data: {oops: 1}\n\n");
+    let unreadable = || faults::truncated(vec![bad.clone()]);
+    vec![
+        (
+            "a key that is refused",
+            vec![openai::error(
+                401,
+                "invalid_api_key",
+                "Incorrect API key provided",
+            )],
+        ),
+        (
+            "a stream that is cut",
+            vec![faults::cut_after(frames[..2].to_vec())],
+        ),
+        (
+            "replies that cannot be read",
+            (0..3).map(|_| unreadable()).collect(),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn failures_at_a_terminal_and_at_both_prompts() {
+    let mut text = String::new();
+    for (name, responses) in failures() {
+        let server = Server::start(Script::from(responses)).await;
+        let url = server.url("/v1");
+        let env = prepared();
+        let args = ["ask", "-m", "openai/test", "--base-url", &url, "hello"];
+        let mut person = Person::start(&env, &args);
+        let code = person.code().await.unwrap_or(-1);
+        let shown = person.all();
+        let _ = write!(text, "# {name}\nexit code {code}\n{}\n\n", shown.trim_end());
+    }
+    for (name, responses) in failures() {
+        let server = Server::start(Script::from(responses)).await;
+        let env = prepared();
+        let mut person = start(&env, &server, &[]);
+        person.prompt("agent").await;
+        person.enter("hello").await;
+        person.prompt("agent").await;
+        person.press(CTRL_D).await;
+        person.code().await;
+        let shown = person.all();
+        let _ = write!(
+            text,
+            "# {name}, at the line prompt\n{}\n\n",
+            shown.trim_end()
+        );
+    }
+    for (name, responses) in failures() {
+        let end = match responses.len() {
+            1 => "1 step ·",
+            _ => "3 steps ·",
+        };
+        let server = Server::start(Script::from(responses)).await;
+        let env = prepared();
+        let mut person = open(&env, &server, &[]).await;
+        person.press("hello").await;
+        person.press(ENTER).await;
+        person.shows(end).await;
+        let _ = write!(text, "# {name}, on the screen\n{}\n", on_screen(&person));
+        leave(person).await;
+    }
+    check("failures", &text);
 }
 
 /// What stands on the screen, without the empty rows at its top.

@@ -155,6 +155,25 @@ async fn a_rule_that_denies_a_call_with_the_words_of_a_user_is_no_user() {
     assert!(!text.contains("denied by you"), "{text}");
 }
 
+#[tokio::test]
+async fn the_words_before_a_call_or_a_question_stand_whole_above_it() {
+    let words = "Let me look into that directory for you.";
+    let exec = || calls("exec", &json!({"command": "echo out"})).saying(words);
+    let write = || calls("write_file", &json!({"path": "made.txt", "content": "x"})).saying(words);
+    for (call, args, typed, below) in [
+        (exec(), &["--yolo", "go"][..], "", "• exec echo out"),
+        (write(), &["go"], "n\n", "`write_file` wants to run"),
+    ] {
+        for env in [TestEnv::new(), TestEnv::new().var("NO_COLOR", "1")] {
+            let server = serve(vec![call.clone(), says("Done.")]).await;
+            let shown = ask(&env, &server, typed, args).await;
+            let text = plain(&shown).replace('\r', "");
+            assert!(text.contains(&format!("{words}\n{below}")), "{text}");
+            assert_eq!(text.matches("you.").count(), 1, "{text}");
+        }
+    }
+}
+
 /// Somebody who leans on the keyboard while the model thinks has allowed nothing.
 #[tokio::test]
 async fn what_was_typed_before_the_question_is_no_answer_to_it() {
@@ -179,6 +198,44 @@ async fn an_unfinished_answer_is_shown_once() {
     let args = ["--deadline", "500ms", "x"];
     let shown = ask(&TestEnv::new(), &server, "", &args).await;
     assert_eq!(plain(&shown).matches("Some words.").count(), 1, "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_cut_stream_is_shown_once_and_its_failure_is_no_answer() {
+    let frames = openai::frames(&says("Some words."));
+    let response = faults::cut_after(frames[..2].to_vec());
+    let server = Server::start(Script::from(vec![response])).await;
+    let shown = ask(&TestEnv::new(), &server, "", &["x"]).await;
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    let text = plain(&shown);
+    assert_eq!(text.matches("Some words.").count(), 1, "{text}");
+    assert_eq!(text.matches("closed the connection").count(), 1, "{text}");
+    assert!(text.contains("error: "), "{text}");
+    assert!(!text.contains("I stopped"), "{text}");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_its_schema_says_why_and_asks_again_only_so_often() {
+    let replies = || ["one", "two", "three"].map(says).into();
+    let env = TestEnv::new();
+    env.write("schema.json", r#"{"type": "object"}"#);
+    let args = ["--output-schema", "schema.json", "x"];
+    let shown = ask(&env, &serve(replies()).await, "", &args).await;
+    let text = plain(&shown);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(text.matches("asking again").count(), 2, "{text}");
+    let why = "the model's replies could not be used: the answer must be JSON alone";
+    assert!(text.contains(why), "{text}");
+    let shown = env
+        .ask(
+            &serve(replies()).await,
+            &["--output-format", "json", args[0], args[1], args[2]],
+        )
+        .await;
+    let result: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let why = result["error"]["message"].as_str().unwrap();
+    assert!(why.starts_with("the answer must be JSON alone"), "{why}");
+    assert_eq!(result["stop_reason"], "invalid_response");
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ pub(super) struct Ending {
     error: Option<ModelError>,
     /// What the turn stopped for, where that says more than the reason.
     limit: Option<String>,
+    /// Why the last answer was refused. The outcome's error says so; the text that is built and recorded never did.
+    problem: Option<String>,
 }
 
 impl Ending {
@@ -34,6 +36,7 @@ impl Ending {
             degraded: false,
             error: None,
             limit: None,
+            problem: None,
         }
     }
 
@@ -44,6 +47,7 @@ impl Ending {
             degraded: true,
             error: None,
             limit: None,
+            problem: None,
         }
     }
 
@@ -54,6 +58,7 @@ impl Ending {
             degraded: true,
             error: None,
             limit: None,
+            problem: None,
         }
     }
 
@@ -64,6 +69,7 @@ impl Ending {
             degraded: true,
             error: None,
             limit: None,
+            problem: None,
         }
     }
 
@@ -81,6 +87,12 @@ impl Ending {
 
     pub(super) fn because(mut self, error: ModelError) -> Self {
         self.error = Some(error);
+        self
+    }
+
+    /// Ends a turn whose answers were refused, the last one for this reason.
+    pub(super) fn refusing(mut self, problem: String) -> Self {
+        self.problem = Some(problem);
         self
     }
 }
@@ -167,7 +179,7 @@ impl TurnMachine {
             tool_calls: self.spent.calls,
             elapsed_ms: u64::try_from(cx.at.since(self.started_at).as_millis()).unwrap_or(u64::MAX),
             finish_reason: self.last_finish,
-            error: ending.error,
+            error: ending.error.or_else(|| ending.problem.map(refused_answer)),
             undelivered_steering: std::mem::take(&mut self.steering),
             transcript: self.transcript.clone(),
         };
@@ -252,6 +264,14 @@ impl TurnMachine {
             StopReason::Cancelled => "the turn was cancelled".to_owned(),
             StopReason::Error => "a model request failed".to_owned(),
         }
+    }
+}
+
+/// Returns the error of a turn whose last answer was refused.
+fn refused_answer(problem: String) -> ModelError {
+    ModelError {
+        retryable: false,
+        ..ModelError::new(ErrorClass::Protocol, problem)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Problem {
     pub(super) blocked: bool,
     /// The error with which the reply could not be read.
     pub(super) error: Option<ModelError>,
+    /// Whether it is the answer that was refused, such as by the response schema.
+    pub(super) is_of_answer: bool,
 }
 
 impl Problem {
@@ -34,6 +36,15 @@ impl Problem {
             text: text.into(),
             blocked: false,
             error: None,
+            is_of_answer: false,
+        }
+    }
+
+    /// Builds the problem of an answer that is refused.
+    pub(super) fn of_answer(text: String) -> Self {
+        Self {
+            is_of_answer: true,
+            ..Self::new(text)
         }
     }
 

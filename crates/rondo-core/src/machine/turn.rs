@@ -453,7 +453,7 @@ impl TurnMachine {
             Err(problem) => {
                 self.last_finish = candidate.finish_reason;
                 self.push_candidate(candidate);
-                return self.unusable(cx, Problem::new(problem));
+                return self.unusable(cx, Problem::of_answer(problem));
             }
         };
         self.emit_text(cx, &candidate);
@@ -510,6 +510,7 @@ impl TurnMachine {
             };
             let ending = match problem.error {
                 Some(error) => Ending::stopped(reason).because(error),
+                None if problem.is_of_answer => Ending::stopped(reason).refusing(problem.text),
                 None => Ending::stopped(reason),
             };
             return self.finish(cx, ending);

@@ -1,7 +1,6 @@
 //! Groups the events of a turn that runs into steps, and words what is worth a line beside the answer.
 
-use super::{Fold, Item, TurnEnding, TurnView};
-use crate::words;
+use super::{Fold, Item, Note, TurnEnding, TurnView};
 use rondo_types::text::first_bytes;
 use rondo_types::{CallId, EventBody, TimeMs, TurnEvent};
 use serde_json::Value;
@@ -14,8 +13,8 @@ const ITEMS_MAX: usize = 1000;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
 impl Fold {
-    /// Takes the next event.
-    pub fn event(&mut self, event: &TurnEvent) {
+    /// Takes the next event, and returns the line that it is worth beside the answer.
+    pub fn event(&mut self, event: &TurnEvent) -> Option<Note> {
         if let EventBody::Init(init) = &event.body {
             // A turn that is resumed begins its events anew.
             let is_resumed = self.id.as_ref() == Some(&event.turn)
@@ -25,11 +24,38 @@ impl Fold {
             }
             self.id = Some(event.turn.clone());
             self.model.clone_from(&init.model);
+            self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
         }
         if let Some(turn) = &mut self.turn {
             turn.seen(event.at);
         }
+        let note = self.worded(&event.body);
         self.body(&event.body, event.at);
+        if let Some(note) = &note {
+            let text = note.text.clone();
+            self.push(Item::Note { text });
+        }
+        note
+    }
+
+    fn worded(&mut self, body: &EventBody) -> Option<Note> {
+        match body {
+            EventBody::ReplyRejected { reason } => {
+                self.rejected = Some(reason.clone());
+                None
+            }
+            EventBody::StepStarted { .. } => {
+                let reason = self.rejected.take()?;
+                Some(Note::rejected(&reason, true))
+            }
+            EventBody::Result(result) => {
+                let error = result.error.as_ref().map(|error| error.message.as_str());
+                let reason = self.rejected.take();
+                let reason = reason.filter(|it| error != Some(it.as_str()))?;
+                Some(Note::rejected(&reason, false))
+            }
+            body => Note::of(body, &self.model, self.attempts_max),
+        }
     }
 
     fn body(&mut self, body: &EventBody, at: TimeMs) {
@@ -101,14 +127,6 @@ impl Fold {
                     took_ms: *duration_ms,
                 });
             }
-            EventBody::ToolCallInDoubt {
-                name,
-                decision,
-                still_running,
-                ..
-            } => self.push(Item::Note {
-                text: words::in_doubt(name, *decision, *still_running),
-            }),
             _ => {}
         }
     }

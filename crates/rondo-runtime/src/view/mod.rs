@@ -3,12 +3,17 @@
 //! # Layout
 //! - `records`: from the records of a session; `events`: from the events of a turn that runs.
 //! - `cells`: Python cells between turns, and what a script did; `totals`: all turns of a session together.
+//! - `notes`: words for what happens beside the answer; `failure`: why there is no answer, and what to do about it.
 
 mod cells;
 mod events;
+mod failure;
+mod notes;
 mod records;
 mod totals;
 
+pub use failure::{Failure, stopped_by};
+pub use notes::Note;
 pub use records::Fold;
 pub use totals::Totals;
 
@@ -95,6 +100,34 @@ impl TurnView {
         let last = self.texts().next_back();
         let is_said = last.is_some_and(|said| said.contains(&ending.text));
         (!is_said && !ending.text.is_empty()).then_some(&ending.text)
+    }
+
+    /// Returns why the turn stopped, from an answer that the runtime built.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&str> {
+        let built = self.built_answer()?;
+        Some(
+            built
+                .split_once("\n\n")
+                .map_or(built, |(stopped, _)| stopped),
+        )
+    }
+
+    /// Returns what the calls found, from an answer that the runtime built: without why the turn stopped, and without what
+    /// the model said before. Empty for an answer of the model.
+    #[must_use]
+    pub fn found(&self) -> &str {
+        let built = self.built_answer().unwrap_or_default();
+        let mut rest = built.split_once("\n\n").map_or("", |(_, rest)| rest);
+        let error = self.ending.as_ref().and_then(|it| it.error.as_ref());
+        if let Some(error) = error {
+            let why = format!("Reason: {error}.");
+            rest = rest.strip_prefix(&why).unwrap_or(rest).trim_start();
+        }
+        for said in self.texts().map(str::trim).filter(|it| !it.is_empty()) {
+            rest = rest.strip_prefix(said).unwrap_or(rest).trim_start();
+        }
+        rest
     }
 
     /// Adds to the latest step, or to what was said before the first.

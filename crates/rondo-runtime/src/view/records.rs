@@ -20,6 +20,10 @@ pub struct Fold {
     /// The turn's id and the model that answers, as events name them.
     pub(super) id: Option<TurnId>,
     pub(super) model: String,
+    /// How often a request is sent at most.
+    pub(super) attempts_max: u32,
+    /// Why the latest reply could not be used, until it is known whether the model is asked again.
+    pub(super) rejected: Option<String>,
 }
 
 impl Fold {

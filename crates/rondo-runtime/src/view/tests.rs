@@ -79,7 +79,7 @@ fn counted() -> EventBody {
 fn fold(bodies: Vec<EventBody>) -> Fold {
     let mut fold = Fold::default();
     for (at, body) in (0..).zip(bodies) {
-        fold.event(&event(at * 100, body));
+        let _ = fold.event(&event(at * 100, body));
     }
     fold
 }
@@ -138,11 +138,11 @@ fn a_turn_that_is_resumed_goes_on_and_another_one_begins_anew() {
         EventBody::StepStarted { step: 1 },
         text("I look."),
     ]);
-    fold.event(&event(300, init()));
+    let _ = fold.event(&event(300, init()));
     assert_eq!(fold.turn().unwrap().steps.len(), 1);
     let mut next = event(400, init());
     next.turn = TurnId::new("next");
-    fold.event(&next);
+    let _ = fold.event(&next);
     assert!(fold.turn().unwrap().steps.is_empty());
 }
 
@@ -166,4 +166,75 @@ fn the_totals_of_a_session_count_each_turn_once() {
     assert_eq!((totals.turns, totals.usage.input), (2, 20));
     assert_eq!(totals.context_tokens, Some(12));
     assert!(!totals.is_cost_partial);
+}
+
+fn rejected() -> EventBody {
+    let reason = "the answer must be JSON alone".to_owned();
+    EventBody::ReplyRejected { reason }
+}
+
+#[test]
+fn asking_again_is_said_only_if_the_model_is_asked_again() {
+    let mut fold = fold(vec![init(), EventBody::StepStarted { step: 1 }]);
+    assert_eq!(fold.event(&event(300, rejected())), None);
+    let note = fold.event(&event(400, EventBody::StepStarted { step: 2 }));
+    let again = "the reply cannot be used (the answer must be JSON alone); asking again";
+    assert_eq!(note.unwrap().text, again);
+    assert_eq!(fold.event(&event(500, rejected())), None);
+    let note = fold.event(&event(600, result(|_| ())));
+    assert_eq!(note.unwrap().text, again.trim_end_matches("; asking again"));
+}
+
+#[test]
+fn a_rejection_that_the_error_names_is_said_once() {
+    let mut fold = fold(vec![init(), rejected()]);
+    let error = ModelError::new(
+        rondo_types::ErrorClass::Protocol,
+        "the answer must be JSON alone",
+    );
+    let end = result(|outcome| outcome.error = Some(error));
+    assert_eq!(fold.event(&event(300, end)), None);
+}
+
+#[test]
+fn an_answer_of_the_runtime_is_told_without_what_was_shown_before() {
+    let built = "I stopped: a request failed.\n\nReason: no key.\n\nI look.\n\nFound:\n- it";
+    let of = |said: &str| {
+        let fold = fold(vec![
+            init(),
+            EventBody::StepStarted { step: 1 },
+            text(said),
+            result(|outcome| outcome.text = built.to_owned()),
+        ]);
+        fold.turn().unwrap().found().to_owned()
+    };
+    assert_eq!(of("I look."), "Found:\n- it");
+    assert_eq!(of(built), "", "the model said it");
+}
+
+#[test]
+fn a_turn_without_an_answer_says_why_what_it_did_and_what_helps() {
+    let failure = |change: &dyn Fn(&mut Outcome)| {
+        let EventBody::Result(result) = result(|outcome| change(outcome)) else {
+            unreachable!()
+        };
+        Failure::of(&result, None)
+    };
+    let limit = failure(&|outcome| {
+        outcome.error = None;
+        outcome.stop_reason = StopReason::MaxSteps;
+        (outcome.steps, outcome.tool_calls) = (3, 2);
+    });
+    assert_eq!(
+        limit.message,
+        "there is no answer: the limit on steps was reached (3 steps, 2 calls, all of which failed)"
+    );
+    let hint = "raise the limit with `--max-steps`";
+    assert_eq!(limit.hint.as_deref(), Some(hint));
+    let unusable = failure(&|outcome| outcome.stop_reason = StopReason::InvalidResponse);
+    assert_eq!(
+        unusable.message,
+        "there is no answer: the model's replies could not be used: no key"
+    );
+    assert_eq!(failure(&|_| ()).message, "no key");
 }

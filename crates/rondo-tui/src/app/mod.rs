@@ -68,6 +68,7 @@ use review::Review;
 use rondo_core::redact::Secrets;
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::UpdateBody;
+use rondo_runtime::target::ModelTarget;
 use rondo_types::TimeMs;
 use select::Dragged;
 use std::path::Path;
@@ -278,6 +279,11 @@ impl App {
         self.answers = (model, profile);
         self.answers_since = self.now;
         self.context_max = context;
+    }
+
+    /// Takes the model of a turn that failed, for hints about its key and address.
+    pub(crate) fn set_target(&mut self, target: Option<ModelTarget>) {
+        self.story.target = target;
     }
 
     /// Takes an update of the session.

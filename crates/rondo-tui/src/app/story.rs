@@ -5,7 +5,8 @@ use crate::text::clean;
 use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transcript};
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
-use rondo_runtime::words;
+use rondo_runtime::target::ModelTarget;
+use rondo_runtime::view::{Failure, Fold, TurnView, stopped_by};
 use rondo_types::units::{counted, dollars, took};
 use rondo_types::{
     CallId, EventBody, InitEvent, Limits, Question, QuestionId, ResultEvent, StopReason, TimeMs,
@@ -83,6 +84,10 @@ pub(crate) struct Story {
     calls: HashMap<CallId, usize>,
     cell: Option<usize>,
     reader: EventReader,
+    /// What the turn did.
+    fold: Fold,
+    /// The model of the turn, for hints about its key and address.
+    pub(crate) target: Option<ModelTarget>,
 }
 
 impl Story {
@@ -185,6 +190,14 @@ impl Story {
 
     fn event(&mut self, event: TurnEvent) {
         let at = event.at;
+        if let Some(note) = self.fold.event(&event) {
+            let tone = if note.is_warning {
+                Tone::Warn
+            } else {
+                Tone::Plain
+            };
+            self.note(tone, &note.text);
+        }
         if self.is_react() {
             let told = self.reader.read(event.body.clone());
             for event in told {
@@ -368,55 +381,14 @@ impl Story {
     fn aside(&mut self, body: EventBody, at: TimeMs) {
         match body {
             EventBody::RequestQueued => self.activity = Activity::queued(at),
-            EventBody::RetryScheduled {
-                class,
-                status,
-                attempt,
-                delay_ms,
-            } => {
-                let what = words::failed_request(class, status);
-                let model = self.model.as_deref().unwrap_or("the model");
-                let (wait, next) = (took(delay_ms), attempt.saturating_add(1));
-                let text = format!("{what} {model}; attempt {next} in {wait}");
-                self.note(Tone::Warn, &text);
-            }
-            EventBody::ModelFallback {
-                from, to, message, ..
-            } => {
-                self.note(
-                    Tone::Warn,
-                    &format!("{from} failed ({message}): {to} takes over"),
-                );
-            }
             EventBody::Warning { text } => self.note(Tone::Warn, &text),
-            EventBody::ReplyRejected { reason } => {
-                self.note(
-                    Tone::Warn,
-                    &format!("the reply could not be used: {reason}"),
-                );
-            }
             EventBody::Steered { text, .. } => {
                 self.close_texts();
                 let (words, quotes) = Quote::split_words(&text);
                 self.transcript.push(Entry::Steered(clean::text(&words)));
                 self.quote(&quotes);
             }
-            EventBody::ToolCallInDoubt {
-                name,
-                decision,
-                still_running,
-                ..
-            } => self.note(Tone::Warn, &words::in_doubt(&name, decision, still_running)),
-            EventBody::CompactionStarted { messages, .. } => {
-                self.activity = Activity::summarising(at);
-                self.note(
-                    Tone::Plain,
-                    &format!("compacting {messages} older messages"),
-                );
-            }
-            EventBody::Compacted { replaced, .. } => {
-                self.note(Tone::Plain, &format!("compacted {replaced} older messages"));
-            }
+            EventBody::CompactionStarted { .. } => self.activity = Activity::summarising(at),
             _ => {}
         }
     }
@@ -543,30 +515,30 @@ impl Story {
 
     fn result(&mut self, result: ResultEvent) {
         let reason = result.stop_reason;
-        let error = result.error.as_ref().map(ToString::to_string);
-        // The answer at a failure names it.
-        let untold = error.filter(|it| !result.text.contains(it));
-        match (self.is_react(), reason) {
-            (true, _) => {
-                let last = EventReader::last(reason, result.text);
+        let turn = self.fold.turn();
+        let is_built = turn.is_some_and(|turn| turn.built_answer().is_some());
+        let found = turn.map_or("", TurnView::found).to_owned();
+        match reason {
+            _ if self.is_react() => {
+                let last = EventReader::last(reason, result.text.clone());
                 self.told(last.into(), TimeMs(0));
             }
-            (false, StopReason::Complete) => self.final_answer(&result.text),
-            // Who stopped it has seen what came: the answer that is built of it would say it again.
-            (false, StopReason::Cancelled) => self.close_texts(),
-            (false, _) => {
+            StopReason::Complete => self.final_answer(&result.text),
+            // The person who stopped it has seen what came: the answer that is built of it would say it again.
+            StopReason::Cancelled => self.close_texts(),
+            _ if is_built => self.final_answer(&found),
+            _ => {
                 self.final_answer(&result.text);
                 if result.error.is_none() {
-                    self.note(Tone::Warn, &format!("stopped early: {reason}"));
+                    let text = format!("the answer is incomplete: {}", stopped_by(reason));
+                    self.note(Tone::Warn, &text);
                 }
             }
         }
         if reason == StopReason::Cancelled {
             self.note(Tone::Warn, "stopped");
         }
-        if let Some(error) = untold {
-            self.note(Tone::Bad, &error);
-        }
+        self.say_failure(&result, is_built);
         let cost = result.cost_usd.filter(|it| *it > 0.0);
         let cost = cost.map_or_else(String::new, |it| format!(" · {}", dollars(it)));
         let steps = counted(result.steps, "step");
@@ -579,6 +551,22 @@ impl Story {
         self.activity = Activity::Idle;
         self.is_in_turn = false;
         self.ended = Some(reason);
+    }
+
+    /// Says why a turn has no answer, and what to do about it.
+    fn say_failure(&mut self, result: &ResultEvent, is_built: bool) {
+        let is_stopped = result.stop_reason == StopReason::Cancelled && result.error.is_none();
+        if is_stopped || (result.error.is_none() && !is_built) {
+            return;
+        }
+        let Failure { message, hint } = Failure::of(result, self.target.as_ref());
+        // The design's own answer says why.
+        if !self.is_react() {
+            self.note(Tone::Bad, &message);
+        }
+        if let Some(hint) = hint {
+            self.note(Tone::Plain, &hint);
+        }
     }
 
     fn cell_event(&mut self, event: CellEvent) {
@@ -660,7 +648,7 @@ fn told_of(end: &CellEnd) -> (bool, String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::{ErrorClass, InDoubtDecision, SessionId, TurnId};
+    use rondo_types::{ErrorClass, InDoubtDecision, ModelError, Outcome, SessionId, TurnId};
 
     fn shown(story: &Story) -> Vec<String> {
         let mut all: Vec<String> = story.transcript.latest().map(|it| it.1.source()).collect();
@@ -668,35 +656,129 @@ mod tests {
         all
     }
 
+    fn happens(story: &mut Story, bodies: impl IntoIterator<Item = EventBody>) {
+        let limits = rondo_core::profile::builtin("default").unwrap().limits;
+        let profile = story
+            .profile
+            .clone()
+            .unwrap_or_else(|| "default".to_owned());
+        let init = EventBody::Init(Box::new(InitEvent {
+            schema_version: 1,
+            model: "localhost/any".to_owned(),
+            fallbacks: Vec::new(),
+            profile,
+            limits,
+            tools: Default::default(),
+        }));
+        for (seq, body) in (0..).zip([init].into_iter().chain(bodies)) {
+            let event = Box::new(TurnEvent {
+                session: SessionId::new("s"),
+                turn: TurnId::new("t"),
+                seq,
+                at: TimeMs(0),
+                body,
+            });
+            story.update(UpdateBody::Turn { event });
+        }
+    }
+
+    fn text(text: &str) -> EventBody {
+        let text = text.to_owned();
+        EventBody::TextDelta { text }
+    }
+
+    fn failed(text: &str, error: ModelError) -> EventBody {
+        let mut outcome = Outcome::failed(error);
+        outcome.text = text.to_owned();
+        outcome.steps = 1;
+        EventBody::Result(Box::new(ResultEvent::from_outcome(&outcome)))
+    }
+
     #[test]
-    fn what_fails_and_what_a_crash_left_is_told_in_words() {
-        let mut story = Story {
-            model: Some("localhost/any".to_owned()),
-            ..Story::default()
-        };
-        story.body(
-            EventBody::RetryScheduled {
-                class: ErrorClass::FirstByteTimeout,
-                status: None,
-                attempt: 1,
-                delay_ms: 1_000,
-            },
-            TimeMs(0),
-        );
-        story.body(
-            EventBody::ToolCallInDoubt {
-                id: CallId::new("c-1"),
-                name: "exec".to_owned(),
-                decision: InDoubtDecision::Retry,
-                still_running: true,
-            },
-            TimeMs(0),
+    fn failures_and_calls_that_a_crash_interrupted_are_told_in_words() {
+        let mut story = Story::default();
+        happens(
+            &mut story,
+            [
+                EventBody::RetryScheduled {
+                    class: ErrorClass::FirstByteTimeout,
+                    status: None,
+                    attempt: 1,
+                    delay_ms: 1_000,
+                },
+                EventBody::ToolCallInDoubt {
+                    id: CallId::new("c-1"),
+                    name: "exec".to_owned(),
+                    decision: InDoubtDecision::Retry,
+                    still_running: true,
+                },
+            ],
         );
         let told = [
-            "no reply in time from localhost/any; attempt 2 in 1.0 s",
+            "no reply in time from localhost; retrying in 1.0 s (attempt 2 of 5)",
             "`exec` was running when the turn was cut off: still running, waiting for it",
         ];
         assert_eq!(shown(&story), told);
+    }
+
+    #[test]
+    fn a_failure_is_marked_says_what_helps_and_does_not_look_like_the_model() {
+        let mut story = Story::default();
+        let error = ModelError::new(ErrorClass::Quota, "http 402: no money");
+        let text =
+            "I stopped before I was done: a model request failed.\n\nReason: http 402: no money.";
+        happens(&mut story, [failed(text, error)]);
+        let entries = story.transcript.latest().map(|it| it.1);
+        let bad = entries.filter_map(|it| match it {
+            Entry::Note(Tone::Bad, text) => Some(text.as_str()),
+            _ => None,
+        });
+        assert_eq!(bad.collect::<Vec<_>>(), ["http 402: no money"]);
+        assert_eq!(
+            shown(&story),
+            [
+                "http 402: no money",
+                "check the account's plan and billing at the provider",
+                "1 step · 0.0 s"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_cut_stream_is_shown_once() {
+        let mut story = Story::default();
+        let error = ModelError::new(ErrorClass::Network, "the response ended early");
+        let built = "I stopped before I was done: a model request failed.\n\nReason: the response ended early.\n\nSome words.";
+        let step = EventBody::StepStarted { step: 1 };
+        happens(
+            &mut story,
+            [step, text("Some words."), failed(built, error)],
+        );
+        assert_eq!(
+            shown(&story),
+            ["Some words.", "the response ended early", "1 step · 0.0 s"]
+        );
+    }
+
+    #[test]
+    fn asking_again_is_said_only_if_the_model_is_asked_again() {
+        let mut story = Story::default();
+        let rejected = || EventBody::ReplyRejected {
+            reason: "no JSON".to_owned(),
+        };
+        let error = ModelError::new(ErrorClass::Protocol, "no JSON");
+        happens(
+            &mut story,
+            [
+                rejected(),
+                EventBody::StepStarted { step: 2 },
+                rejected(),
+                failed("I stopped.", error),
+            ],
+        );
+        let shown = shown(&story);
+        assert_eq!(shown[0], "the reply cannot be used (no JSON); asking again");
+        assert_eq!(shown.len(), 3, "{shown:?}");
     }
 
     #[test]
@@ -729,24 +811,15 @@ mod tests {
             profile: Some(REACT.to_owned()),
             ..Story::default()
         };
-        let text = |text: &str| EventBody::TextDelta {
-            text: text.to_owned(),
-        };
         let call = EventBody::ToolCallPending {
             id: CallId::new("c"),
             name: "execute_command".to_owned(),
             arguments: serde_json::json!({"command": "ls"}),
         };
-        for (seq, body) in (0..).zip([text("I "), text("look."), call, text("It is x.")]) {
-            let event = Box::new(TurnEvent {
-                session: SessionId::new("s"),
-                turn: TurnId::new("t"),
-                seq,
-                at: TimeMs(0),
-                body,
-            });
-            story.update(UpdateBody::Turn { event });
-        }
+        happens(
+            &mut story,
+            [text("I "), text("look."), call, text("It is x.")],
+        );
         assert_eq!(
             shown(&story),
             ["I look.", "execute_command ls\n", "It is x."]

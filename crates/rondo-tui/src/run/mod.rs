@@ -47,13 +47,13 @@ use rondo_runtime::cells::{KeptShell, TerminalEvent};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{
-    Attendance, LentPython, SessionHandle, SessionService, Subscription, Update,
+    Attendance, LentPython, SessionHandle, SessionService, Subscription, Update, UpdateBody,
 };
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::terminal::TerminalContext;
 use rondo_runtime::{Layer, parking, secrets, spec};
-use rondo_types::{Message, SessionId, TimeMs};
+use rondo_types::{EventBody, Message, SessionId, TimeMs};
 use shell::ShellLink;
 use std::fs::File;
 use std::future::pending;
@@ -506,7 +506,7 @@ impl Runner {
             };
             let now = self.clock.now();
             match update {
-                Ok(update) => self.app.update(update.body, now),
+                Ok(update) => self.hear(update.body, now),
                 Err(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
             }
             self.is_stale = true;
@@ -517,8 +517,21 @@ impl Runner {
         }
         if let Some(Ok(update)) = next {
             let now = self.clock.now();
-            self.app.update(update.body, now);
+            self.hear(update.body, now);
         }
+    }
+
+    /// Takes an update; with a failure, the model that failed, for what helps.
+    fn hear(&mut self, body: UpdateBody, now: TimeMs) {
+        if let UpdateBody::Turn { event } = &body
+            && let EventBody::Result(result) = &event.body
+            && result.error.is_some()
+        {
+            let model = result.model.as_deref();
+            let target = model.and_then(|it| ModelTarget::known(it, &self.settings));
+            self.app.set_target(target);
+        }
+        self.app.update(body, now);
     }
 
     fn draw_if_due(&mut self) {

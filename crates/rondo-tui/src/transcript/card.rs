@@ -9,6 +9,7 @@ use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
 use rondo_runtime::confined::sandbox_note;
+use rondo_runtime::words::without_code;
 use rondo_types::text::last_lines;
 use rondo_types::units::{counted, took};
 use rondo_types::{TodoItem, TodoStatus, TurnEvent};
@@ -346,14 +347,6 @@ fn diff_rows(diff: &Diff, width: usize, theme: &Theme, is_open: bool) -> Vec<Row
         row.gutter.insert(0, bar.clone());
     }
     rows
-}
-
-/// Returns an error without its code, which stands beside the call: `error (denied): no`.
-fn without_code(text: &str) -> &str {
-    let error = text.strip_prefix("error (");
-    let parts = error.and_then(|it| it.split_once("): "));
-    let is_code = |it: &str| it.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1)
 }
 
 /// What a result of several fields says in few words.

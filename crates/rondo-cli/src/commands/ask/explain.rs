@@ -5,8 +5,8 @@ use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
 use rondo_runtime::spec::TurnSpec;
-use rondo_runtime::target::ModelTarget;
-use rondo_types::{AskReason, ErrorClass, ModelError, Outcome, StopReason};
+use rondo_runtime::view::{Failure, stopped_by};
+use rondo_types::{AskReason, Outcome, ResultEvent, StopReason};
 
 /// Columns of a call that a hint names.
 const CALL_COLUMNS_MAX: usize = 120;
@@ -40,19 +40,18 @@ pub(crate) fn explain(
 ) -> Vec<Said> {
     let mut said = Vec::new();
     match &outcome.error {
-        Some(error) if !outcome.answered => {
-            said.push(Said::Error(failure(error, exit, spec.asked(outcome))));
-        }
-        _ if outcome.stop_reason == StopReason::Cancelled => {
+        error
+            if outcome.stop_reason == StopReason::Cancelled
+                && (error.is_none() || outcome.answered) =>
+        {
             said.push(Said::Note("the turn was stopped".to_owned()));
         }
         _ if !outcome.answered => {
-            let error = CliError::new(
-                exit,
-                format_args!("there is no answer: {}", stopped_by(outcome.stop_reason)),
-            );
-            said.push(Said::Error(match limit_flag(outcome.stop_reason) {
-                Some(flag) => error.hint(format!("raise the limit with `{flag}`")),
+            let result = ResultEvent::from_outcome(outcome);
+            let Failure { message, hint } = Failure::of(&result, Some(spec.asked(outcome)));
+            let error = CliError::new(exit, message);
+            said.push(Said::Error(match hint {
+                Some(hint) => error.hint(hint),
                 None => error,
             }));
         }
@@ -129,68 +128,6 @@ fn hint(reasons: &[AskReason]) -> (&'static str, &'static str) {
             "needed approval",
             "allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`",
         ),
-    }
-}
-
-fn failure(error: &ModelError, exit: Exit, target: &ModelTarget) -> CliError {
-    let shown = CliError::new(exit, error);
-    match error.class {
-        ErrorClass::Auth => match target.key_variables().first() {
-            Some(variable) => shown.hint(format!("check the key in `{variable}`")),
-            None => shown,
-        },
-        ErrorClass::Network => shown.hint(format!(
-            "is a server listening at `{}`? `rondo doctor --probe -m {}` looks closer",
-            target.shown_url(),
-            target.full_name()
-        )),
-        ErrorClass::NotFound => shown.hint(format!(
-            "check the model's name `{}` and the address `{}`",
-            target.model,
-            target.shown_url()
-        )),
-        ErrorClass::Unsupported => {
-            let variable = target.provider.model_env.as_deref();
-            let also = variable.map_or(String::new(), |name| format!(", or set `{name}`"));
-            shown.hint(format!(
-                "choose a model that can, with `-m provider/model`{also}"
-            ))
-        }
-        ErrorClass::Quota => shown.hint("check the account's plan and billing at the provider"),
-        ErrorClass::ContextTooLong => {
-            shown.hint("ask with less text, or choose a model with a larger context")
-        }
-        _ => shown,
-    }
-}
-
-pub(crate) fn stopped_by(reason: StopReason) -> &'static str {
-    match reason {
-        StopReason::Complete => "the model gave none",
-        StopReason::MaxSteps => "the limit on steps was reached",
-        StopReason::MaxToolCalls => "the limit on tool calls was reached",
-        StopReason::MaxTokens => "the limit on tokens was reached",
-        StopReason::MaxCost => "the limit on money was reached",
-        StopReason::BudgetSpent => "a budget is spent",
-        StopReason::StepTimeout => "a step took too long",
-        StopReason::Deadline => "the deadline came",
-        StopReason::InvalidResponse => "the model's replies could not be used",
-        StopReason::NoProgress => "the model went in circles",
-        StopReason::Refused => "the model or its provider refused",
-        StopReason::Intercepted => "an interceptor stopped the turn",
-        StopReason::Cancelled => "the turn was stopped",
-        StopReason::Error => "a request failed",
-    }
-}
-
-fn limit_flag(reason: StopReason) -> Option<&'static str> {
-    match reason {
-        StopReason::MaxSteps => Some("--max-steps"),
-        StopReason::MaxToolCalls => Some("--max-tool-calls"),
-        StopReason::MaxTokens => Some("--max-tokens-total"),
-        StopReason::MaxCost => Some("--max-budget-usd"),
-        StopReason::Deadline => Some("--deadline"),
-        _ => None,
     }
 }
 

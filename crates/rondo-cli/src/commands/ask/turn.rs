@@ -2,7 +2,7 @@
 
 use super::answer_file;
 use super::detach;
-use super::explain::{Said, explain, stopped_by};
+use super::explain::{Said, explain};
 use super::host::{BegunTurn, HostedSession};
 use super::parked;
 use super::prepare::{KnownSession, Prepared};
@@ -18,6 +18,7 @@ use crate::show_turn::{self, Ended, Signals};
 use rondo_core::{ParkedTurn, TurnEnd, events};
 use rondo_runtime::sanitize::plain;
 use rondo_runtime::spec::TurnSpec;
+use rondo_runtime::view::stopped_by;
 use rondo_types::Outcome;
 use std::io;
 use std::time::Duration;
