@@ -3,7 +3,6 @@
 
 use super::change;
 use super::child::{self, Shown};
-use super::markdown::Markdown;
 use super::question::painted;
 use super::spinner::Spinner;
 use super::tool_line::tool_line;
@@ -18,6 +17,7 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::view::Fold;
 use rondo_runtime::words;
+use rondo_tui::Written;
 use rondo_types::text::first_line;
 use rondo_types::{AnswerValue, CallId, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(crate) struct TextView {
     output: Output,
     /// Calls and the spinner are shown.
     lively: bool,
-    markdown: Option<Markdown>,
+    markdown: Option<Written>,
     sanitizer: Sanitizer,
     /// The text of the step so far, as the model wrote it.
     step_text: String,
@@ -79,7 +79,7 @@ impl TextView {
         Self {
             output,
             lively: output.stderr_terminal && !output.quiet,
-            markdown: rendered.then(|| Markdown::new(output.columns())),
+            markdown: rendered.then(|| Written::new(output.columns())),
             sanitizer: Sanitizer::new(Keep::Text),
             step_text: String::new(),
             step_shown: false,
@@ -114,7 +114,7 @@ impl TextView {
     }
 
     fn end_text(&mut self) -> io::Result<()> {
-        let rest = self.markdown.as_mut().map(Markdown::finish);
+        let rest = self.markdown.as_mut().map(Written::finish);
         self.show(&rest.unwrap_or_default())?;
         if self.stdout_fresh {
             return Ok(());
@@ -310,7 +310,7 @@ impl TextView {
 
     /// Ends a row of the answer that stands unfinished, where something else is to stand below it.
     fn interrupt(&mut self) {
-        let end = self.markdown.as_mut().map_or("", Markdown::interrupt);
+        let end = self.markdown.as_mut().map_or("", Written::interrupt);
         if !end.is_empty() {
             self.stdout_fresh = true;
             // Where the reader is gone, the next write says so.

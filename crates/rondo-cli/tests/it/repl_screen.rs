@@ -54,7 +54,7 @@ async fn a_terminal_of_another_size_is_drawn_anew() {
     person.press(CTRL_C).await;
     person.prompt("agent").await;
     person.enter("again").await;
-    person.sees("│1").await;
+    person.sees("1   │ 2").await;
     person.prompt("agent").await;
     leave(person).await;
 }

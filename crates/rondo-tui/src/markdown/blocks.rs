@@ -6,6 +6,7 @@ use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui_core::style::{Modifier, Style};
+use std::ops::Range;
 
 /// How deep lists and quotes are indented; what lies deeper stands where the last one does.
 const DEPTH_MAX: usize = 8;
@@ -17,11 +18,32 @@ pub(super) fn rows(source: &str, width: usize, theme: &Theme) -> Vec<Row> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut layout = Layout::new(width, theme);
-    for event in Parser::new_ext(source, options) {
-        layout.event(event);
+    for (event, range) in Parser::new_ext(source, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Emphasis) | Event::End(TagEnd::Emphasis)
+                if names_files(source, &range) =>
+            {
+                let style = layout.style();
+                layout.push("*", style);
+            }
+            event => layout.event(event),
+        }
     }
     layout.end_line();
     layout.rows
+}
+
+/// Returns whether stars are those of patterns, as in `*.rs and src/*/mod.rs`, which CommonMark takes for emphasis.
+fn names_files(source: &str, range: &Range<usize>) -> bool {
+    let text = source.get(range.clone()).unwrap_or_default();
+    let (before, after) = (source.get(..range.start), source.get(range.end..));
+    let Some(inner) = text.strip_prefix('*').and_then(|it| it.strip_suffix('*')) else {
+        return false;
+    };
+    before.is_some_and(|it| it.ends_with('/'))
+        || inner.starts_with(['.', '/'])
+        || inner.ends_with('/')
+        || after.is_some_and(|it| it.starts_with('/'))
 }
 
 struct Layout<'a> {

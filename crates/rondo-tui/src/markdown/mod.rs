@@ -1,15 +1,18 @@
-//! Markdown as rows of the screen.
+//! Markdown as rows of the screen, and as lines of a terminal.
 //!
 //! # Layout
-//! - `stream`: a text that is still being written: what is finished is laid out once.
+//! - `stream`: a text that is still being written: what is finished is laid out once; `written`: the same without a
+//!   screen, where nothing can be taken back.
 //! - `blocks`: lays out what pulldown-cmark reads; `table`: tables; `code`: highlighted code.
 
 mod blocks;
 mod code;
 mod stream;
 mod table;
+mod written;
 
 pub(crate) use stream::Stream;
+pub use written::Written;
 
 /// Returns the blocks of code of a text, as they were written.
 pub(crate) fn code_blocks(source: &str) -> Vec<String> {

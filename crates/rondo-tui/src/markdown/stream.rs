@@ -60,7 +60,7 @@ fn append(rows: &mut Vec<Row>, more: Vec<Row>, margin: &Piece) {
 
 /// Returns the bytes of the blocks that are finished: those before the last empty line outside of code, behind which
 /// a block begins at the margin.
-fn finished(text: &str) -> usize {
+pub(super) fn finished(text: &str) -> usize {
     let (mut end, mut at) = (0, 0);
     let mut fence: Option<(char, usize)> = None;
     let mut was_empty = false;
@@ -95,11 +95,26 @@ fn fence_after(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)>
         return open;
     };
     let count = line.chars().take_while(|it| *it == sign).count();
+    // Otherwise it is code within the line.
+    let opens = sign != '`' || !line.trim_start_matches('`').contains('`');
     match open {
-        None if count >= 3 => Some((sign, count)),
+        None if count >= 3 && opens => Some((sign, count)),
         Some((of, least)) if of == sign && count >= least && line.len() == count => None,
         open => open,
     }
+}
+
+/// Returns the line that opened the code which is not closed at the end of a text.
+pub(super) fn open_fence(text: &str) -> Option<&str> {
+    let (mut fence, mut opened) = (None, "");
+    for line in text.lines() {
+        let after = fence_after(fence, line.trim_end());
+        if fence.is_none() && after.is_some() {
+            opened = line;
+        }
+        fence = after;
+    }
+    fence.map(|_| opened)
 }
 
 /// Returns the end of the last line of a block that is too long, or else of its last word.

@@ -1,9 +1,10 @@
 //! Lends the terminal to another program, or to the shell while the process is stopped.
 
-use super::{Runner, SETTLE, printed};
+use super::{Runner, SETTLE};
 use crate::options::AtExit;
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::unix;
+use crate::text::printed;
 use rondo_runtime::error::Result;
 use std::io::{self, Write as _};
 use tokio::task::spawn_blocking;

@@ -9,14 +9,13 @@
 //! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
 //! - `commands`: slash commands that both prompts have.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
-//! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
+//! - `notes`: what the runtime says.
 
 mod commands;
 mod completion;
 mod effects;
 mod handover;
 mod notes;
-mod printed;
 mod python;
 mod sessions;
 mod shell;

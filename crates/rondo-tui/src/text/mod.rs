@@ -1,6 +1,7 @@
 //! Text on its way to the screen: cleaned of what would steer a terminal, and broken into rows.
 
 pub(crate) mod clean;
+pub(crate) mod printed;
 pub(crate) mod row;
 pub(crate) mod wrap;
 

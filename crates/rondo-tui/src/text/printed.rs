@@ -1,23 +1,23 @@
-//! Rows as lines of a terminal's own scrollback.
+//! Rows as lines of a terminal.
 
-use crate::text::{Piece, Row};
+use super::{Piece, Row};
 use crossterm::style::{Attribute, Color, SetAttribute, SetForegroundColor};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_crossterm::IntoCrossterm as _;
 use std::fmt::Write as _;
 
 /// Returns rows as lines, with their colours.
-pub(super) fn lines(rows: &[Row]) -> String {
+pub(crate) fn lines(rows: &[Row]) -> String {
+    rows.iter().map(|row| line(row) + "\n").collect()
+}
+
+/// Returns a row as a line without its end.
+pub(crate) fn line(row: &Row) -> String {
     let mut text = String::new();
-    for row in rows {
-        for piece in row.gutter.iter().chain(&row.pieces) {
-            styled(piece, &mut text);
-        }
-        while text.ends_with(' ') {
-            text.pop();
-        }
-        text.push('\n');
+    for piece in row.gutter.iter().chain(&row.pieces) {
+        styled(piece, &mut text);
     }
+    text.truncate(text.trim_end_matches(' ').len());
     text
 }
 
