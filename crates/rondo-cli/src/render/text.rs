@@ -397,7 +397,7 @@ impl TextView {
         };
         let (stopped, found) = (turn.stopped().unwrap_or_default(), turn.found().to_owned());
         if !found.is_empty() {
-            let stopped = wrapped(&visible(stopped), self.output.columns());
+            let stopped = wrapped(&readable(stopped), self.output.columns());
             let (red, reset) = match self.output.stdout_color {
                 true => ("\x1b[31m", "\x1b[0m"),
                 false => ("", ""),

@@ -136,7 +136,7 @@ pub(super) fn note_event(body: &EventBody) {
             how,
             reason,
             ..
-        } => info!(replaced, ?how, reason, "older messages made room"),
+        } => info!(replaced, ?how, reason, "older messages were compacted"),
         EventBody::Steered { .. } => debug!("a steering message entered the conversation"),
         _ => {}
     }

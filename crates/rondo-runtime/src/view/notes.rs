@@ -60,7 +60,7 @@ impl Note {
             } => Self::warning(words::in_doubt(name, *decision, *still_running)),
             EventBody::CompactionStarted { messages, .. } => {
                 let messages = counted(*messages, "older message");
-                Self::plain(format!("summing up {messages}"))
+                Self::plain(format!("compacting {messages}"))
             }
             EventBody::Compacted {
                 replaced,
@@ -83,13 +83,10 @@ fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String
     let why = reason
         .map(|reason| format!(": {reason}"))
         .unwrap_or_default();
-    let messages = match replaced {
-        1 => "1 older message was".to_owned(),
-        many => format!("{many} older messages were"),
-    };
+    let messages = counted(replaced, "older message");
     match how {
-        CompactionKind::Summarised => format!("{messages} summed up"),
-        CompactionKind::Dropped => format!("{messages} left out{why}"),
-        CompactionKind::Cut => "the results of older calls were shortened".to_owned(),
+        CompactionKind::Summarised => format!("compacted {messages}"),
+        CompactionKind::Dropped => format!("dropped {messages}{why}"),
+        CompactionKind::Cut => "shortened the results of older calls".to_owned(),
     }
 }
