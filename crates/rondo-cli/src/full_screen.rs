@@ -169,6 +169,7 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
             true => colours(theme, &settings.env),
             false => Colours::None,
         },
+        may_ask: may_answer(&settings.env),
         asks_ground: output.stdout_color && asks_ground(theme, &settings.env),
         has_true_colours: has_true_colours(&settings.env),
         is_still: values.tui_motion == Some(MotionChoice::Off),
@@ -201,11 +202,14 @@ fn has_true_colours(env: &Env) -> bool {
     matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"))
 }
 
-/// Returns whether the terminal is to be asked for its ground: no variable tells. The console of Linux and dumb terminals
-/// answer nothing.
+/// Returns whether the terminal is to be asked for its ground: no variable tells.
 fn asks_ground(theme: ThemeChoice, env: &Env) -> bool {
-    let may_answer = !matches!(env.get("TERM"), None | Some("dumb" | "linux"));
-    theme == ThemeChoice::Auto && ground(env).is_none() && may_answer
+    theme == ThemeChoice::Auto && ground(env).is_none() && may_answer(env)
+}
+
+/// Returns whether the terminal answers questions: the console of Linux and dumb terminals answer nothing.
+fn may_answer(env: &Env) -> bool {
+    !matches!(env.get("TERM"), None | Some("dumb" | "linux"))
 }
 
 /// Returns whether the terminal's ground is light, where `COLORFGBG` tells it: `foreground;background`.

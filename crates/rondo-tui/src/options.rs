@@ -47,6 +47,8 @@ pub struct Options {
     pub mouse: Mouse,
     /// Its colours.
     pub colours: Colours,
+    /// Whether the terminal may answer questions.
+    pub may_ask: bool,
     /// Whether the terminal is asked which ground it has, for colours that can be read on it where it answers.
     pub asks_ground: bool,
     /// Whether the terminal has true colours.

@@ -1,8 +1,10 @@
 //! The keys of the screen's input.
 
 use crate::harness::{TestEnv, says, serve};
-use crate::person::{ENTER, ESC};
+use crate::person::{CTRL_C, ENTER, ESC};
 use crate::screen::{leave, open};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
+use std::time::Duration;
 
 #[tokio::test]
 async fn vi_keys_edit_the_draft_and_the_title_says_the_mode() {
@@ -115,4 +117,55 @@ async fn keys_with_alt_are_asked_for_as_escapes_and_as_they_were_afterwards() {
     person.press("\x04").await;
     assert_eq!(person.code().await, Some(0));
     assert!(!person.has_saved_meta());
+}
+
+#[tokio::test]
+async fn a_key_whose_bytes_arrive_apart_stops_no_turn_and_types_nothing() {
+    let gate = Gate::new();
+    let answer = openai::streamed(&says("Four.")).before(Step::Gate(gate.clone()));
+    let server = Server::start(Script::from(vec![answer])).await;
+    // Nothing is drawn between the pieces.
+    let env = TestEnv::new().var("RONDO_TUI_MOTION", "off");
+    let mut person = open(&env, &server, &[]).await;
+    person.press("2+2?\r").await;
+    gate.reached().await;
+    person.shows("Thinking").await;
+    for (head, tail) in [
+        ("\x1b", "[C"),
+        ("\x1b[", "D"),
+        ("\x1b[1;", "5C"),
+        ("\x1b", "OD"),
+    ] {
+        person.press(head).await;
+        person.is_silent_for(Duration::from_millis(250)).await;
+        person.press(tail).await;
+    }
+    // A terminal that answers late, and one that says who it is.
+    person
+        .press("\x1b[>0;276;0c\x1bP>|XTerm(390)\x1b\\\x1b]10;rgb:ff/ff/ff\x07")
+        .await;
+    person.press("typed").await;
+    person.shows("│ typed ").await;
+    gate.open();
+    person.shows("Four.").await;
+    assert!(!person.screen().contains("stopped"), "{}", person.screen());
+    person.press(CTRL_C).await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn lines_that_come_at_once_are_a_paste_also_where_the_terminal_does_not_say_so() {
+    let server = serve(vec![says("Read.")]).await;
+    let env = TestEnv::new();
+    let mut person = open(&env, &server, &[]).await;
+    person.press("one\rtwo\rthree").await;
+    person.shows("│ three ").await;
+    assert!(server.requests().is_empty());
+    // An end of the line that comes right behind it would belong to it.
+    person.is_silent_for(Duration::from_millis(200)).await;
+    person.press("\r").await;
+    person.shows("Read.").await;
+    let sent = server.requests()[0].json().to_string();
+    assert!(sent.contains("one\\ntwo\\nthree"), "{sent}");
+    leave(person).await;
 }

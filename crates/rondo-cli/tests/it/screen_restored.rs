@@ -82,3 +82,19 @@ async fn a_signal_to_stop_gives_the_terminal_back_until_the_one_to_go_on() {
     person.shows("Four.").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn no_signal_that_ends_a_process_leaves_the_terminal_as_the_screen_had_it() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    for signal in [Signal::QUIT, Signal::USR1, Signal::ALARM] {
+        let mut person = Person::start(&env, &["-m", "openai/test", "--base-url", &url]);
+        let before = person.settings();
+        person.shows("? help").await;
+        let process = Pid::from_raw(person.process()).unwrap();
+        kill_process(process, signal).unwrap();
+        assert_eq!(person.code().await, Some(143), "{signal:?}");
+        assert_eq!(person.settings(), before, "{signal:?}");
+    }
+}

@@ -4,6 +4,7 @@ use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, ENTER, ESC, F2, Person};
 use crate::screen::{leave, open};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
+use std::time::Duration;
 
 /// Ctrl-], as terminals without kitty's keys send it.
 pub(crate) const PANE: &str = "\x1d";
@@ -322,9 +323,19 @@ async fn the_live_session_is_one_key_away_in_the_pane_reads_keys_and_its_last_ce
     person.press(OTHER).await;
     person.shows("─ python").await;
     person.press("x = 6\r").await;
+    // The interpreter starts first, and reads what is typed meanwhile.
+    person.shows("a cell runs").await;
     person.shows("Alt-G hands over · F2 shell").await;
-    person.press("def f(y):\r    return x * y\r\r").await;
-    person.press("print(input('say: '))\r").await;
+    for line in [
+        "def f(y):\r",
+        "    return x * y\r",
+        "\r",
+        "print(input('say: '))\r",
+    ] {
+        person.press(line).await;
+        // Lines that come at once are a paste.
+        person.is_silent_for(Duration::from_millis(200)).await;
+    }
     person.shows("say: ").await;
     person.shows("a cell runs").await;
     person.press("typed\r").await;

@@ -173,6 +173,16 @@ impl App {
         effects
     }
 
+    /// Returns whether the key Esc would stop what runs.
+    pub(crate) fn esc_stops(&self) -> bool {
+        let is_first = self.selected.is_none() && self.dragged.is_none() && self.menu.is_none();
+        let has_keys = matches!(self.layer, Layer::None) && !self.pane.has_keys();
+        let runs = self.story.is_in_turn || self.story.runs_cell();
+        let esc = KeyEvent::from(KeyCode::Esc);
+        let is_of_vi = self.vi.as_ref().is_some_and(|it| it.takes(&esc));
+        is_first && has_keys && runs && !is_of_vi
+    }
+
     fn escape(&mut self) -> Vec<Effect> {
         if self.selected.take().is_some() || self.dragged.take().is_some() {
             return Vec::new();

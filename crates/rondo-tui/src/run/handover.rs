@@ -36,7 +36,8 @@ impl Runner {
         }
         let worked = spawn_blocking(work).await;
         self.modes.clean();
-        self.keys = Some(Keyboard::listen());
+        // Without it, it is as if the terminal were gone.
+        self.keys = Keyboard::listen(Vec::new()).ok();
         self.come_back();
         match worked {
             Ok(Ok(value)) => Some(value),
@@ -55,12 +56,9 @@ impl Runner {
         if let Err(err) = self.modes.enter() {
             tracing::info!(%err, "the terminal cannot be set again");
         }
-        if let Ok((width, height)) = crossterm::terminal::size() {
-            self.area = ratatui_core::layout::Rect::new(0, 0, width, height);
-        }
+        self.fit_terminal();
         self.painter.lose();
         self.asks_ground = true;
-        self.is_stale = true;
     }
 
     /// Prints what was not printed yet.

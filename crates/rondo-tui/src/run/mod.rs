@@ -29,7 +29,8 @@ use crate::prompt::history::{self, TypedLines};
 use crate::prompt::reply::{CommandContext, Reply};
 use crate::prompt::run_mode::RunMode;
 use crate::prompt::slash::SessionCommand;
-use crate::terminal::ground::{self, Heard, Late, Taken};
+use crate::terminal::ground::{self, GROUND, Heard};
+use crate::terminal::input::Input;
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
@@ -246,7 +247,8 @@ struct Runner {
     note_below: Option<String>,
     /// None while another program reads them.
     keys: Option<Keyboard>,
-    late: Late,
+    /// Whether the terminal tells its ground when it is asked.
+    tells_ground: bool,
     told: Signals,
     modes: Modes,
     writer: Writer,
@@ -271,7 +273,7 @@ struct Runner {
 /// What woke the loop.
 enum Woken {
     Asked(Asked),
-    Key(Option<io::Result<Event>>),
+    Key(Option<io::Result<Input>>),
     Update(Box<Result<Option<Update>>>),
     Done(Option<Done>),
     Shell(TerminalEvent),
@@ -300,7 +302,7 @@ impl Runner {
         let now = clock.now();
         let (model, profile, context_max) = answers(&settings);
         let modes = Modes::open(options.mouse).map_err(no_terminal)?;
-        let heard = ask_ground(&mut options)?;
+        let heard = ask_terminal(&mut options)?;
         let mut app = App::new(Beginning {
             options,
             model,
@@ -331,12 +333,12 @@ impl Runner {
             updates,
             is_behind: true,
             note_below: None,
-            keys: Some(Keyboard::listen()),
-            late: Late::after(&heard),
+            keys: Some(Keyboard::listen(heard.rest).map_err(no_terminal)?),
+            tells_ground: heard.is_light.is_some(),
             told,
             modes,
             writer,
-            painter: Painter::default(),
+            painter: Painter::new(heard.has_wide_signs),
             clock,
             done,
             submissions,
@@ -400,7 +402,8 @@ impl Runner {
             Woken::Asked(Asked::Terminate | Asked::HangUp) => self.ended = Some(Ended::Terminated),
             Woken::Asked(Asked::Interrupt) => self.cancel(),
             Woken::Asked(Asked::Stop) => self.suspend().await,
-            Woken::Key(Some(Ok(event))) => self.keys(event).await,
+            Woken::Asked(Asked::Resize) => self.fit_terminal(),
+            Woken::Key(Some(Ok(input))) => self.keys(input).await,
             // The terminal is gone.
             Woken::Key(_) => self.ended = Some(Ended::Terminated),
             Woken::Update(update) => match update.transpose() {
@@ -433,33 +436,45 @@ impl Runner {
     }
 
     /// Takes a key, and those that came with it.
-    async fn keys(&mut self, first: Event) {
+    async fn keys(&mut self, first: Input) {
         let mut next = Some(first);
         for _ in 0..AT_ONCE_MAX {
-            let Some(event) = next.take() else {
+            let Some(input) = next.take() else {
                 break;
             };
-            self.event(event).await;
+            self.input(input).await;
             if self.ended.is_some() {
                 return;
             }
             next = self.keys.as_mut().and_then(Keyboard::at_once);
         }
-        if let Some(event) = next {
+        if let Some(input) = next {
             // What comes after it has its turn after a frame.
-            self.event(event).await;
+            self.input(input).await;
+        }
+        self.say_what_esc_does();
+    }
+
+    /// Draws for the terminal's size from now on.
+    pub(super) fn fit_terminal(&mut self) {
+        if let Ok((width, height)) = crossterm::terminal::size() {
+            self.area = Rect::new(0, 0, width, height);
+        }
+        self.is_stale = true;
+    }
+
+    /// Has an escape be waited for longer while it would stop what runs.
+    fn say_what_esc_does(&self) {
+        if let Some(keys) = &self.keys {
+            keys.set_esc_stops(self.app.esc_stops());
         }
     }
 
-    async fn event(&mut self, event: Event) {
-        if let Event::Resize(width, height) = event {
-            self.area = Rect::new(0, 0, width, height);
-        }
-        match self.late.takes(&event) {
-            Taken::No => {}
-            Taken::Part => return,
-            Taken::Ground(is_light) => return self.show_on_ground(is_light),
-        }
+    async fn input(&mut self, input: Input) {
+        let event = match input {
+            Input::Event(event) => event,
+            Input::Ground(is_light) => return self.show_on_ground(is_light),
+        };
         if event == Event::FocusGained {
             self.asks_ground = true;
         }
@@ -548,8 +563,9 @@ impl Runner {
             .paint(drawing.buffer, drawing.caret, drawing.moved);
         match painted {
             Ok(mut bytes) => {
-                if std::mem::take(&mut self.asks_ground) && self.app.options.asks_ground {
-                    bytes.extend_from_slice(self.late.ask_again().unwrap_or_default());
+                let asks = std::mem::take(&mut self.asks_ground) && self.tells_ground;
+                if asks && self.app.options.asks_ground {
+                    bytes.extend_from_slice(GROUND);
                 }
                 self.writer.write(bytes);
             }
@@ -558,6 +574,7 @@ impl Runner {
         self.fit_shell();
         self.fit_python();
         self.app.was_shown(now);
+        self.say_what_esc_does();
         self.is_stale = false;
         self.last_frame = now;
         self.read_earlier();
@@ -609,12 +626,12 @@ fn answers(settings: &Settings) -> (String, String, Option<u64>) {
     }
 }
 
-/// Asks the terminal for its ground, where that is to be done, and takes the colours for it.
-fn ask_ground(options: &mut Options) -> Result<Heard> {
-    if !options.asks_ground {
+/// Asks the terminal what it is, if it may answer, and takes the colours for its ground.
+fn ask_terminal(options: &mut Options) -> Result<Heard> {
+    if !options.may_ask {
         return Ok(Heard::default());
     }
-    let heard = ground::ask().map_err(no_terminal)?;
+    let heard = ground::ask(options.asks_ground).map_err(no_terminal)?;
     if let Some(is_light) = heard.is_light {
         options.colours = on_ground(is_light, options.has_true_colours);
     }
@@ -636,7 +653,7 @@ fn typed_before(settings: &Settings) -> TypedLines {
     TypedLines::read(is_kept.then_some(file), KeyNames::of(settings))
 }
 
-async fn next_key(keys: &mut Option<Keyboard>) -> Option<io::Result<Event>> {
+async fn next_key(keys: &mut Option<Keyboard>) -> Option<io::Result<Input>> {
     match keys {
         Some(keys) => keys.next().await,
         None => pending().await,

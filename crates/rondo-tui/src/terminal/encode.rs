@@ -39,14 +39,17 @@ pub(super) struct Encoder<'a> {
     /// Where the terminal's cursor is, where that is known.
     at: Option<Position>,
     look: Look,
+    /// Whether the terminal draws signs of ambiguous width two columns wide.
+    has_wide_signs: bool,
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(bytes: &'a mut Vec<u8>) -> Self {
+    pub(super) fn new(bytes: &'a mut Vec<u8>, has_wide_signs: bool) -> Self {
         Self {
             bytes,
             at: None,
             look: Look::PLAIN,
+            has_wide_signs,
         }
     }
 
@@ -85,7 +88,11 @@ impl<'a> Encoder<'a> {
     fn write(&mut self, symbol: &str) {
         self.put(symbol.as_bytes());
         let mut chars = symbol.chars();
-        let is_narrow = chars.next().and_then(|it| it.width()) == Some(1) && chars.next().is_none();
+        let width = |it: char| match self.has_wide_signs {
+            true => it.width_cjk(),
+            false => it.width(),
+        };
+        let is_narrow = chars.next().and_then(width) == Some(1) && chars.next().is_none();
         // Terminals disagree about the width of everything else.
         self.at = self
             .at
@@ -201,7 +208,7 @@ mod tests {
 
     fn encoded(before: &Buffer, after: &Buffer) -> String {
         let mut bytes = Vec::new();
-        Encoder::new(&mut bytes).draw(&before.diff(after), after);
+        Encoder::new(&mut bytes, false).draw(&before.diff(after), after);
         String::from_utf8(bytes).unwrap()
     }
 
@@ -231,6 +238,18 @@ mod tests {
         let mut after = Buffer::empty(AREA);
         after.set_stringn(0, 1, "One Two three", 30, Style::new());
         assert_eq!(encoded(&before, &after), "\x1b[2;1HO\x1b[3CT\x1b[9C\x1b[K");
+    }
+
+    #[test]
+    fn the_cursor_is_placed_behind_signs_that_the_terminal_may_draw_wide() {
+        let mut frame = Buffer::empty(AREA);
+        frame.set_stringn(0, 0, "│ab", 9, Style::new());
+        let before = Buffer::empty(AREA);
+        let mut bytes = Vec::new();
+        Encoder::new(&mut bytes, true).draw(&before.diff(&frame), &frame);
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, "\x1b[1;1H│\x1b[1;2Hab");
+        assert_eq!(encoded(&before, &frame), "\x1b[1;1H│ab");
     }
 
     /// What is seen of each cell: of a blank one neither its colour nor its weight.

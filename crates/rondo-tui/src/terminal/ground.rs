@@ -1,34 +1,35 @@
-//! Asks the terminal which colour its ground has: before anything else reads what it sends, and once it is looked at
-//! again.
-//!
-//! Terminals can report each change by themselves (mode 2031), but the library that reads keys takes the report,
-//! `CSI ? 997 ; 1 n`, for the beginning of another sequence, and would hold what is typed behind it. An answer to a question
-//! it takes for keys, out of which it is read.
+//! Asks the terminal which colour its ground has, and how wide it draws signs whose width is ambiguous: before anything else
+//! reads what it sends. For its ground it is asked again when it is looked at again; that answer comes as [input](super::input).
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use rondo_core::clock::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// The question.
-const GROUND: &[u8] = b"\x1b]11;?\x1b\\";
-/// One that every terminal answers: after its answer there is none to the other.
+/// The question for its ground.
+pub(crate) const GROUND: &[u8] = b"\x1b]11;?\x1b\\";
+/// A sign that is one column wide in most fonts and two in some, and the question where the cursor stands behind it.
+const WIDTH: &[u8] = b"\r\xe2\x94\x80\x1b[6n\r\x1b[K";
+/// The column behind the sign where it is two columns wide.
+const WIDE_COLUMN: &str = "3";
+/// A question that every terminal answers: after its answer there is none to the others.
 const FENCE: &[u8] = b"\x1b[c";
 /// How long the answers may take.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Bytes that are read at most: more is no answer.
 const BYTES_MAX: usize = 4 << 10;
-/// Keys that an answer which comes too late may seem to be.
-const LATE_KEYS_MAX: usize = 64;
 
 /// What the terminal sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Whether its ground is light, where it says so.
     pub(crate) is_light: Option<bool>,
+    /// Whether signs of ambiguous width are two columns wide.
+    pub(crate) has_wide_signs: bool,
     /// What a person typed meanwhile.
     pub(crate) typed: String,
+    /// The beginning of a sequence, whose rest is on its way.
+    pub(crate) rest: Vec<u8>,
     /// Whether an answer is still due.
     is_due: bool,
 }
@@ -37,9 +38,12 @@ pub(crate) struct Heard {
 ///
 /// # Errors
 /// When it cannot be written to or read from.
-pub(crate) fn ask() -> io::Result<Heard> {
+pub(crate) fn ask(asks_ground: bool) -> io::Result<Heard> {
     let mut out = io::stdout().lock();
-    out.write_all(GROUND)?;
+    if asks_ground {
+        out.write_all(GROUND)?;
+    }
+    out.write_all(WIDTH)?;
     out.write_all(FENCE)?;
     out.flush()?;
     let clock = Clock::system();
@@ -82,7 +86,7 @@ fn read(bytes: &[u8]) -> Heard {
                     .iter()
                     .filter_map(|it| Some((sequence.find(it)?, it.len())));
                 let Some((at, length)) = end.min() else {
-                    break;
+                    return heard.before_rest(sequence);
                 };
                 heard.is_light = sequence.get(1..at).and_then(is_light).or(heard.is_light);
                 sequence.get(at + length..).unwrap_or_default()
@@ -91,23 +95,32 @@ fn read(bytes: &[u8]) -> Heard {
                 let is_final = |c: char| ('\x40'..='\x7e').contains(&c);
                 let parameters = sequence.get(1..).unwrap_or_default();
                 let Some(at) = parameters.find(is_final) else {
-                    break;
+                    return heard.before_rest(sequence);
                 };
                 let (answer, behind) = parameters.split_at(at);
+                let column = answer.split_once(';').map(|it| it.1);
+                heard.has_wide_signs |= behind.starts_with('R') && column == Some(WIDE_COLUMN);
                 heard.is_due &= !(answer.starts_with('?') && behind.starts_with('c'));
                 behind.get(1..).unwrap_or_default()
             }
-            _ => sequence,
+            None => return heard.before_rest(sequence),
+            Some(_) => sequence,
         };
     }
-    if !rest.contains('\x1b') {
-        heard.typed.push_str(rest);
-    }
+    heard.typed.push_str(rest);
     heard
 }
 
+impl Heard {
+    /// Adds the beginning of a sequence, from behind its escape on.
+    fn before_rest(mut self, sequence: &str) -> Self {
+        self.rest = format!("\x1b{sequence}").into_bytes();
+        self
+    }
+}
+
 /// Reads `11;rgb:RRRR/GGGG/BBBB`, of one to four hexadecimal digits each.
-fn is_light(answer: &str) -> Option<bool> {
+pub(super) fn is_light(answer: &str) -> Option<bool> {
     let colour = answer.strip_prefix("11;")?;
     let colour = colour
         .strip_prefix("rgb:")
@@ -121,82 +134,6 @@ fn is_light(answer: &str) -> Option<bool> {
     });
     let (red, green, blue) = (parts.next()??, parts.next()??, parts.next()??);
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5)
-}
-
-/// Takes answers that come while something else reads what the terminal sends, and would take them for keys.
-#[derive(Debug, Default)]
-pub(crate) struct Late {
-    /// Keys that may still be part of one.
-    left: usize,
-    is_within: bool,
-    answer: String,
-    /// Whether the terminal answers.
-    is_known: bool,
-}
-
-/// What an event is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// No part of an answer.
-    No,
-    /// A part of one.
-    Part,
-    /// The end of one: whether the ground is light.
-    Ground(bool),
-}
-
-impl Late {
-    pub(crate) fn after(heard: &Heard) -> Self {
-        Self {
-            left: if heard.is_due { LATE_KEYS_MAX } else { 0 },
-            is_known: heard.is_light.is_some(),
-            ..Self::default()
-        }
-    }
-
-    /// Returns the question again, where the terminal answered it before: its ground may be another one by now. The answer
-    /// comes at once, so a person hardly types the two keys that begin it meanwhile.
-    pub(crate) fn ask_again(&mut self) -> Option<&'static [u8]> {
-        if !self.is_known || self.left > 0 {
-            return None;
-        }
-        self.left = LATE_KEYS_MAX;
-        Some(GROUND)
-    }
-
-    /// Returns whether an event is part of an answer.
-    pub(crate) fn takes(&mut self, event: &Event) -> Taken {
-        let Event::Key(KeyEvent {
-            code, modifiers, ..
-        }) = event
-        else {
-            return Taken::No;
-        };
-        let (is_alt, is_ctrl) = (
-            modifiers.contains(KeyModifiers::ALT),
-            modifiers.contains(KeyModifiers::CONTROL),
-        );
-        match code {
-            _ if self.left == 0 => return Taken::No,
-            KeyCode::Char(']') if is_alt => {
-                self.is_within = true;
-                self.answer.clear();
-            }
-            _ if !self.is_within => return Taken::No,
-            KeyCode::Char('\\') if is_alt => return self.end(),
-            KeyCode::Char('g') if is_ctrl => return self.end(),
-            KeyCode::Char(c) => self.answer.push(*c),
-            _ => {}
-        }
-        self.left = self.left.saturating_sub(1);
-        self.is_within &= self.left > 0;
-        Taken::Part
-    }
-
-    fn end(&mut self) -> Taken {
-        (self.left, self.is_within) = (0, false);
-        is_light(&self.answer).map_or(Taken::Part, Taken::Ground)
-    }
 }
 
 #[cfg(test)]
@@ -231,53 +168,12 @@ mod tests {
         }
         assert_eq!(read(b"\x1b]11;rgb:0/0/0\x07").is_light, Some(false));
         assert_eq!(read(b"typed").typed, "typed");
-    }
-
-    fn key(c: char, modifiers: KeyModifiers) -> Event {
-        Event::Key(KeyEvent::new(KeyCode::Char(c), modifiers))
-    }
-
-    fn plain(c: char) -> Event {
-        key(c, KeyModifiers::NONE)
-    }
-
-    /// Sends an answer as it is read, and returns what came of its end.
-    fn answered(late: &mut Late, answer: &str) -> Taken {
-        assert_eq!(late.takes(&key(']', KeyModifiers::ALT)), Taken::Part);
-        for c in answer.chars() {
-            assert_eq!(late.takes(&plain(c)), Taken::Part, "{c}");
-        }
-        late.takes(&key('\\', KeyModifiers::ALT))
+        assert_eq!(read(b"a\x1b[?6").rest, b"\x1b[?6");
     }
 
     #[test]
-    fn an_answer_that_comes_too_late_is_no_keys() {
-        let mut late = Late::after(&read(b""));
-        assert_eq!(late.takes(&plain('a')), Taken::No);
-        assert_eq!(answered(&mut late, "11;rgb:ff/ff/ff"), Taken::Ground(true));
-        assert_eq!(late.takes(&plain('a')), Taken::No);
-        assert_eq!(late.takes(&key(']', KeyModifiers::ALT)), Taken::No);
-        let mut never = Late::after(&read(b"\x1b[?1c"));
-        assert_eq!(never.takes(&key(']', KeyModifiers::ALT)), Taken::No);
-    }
-
-    #[test]
-    fn a_terminal_that_answered_is_asked_again_and_one_that_did_not_is_not() {
-        let mut late = Late::after(&read(b"\x1b]11;rgb:ff/ff/ff\x1b\\\x1b[?1c"));
-        assert_eq!(late.ask_again(), Some(GROUND));
-        // One answer at a time is awaited.
-        assert_eq!(late.ask_again(), None);
-        assert_eq!(late.takes(&plain('a')), Taken::No);
-        assert_eq!(answered(&mut late, "11;rgb:0/0/0"), Taken::Ground(false));
-        assert_eq!(late.ask_again(), Some(GROUND));
-        assert_eq!(Late::after(&read(b"\x1b[?1c")).ask_again(), None);
-    }
-
-    #[test]
-    fn what_never_ends_holds_no_more_keys_than_an_answer_has() {
-        let mut late = Late::after(&read(b""));
-        late.takes(&key(']', KeyModifiers::ALT));
-        let held = (0..1_000).filter(|_| late.takes(&plain('x')) == Taken::Part);
-        assert_eq!(held.count(), LATE_KEYS_MAX - 1);
+    fn the_width_of_ambiguous_signs_is_told_by_where_the_cursor_is() {
+        assert!(read(b"\x1b[1;3R\x1b[?62c").has_wide_signs);
+        assert!(!read(b"\x1b[3;2R\x1b[?62c").has_wide_signs);
     }
 }

@@ -3,11 +3,15 @@
 //! # Layout
 //! - `modes`: what is switched on and off, and how it is put back however the process ends.
 //! - `painter`: the difference between two frames; `encode`: cells as bytes; `writer`: the thread that writes them.
-//! - `keyboard`: what it sends; `ground`: whether it is light or dark.
+//! - `keyboard`: the thread that reads what it sends; `input`, `csi`: that taken apart; `burst`: pastes that are not marked.
+//! - `ground`: whether it is light or dark.
 //! - `unix`: stopping the process.
 
+mod burst;
+mod csi;
 mod encode;
 pub(crate) mod ground;
+pub(crate) mod input;
 pub(crate) mod keyboard;
 pub(crate) mod modes;
 pub(crate) mod painter;

@@ -31,9 +31,19 @@ pub(crate) struct Painter {
     caret: Option<Position>,
     /// Whether the terminal may show something else.
     is_lost: bool,
+    /// Whether the terminal draws signs of ambiguous width two columns wide.
+    has_wide_signs: bool,
 }
 
 impl Painter {
+    /// Paints for a terminal that may draw signs of ambiguous width two columns wide.
+    pub(crate) fn new(has_wide_signs: bool) -> Self {
+        Self {
+            has_wide_signs,
+            ..Self::default()
+        }
+    }
+
     /// Has the next frame drawn anew, such as after another program had the terminal.
     pub(crate) fn lose(&mut self) {
         self.is_lost = true;
@@ -61,7 +71,7 @@ impl Painter {
         if changes.is_empty() && bytes.is_empty() && caret == self.caret && !self.is_lost {
             return Ok(Vec::new());
         }
-        let mut encoder = Encoder::new(&mut bytes);
+        let mut encoder = Encoder::new(&mut bytes, self.has_wide_signs);
         encoder.draw(&changes, &frame);
         if let Some(at) = caret {
             encoder.move_to(at);

@@ -1,12 +1,30 @@
-//! Signals that the screen listens to, and stopping the process as Ctrl-Z does.
+//! Signals that the screen listens to, so that none ends the process with the terminal's modes switched on, and stopping the process as Ctrl-Z does.
 
 use rustix::process::{Signal, kill_current_process_group};
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
-/// Signals that end or stop the screen.
+/// Signals besides `SIGTERM` that end a process if it does not listen to them, but for those that report a crash.
+const ENDING: [Signal; 10] = [
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::XCPU,
+    Signal::IO,
+    Signal::TRAP,
+    Signal::SYS,
+];
+
+/// Signals that end or stop the screen, or change its size.
 pub(crate) struct Told {
     terminate: Signals,
+    ending: Vec<Signals>,
+    resize: Signals,
     hang_up: Signals,
     interrupt: Signals,
     stop: Signals,
@@ -15,7 +33,7 @@ pub(crate) struct Told {
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To end: `SIGTERM`.
+    /// To end: `SIGTERM`, or another signal that ends a process.
     Terminate,
     /// To end, as the terminal is gone: `SIGHUP`.
     HangUp,
@@ -23,6 +41,8 @@ pub(crate) enum Asked {
     Interrupt,
     /// To stop: `SIGTSTP`.
     Stop,
+    /// To take the terminal's new size: `SIGWINCH`.
+    Resize,
 }
 
 impl Told {
@@ -33,6 +53,12 @@ impl Told {
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
+            // One that cannot be listened to keeps its default effect.
+            ending: ENDING
+                .iter()
+                .filter_map(|it| signal(SignalKind::from_raw(it.as_raw())).ok())
+                .collect(),
+            resize: signal(SignalKind::window_change())?,
             hang_up: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             stop: signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
@@ -46,11 +72,25 @@ impl Told {
     pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.terminate.recv() => Asked::Terminate,
+            () = any(&mut self.ending) => Asked::Terminate,
+            _ = self.resize.recv() => Asked::Resize,
             _ = self.hang_up.recv() => Asked::HangUp,
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.stop.recv() => Asked::Stop,
         }
     }
+}
+
+/// Waits for one of several signals.
+async fn any(signals: &mut [Signals]) {
+    poll_fn(|cx| {
+        let mut heard = signals.iter_mut();
+        match heard.any(|it| matches!(it.poll_recv(cx), Poll::Ready(Some(())))) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 /// Stops the process, and those that it shares its terminal's foreground with, until `SIGCONT`.

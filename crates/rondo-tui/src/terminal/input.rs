@@ -1,0 +1,283 @@
+//! Takes apart what a terminal sends: keys, pastes, the mouse, the focus, and answers to questions.
+//!
+//! It is done here and not by crossterm, which takes an escape for a key as soon as nothing is behind it, and answers of the
+//! terminal (DCS, OSC, device attributes) for text: a sequence that arrives in two pieces would stop a turn.
+
+use super::csi;
+use super::ground;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+/// Bytes of a sequence or an answer at most.
+const SEQUENCE_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a paste that are kept.
+const PASTE_BYTES_MAX: usize = 8 << 20;
+
+/// What the terminal sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A key, a paste, the mouse or the focus.
+    Event(Event),
+    /// The answer to the question for the ground: whether it is light.
+    Ground(bool),
+}
+
+/// Reads input out of bytes, wherever those are cut.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    pending: Vec<u8>,
+    /// What was pasted so far, until the paste ends.
+    paste: Option<Vec<u8>>,
+}
+
+/// What stands at the beginning of the bytes.
+enum Next {
+    /// A whole input, of so many bytes.
+    Whole(Input, usize),
+    /// So many bytes that mean nothing here.
+    Nothing(usize),
+    /// The beginning of a paste, of so many bytes.
+    Paste(usize),
+    /// The beginning of something that goes on.
+    Open,
+}
+
+impl Parser {
+    /// Takes bytes, and adds what is whole by now.
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
+        self.pending.extend_from_slice(bytes);
+        loop {
+            if self.paste.is_some() && !self.go_on_with_paste(out) {
+                return;
+            }
+            if self.pending.is_empty() {
+                return;
+            }
+            let taken = match next(&self.pending) {
+                Next::Whole(input, length) => {
+                    out.push(input);
+                    length
+                }
+                Next::Nothing(length) => length,
+                Next::Paste(length) => {
+                    self.paste = Some(Vec::new());
+                    length
+                }
+                Next::Open if self.pending.len() > SEQUENCE_BYTES_MAX => self.pending.len(),
+                Next::Open => return,
+            };
+            self.pending.drain(..taken.min(self.pending.len()));
+        }
+    }
+
+    /// Takes what belongs to the paste. Returns whether it is over.
+    fn go_on_with_paste(&mut self, out: &mut Vec<Input>) -> bool {
+        let end = self
+            .pending
+            .windows(PASTE_ENDS.len())
+            .position(|it| it == PASTE_ENDS);
+        // The end may be cut.
+        let cut = self.pending.len().saturating_sub(PASTE_ENDS.len() - 1);
+        let length = end.unwrap_or(cut);
+        let mut paste = self.paste.take().unwrap_or_default();
+        let room = PASTE_BYTES_MAX.saturating_sub(paste.len());
+        paste.extend(self.pending.drain(..length).take(room));
+        if end.is_none() {
+            self.paste = Some(paste);
+            return false;
+        }
+        self.pending.drain(..PASTE_ENDS.len());
+        out.push(Input::Event(Event::Paste(csi::pasted(&paste))));
+        true
+    }
+
+    /// Returns whether something stands there that may go on.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.pending.is_empty() && self.paste.is_none()
+    }
+
+    /// Returns whether an escape stands there by itself, which may be a key.
+    pub(crate) fn is_at_escape(&self) -> bool {
+        self.paste.is_none() && self.pending == [ESCAPE]
+    }
+
+    /// Nothing followed: takes what stands there for keys, if it can be keys, and drops it otherwise.
+    pub(crate) fn settle(&mut self, out: &mut Vec<Input>) {
+        if !self.is_open() {
+            return;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        match *pending.as_slice() {
+            [ESCAPE] => out.push(key(escape)),
+            [ESCAPE, ESCAPE] => out.extend([key(escape), key(escape)]),
+            [ESCAPE, byte] if byte.is_ascii_graphic() => {
+                out.push(key(with_alt(text_key(char::from(byte)))));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn key(event: KeyEvent) -> Input {
+    Input::Event(Event::Key(event))
+}
+
+fn with_alt(mut event: KeyEvent) -> KeyEvent {
+    event.modifiers |= KeyModifiers::ALT;
+    event
+}
+
+/// Returns the key of a character.
+pub(super) fn text_key(c: char) -> KeyEvent {
+    let modifiers = match c.is_uppercase() {
+        true => KeyModifiers::SHIFT,
+        false => KeyModifiers::NONE,
+    };
+    KeyEvent::new(KeyCode::Char(c), modifiers)
+}
+
+fn next(bytes: &[u8]) -> Next {
+    match bytes {
+        [ESCAPE, rest @ ..] => escaped(rest),
+        _ => plain(bytes).map_or(Next::Open, |(event, length)| match event {
+            Some(event) => Next::Whole(key(event), length),
+            None => Next::Nothing(length),
+        }),
+    }
+}
+
+/// Reads what follows an escape.
+fn escaped(rest: &[u8]) -> Next {
+    match rest {
+        [] | [ESCAPE] => Next::Open,
+        // rxvt puts another escape before a key with Alt.
+        [ESCAPE, b'[' | b'O', ..] => match escaped(rest.get(1..).unwrap_or_default()) {
+            Next::Whole(Input::Event(Event::Key(event)), length) => {
+                Next::Whole(key(with_alt(event)), length + 1)
+            }
+            Next::Whole(..) | Next::Nothing(_) | Next::Paste(_) => {
+                Next::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1)
+            }
+            Next::Open => Next::Open,
+        },
+        [ESCAPE, ..] => Next::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        [b'[', ..] => sequence(rest),
+        [b'O'] => Next::Open,
+        [b'O', last, ..] => match csi::ss3(*last) {
+            Some(event) => Next::Whole(key(event), 3),
+            None => Next::Nothing(3),
+        },
+        [b']' | b'P' | b'X' | b'^' | b'_', ..] => string(rest),
+        _ => match plain(rest) {
+            Some((Some(event), length)) => Next::Whole(key(with_alt(event)), length + 1),
+            Some((None, length)) => Next::Nothing(length + 1),
+            None => Next::Open,
+        },
+    }
+}
+
+/// Reads a control sequence, from its bracket on.
+fn sequence(rest: &[u8]) -> Next {
+    let body = rest.get(1..).unwrap_or_default();
+    if let [b'[', ..] = body {
+        // The function keys of the Linux console.
+        return match body.get(1) {
+            None => Next::Open,
+            Some(letter) => match csi::console_key(*letter) {
+                Some(event) => Next::Whole(key(event), 4),
+                None => Next::Nothing(4),
+            },
+        };
+    }
+    if let [b'M', ..] = body {
+        // The mouse of terminals that know no other report.
+        return match body.len() {
+            0..4 => Next::Open,
+            _ => Next::Nothing(6),
+        };
+    }
+    let is_within = |byte: &u8| (0x20..0x40).contains(byte);
+    let Some(at) = body.iter().position(|it| !is_within(it)) else {
+        return Next::Open;
+    };
+    let (parameters, last) = (body.get(..at).unwrap_or_default(), body.get(at).copied());
+    let length = at + 3;
+    match last {
+        Some(last @ 0x40..=0x7e) => match (parameters, last) {
+            (b"200", b'~') => Next::Paste(length),
+            _ => match csi::event(parameters, last) {
+                Some(event) => Next::Whole(Input::Event(event), length),
+                None => Next::Nothing(length),
+            },
+        },
+        // It was broken off, and what follows is something else.
+        _ => Next::Nothing(length - 1),
+    }
+}
+
+/// Reads a string such as an answer, from behind its escape on.
+fn string(rest: &[u8]) -> Next {
+    let body = rest.get(1..).unwrap_or_default();
+    let is_end = |byte: &u8| matches!(*byte, ESCAPE | BELL);
+    let Some(at) = body.iter().position(is_end) else {
+        return Next::Open;
+    };
+    // The escape, the letter after it, and what stands before the end.
+    let length = at + 2;
+    let length = match (body.get(at), body.get(at + 1)) {
+        (Some(&BELL), _) => length + 1,
+        (_, Some(b'\\')) => length + 2,
+        (_, None) => return Next::Open,
+        // It was broken off.
+        (_, Some(_)) => length,
+    };
+    let text = body.get(..at).unwrap_or_default();
+    let is_light = match rest {
+        [b']', ..] => ground::is_light(&String::from_utf8_lossy(text)),
+        _ => None,
+    };
+    match is_light {
+        Some(is_light) => Next::Whole(Input::Ground(is_light), length),
+        None => Next::Nothing(length),
+    }
+}
+
+/// Reads a key without an escape before it. Returns its length, and no key where the bytes are no text; none where a
+/// character goes on.
+fn plain(bytes: &[u8]) -> Option<(Option<KeyEvent>, usize)> {
+    let control = |c: u8| KeyEvent::new(KeyCode::Char(char::from(c)), KeyModifiers::CONTROL);
+    let code = |code| KeyEvent::new(code, KeyModifiers::NONE);
+    let event = match *bytes.first()? {
+        0 => control(b' '),
+        b'\r' => code(KeyCode::Enter),
+        b'\t' => code(KeyCode::Tab),
+        0x7f => code(KeyCode::Backspace),
+        byte @ 0x01..=0x1a => control(byte - 1 + b'a'),
+        byte @ 0x1c..=0x1f => control(byte - 0x1c + b'4'),
+        _ => return character(bytes),
+    };
+    Some((Some(event), 1))
+}
+
+fn character(bytes: &[u8]) -> Option<(Option<KeyEvent>, usize)> {
+    let head = bytes.get(..bytes.len().min(4))?;
+    let (good, bad) = match std::str::from_utf8(head) {
+        Ok(text) => (text, None),
+        Err(err) => {
+            let good = head.get(..err.valid_up_to()).unwrap_or_default();
+            let good = std::str::from_utf8(good).unwrap_or_default();
+            (good, Some(err.error_len()))
+        }
+    };
+    match (good.chars().next(), bad) {
+        (Some(c), _) => Some((Some(text_key(c)), c.len_utf8())),
+        (None, Some(Some(length))) => Some((None, length)),
+        (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
