@@ -67,6 +67,7 @@ mod screen_commands;
 mod screen_desktop;
 mod screen_idle;
 mod screen_keys;
+mod screen_preparing;
 mod screen_restored;
 mod screen_sessions;
 mod screen_shell;

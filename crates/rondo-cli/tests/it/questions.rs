@@ -151,7 +151,7 @@ async fn values_that_a_server_asks_for_are_typed_on_the_screen() {
     let (env, server) = (with_server().await, booking().await);
     let mut person = screen::open(&env, &server, &["--yolo"]).await;
     person.press("book a room\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("1 question waits").await;
     person.press(REVIEW).await;
     person.shows("How shall I book?").await;
     person.shows("nights: a whole number").await;

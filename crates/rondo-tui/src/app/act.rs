@@ -1,8 +1,7 @@
 //! What keys of the input do.
 
 use super::edit_keys::edit;
-use super::keys::{self, Action, action, key_of, spelled};
-use super::review::Review;
+use super::keys::{self, Action, action, spelled};
 use super::{App, Effect, Layer, Waiting};
 use crate::prompt::vi::Wish;
 use crossterm::event::{KeyCode, KeyEvent};
@@ -98,7 +97,7 @@ impl App {
             Action::Send => return self.send(Delivery::Steer),
             Action::Newline => self.editor.insert("\n"),
             Action::Queue if self.take_menu() => {}
-            Action::Queue if self.story.is_in_turn && !self.editor.is_empty() => {
+            Action::Queue if self.is_busy() && !self.editor.is_empty() => {
                 return self.send(Delivery::Queue);
             }
             Action::Queue => return self.complete(),
@@ -177,7 +176,7 @@ impl App {
     pub(crate) fn esc_stops(&self) -> bool {
         let is_first = self.selected.is_none() && self.dragged.is_none() && self.menu.is_none();
         let has_keys = matches!(self.layer, Layer::None) && !self.pane.has_keys();
-        let runs = self.story.is_in_turn || self.story.runs_cell();
+        let runs = self.is_busy() || self.story.runs_cell();
         let esc = KeyEvent::from(KeyCode::Esc);
         let is_of_vi = self.vi.as_ref().is_some_and(|it| it.takes(&esc));
         is_first && has_keys && runs && !is_of_vi
@@ -190,7 +189,7 @@ impl App {
         if self.menu.take().is_some() {
             return Vec::new();
         }
-        if self.story.is_in_turn || self.story.runs_cell() {
+        if self.is_busy() || self.story.runs_cell() {
             return vec![Effect::Cancel];
         }
         if self.editor.is_empty() && !self.story.transcript.is_empty() {
@@ -212,7 +211,7 @@ impl App {
             self.begin_draft();
             return self.queue.release().into_iter().map(submitted).collect();
         }
-        if self.story.is_in_turn || self.story.runs_cell() {
+        if self.is_busy() || self.story.runs_cell() {
             return vec![Effect::Cancel];
         }
         if is_again {
@@ -220,13 +219,6 @@ impl App {
         }
         self.flash("Ctrl-C again quits");
         Vec::new()
-    }
-
-    pub(super) fn review(&mut self) {
-        match self.story.questions.is_empty() {
-            true => self.flash("nothing waits for approval"),
-            false => self.layer = Layer::Review(Box::new(Review::new(&self.story.questions))),
-        }
     }
 
     fn previous(&mut self) -> Vec<Effect> {
@@ -314,16 +306,6 @@ impl App {
             self.attached.pop();
         }
         edit(&mut self.editor, key);
-    }
-
-    /// Returns what is said of questions that wait, where there are any.
-    pub(super) fn asks(&self) -> Option<String> {
-        let waiting = match self.story.questions.len() {
-            0 => return None,
-            1 => "1 approval waits".to_owned(),
-            count => format!("{count} approvals wait"),
-        };
-        Some(format!("{waiting} · {} reviews", key_of(Action::Review)))
     }
 }
 

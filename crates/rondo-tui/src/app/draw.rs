@@ -44,7 +44,14 @@ impl App {
         let top = area.height - height;
         let above = Rect::new(0, 0, area.width, top);
         self.screen = area;
-        let (conversation, pane) = self.pane.split(above);
+        let review = self.lay_out_review(above);
+        // What the model said before it asks stays in sight.
+        let has_pane = self.pane.split(above).1.is_some();
+        let in_sight = match &review {
+            Some(review) if !has_pane => review.above(above),
+            _ => above,
+        };
+        let (conversation, pane) = self.pane.split(in_sight);
         let moved = match conversation {
             Some(area) => self.draw_conversation(&mut buffer, area),
             None => {
@@ -66,6 +73,9 @@ impl App {
         }
         if let Some(over) = self.draw_layer(&mut buffer, above) {
             caret = over;
+        }
+        if let Some(review) = review {
+            caret = self.draw_review(&mut buffer, above, &review);
         }
         Drawing {
             buffer,
@@ -106,7 +116,7 @@ impl App {
     /// Draws what lies over the conversation. Returns where the caret is then.
     fn draw_layer(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Option<Position>> {
         match &mut self.layer {
-            Layer::None | Layer::Find(_) => None,
+            Layer::None | Layer::Find(_) | Layer::Review(_) => None,
             Layer::Help(from) => {
                 let inner = usize::from(area.width).saturating_sub(4);
                 let rows = help::rows(&self.added.keys, inner, &self.theme);
@@ -126,7 +136,6 @@ impl App {
                 self.draw_todo(buffer, area);
                 Some(None)
             }
-            Layer::Review(_) => Some(self.draw_review(buffer, area)),
             Layer::Preview(_) => {
                 self.draw_preview(buffer, area);
                 Some(None)
@@ -141,7 +150,7 @@ impl App {
     /// Returns what stands below the conversation.
     fn below(&mut self, width: usize) -> Below {
         let theme = self.theme;
-        let mut rows = Vec::new();
+        let mut rows = self.opener_rows(width);
         if let Some(line) = self.activity_line() {
             rows.push(Row::of(line, theme.dim));
         } else if self.story.runs_cell() {
@@ -179,8 +188,8 @@ impl App {
 
     fn waiting_rows(&self, rows: &mut Vec<Row>) {
         // The shell and the agent take turns.
-        let is_in_turn = self.story.is_in_turn;
-        let messages = self.queue.all().map(|it| {
+        let is_in_turn = self.is_busy();
+        let messages = self.queue.behind_opener(self.is_preparing()).map(|it| {
             let how = match it.delivery {
                 _ if !is_in_turn => "after what runs",
                 Delivery::Steer | Delivery::SteerOwn => "steers",

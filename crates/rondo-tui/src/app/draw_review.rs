@@ -3,14 +3,27 @@
 use super::draw::panel;
 use super::proposal::Proposal;
 use super::{App, Layer};
-use crate::text::{Piece, Row, Wrap, clean, columns};
+use crate::prompt::editor::Editor;
+use crate::text::{Piece, Row, Wrap, clean};
 use crate::theme::Theme;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use rondo_core::shown::BAR;
 
+/// Stands before the rows of a draft in the panel.
+const MARK: &str = "  ";
+/// Rows of a draft that are shown in the panel at most.
+const WORDS_ROWS_MAX: usize = 8;
+
 impl App {
-    pub(super) fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    /// Returns how wide the rows of a draft in the panel are.
+    pub(super) fn words_width(&self) -> usize {
+        let inner = usize::from(self.screen.width).saturating_sub(4);
+        inner.saturating_sub(MARK.len()).max(2)
+    }
+
+    /// Lays out the panel of questions for an area, where it is open.
+    pub(super) fn lay_out_review(&mut self, area: Rect) -> Option<ReviewPanel> {
         self.propose();
         let theme = self.theme;
         let now = self.now;
@@ -19,8 +32,9 @@ impl App {
         };
         let inner = usize::from(area.width).saturating_sub(4);
         let rows = review.rows(inner, &theme).to_vec();
-        let words = review.words().cloned();
-        let hint_rows = review.hints(now).len() + usize::from(words.is_some());
+        let words = review.words().map(|it| words_rows(it, inner, &theme));
+        let words_count = words.as_ref().map_or(0, |it| it.0.len());
+        let hint_rows = review.hints(now).len() + words_count;
         let room = usize::from(area.height)
             .saturating_sub(3 + hint_rows)
             .max(1);
@@ -34,16 +48,9 @@ impl App {
         };
         shown.push(Row::of(foot, theme.frame));
         let mut caret = None;
-        if let Some(editor) = &words {
-            let text = editor.text().replace('\n', " ");
-            let at = columns(editor.before());
-            let skip = at.saturating_sub(inner.saturating_sub(3));
-            let visible: String = text.chars().skip(skip).collect();
-            caret = Some((at - skip + 4, shown.len() + 1));
-            shown.push(Row {
-                gutter: vec![Piece::new("› ", theme.accent)],
-                ..Row::of(visible, theme.text)
-            });
+        if let Some((rows, (x, y))) = words {
+            caret = Some((x + 4, shown.len() + y + 1));
+            shown.extend(rows);
         }
         for hint in review.hints(now) {
             shown.push(Row::of(hint, theme.accent));
@@ -54,8 +61,22 @@ impl App {
             1 => asks.to_owned(),
             count => format!("{asks} {at} of {count} · Tab: the next"),
         };
-        let top = panel(buffer, area, &theme.warn, &title, &shown);
-        caret.map(|(x, y)| {
+        Some(ReviewPanel {
+            title,
+            rows: shown,
+            caret,
+        })
+    }
+
+    /// Draws the panel of questions, and returns where its caret is.
+    pub(super) fn draw_review(
+        &self,
+        buffer: &mut Buffer,
+        area: Rect,
+        laid: &ReviewPanel,
+    ) -> Option<Position> {
+        let top = panel(buffer, area, &self.theme.warn, &laid.title, &laid.rows);
+        laid.caret.map(|(x, y)| {
             let x = u16::try_from(x)
                 .unwrap_or(area.width)
                 .min(area.width.saturating_sub(2));
@@ -63,6 +84,39 @@ impl App {
             Position::new(x, (top + y).min(area.bottom().saturating_sub(1)))
         })
     }
+}
+
+/// The panel of questions as it was laid out.
+pub(super) struct ReviewPanel {
+    title: String,
+    rows: Vec<Row>,
+    /// The column and the row of the caret within the panel.
+    caret: Option<(usize, usize)>,
+}
+
+impl ReviewPanel {
+    /// Returns what is left of an area above the panel.
+    pub(super) fn above(&self, area: Rect) -> Rect {
+        let height = u16::try_from(self.rows.len() + 2).unwrap_or(u16::MAX);
+        Rect {
+            height: area.height.saturating_sub(height).max(1),
+            ..area
+        }
+    }
+}
+
+/// Returns the rows of a draft around its caret, and where the caret is in them.
+fn words_rows(editor: &Editor, inner: usize, theme: &Theme) -> (Vec<Row>, (usize, usize)) {
+    let width = inner.saturating_sub(MARK.len()).max(2);
+    let (x, y) = editor.caret_at(width);
+    let from = (y + 1).saturating_sub(WORDS_ROWS_MAX);
+    let rows = editor.rows(width);
+    let shown = rows.iter().enumerate().skip(from).take(WORDS_ROWS_MAX);
+    let rows = shown.map(|(at, row)| Row {
+        gutter: vec![Piece::new(if at == 0 { "› " } else { "  " }, theme.accent)],
+        ..Row::of(editor.shown(row, (0, 0)).concat(), theme.text)
+    });
+    (rows.collect(), (x, y - from))
 }
 
 /// Lays out what is asked, with a difference in place of the texts that make it, and returns where its hunks begin.

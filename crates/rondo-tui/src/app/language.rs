@@ -29,6 +29,7 @@ impl App {
             |name: &str| slash::find_on_screen(name).is_some() || names.iter().any(|it| it == name);
         match language.parse_line(text, is_slash) {
             Line::Empty => Vec::new(),
+            Line::Ask(text) if self.replies_to(text) => Vec::new(),
             Line::Ask(text) => vec![Effect::Submit {
                 text: text.to_owned(),
                 attached: std::mem::take(&mut self.attached),
@@ -62,7 +63,7 @@ impl App {
             Command::Screen => return vec![Effect::Inline],
             Command::Copy => return self.copy_part(rest),
             Command::Terminal => return vec![Effect::Terminal(self.terminal_seen())],
-            Command::Clear => return vec![Effect::New],
+            Command::Clear => return self.clear(),
             Command::Compact => return vec![Effect::Compact(rest.to_owned())],
             Command::Fork => return self.fork(rest),
             Command::Undo => return self.undo(),
@@ -104,7 +105,7 @@ impl App {
 
     /// Stops the turn or the cell that runs, or a job of the shell.
     fn stop(&mut self, job: &str) -> Vec<Effect> {
-        if job.is_empty() && (self.story.is_in_turn || self.runs_own()) {
+        if job.is_empty() && (self.is_busy() || self.runs_own()) {
             return vec![Effect::Cancel];
         }
         if job.is_empty() && !self.pane.was_used() {
@@ -117,6 +118,14 @@ impl App {
                 self.refuse(&error);
                 Vec::new()
             }
+        }
+    }
+
+    /// Begins a new session. What this one asks is denied: an answer would come from somewhere that does not show it.
+    fn clear(&self) -> Vec<Effect> {
+        match self.story.questions.is_empty() {
+            true => vec![Effect::New],
+            false => vec![Effect::Cancel, Effect::New],
         }
     }
 
@@ -136,7 +145,7 @@ impl App {
 
     /// Goes back before the latest turn, with its words in the input.
     pub(super) fn undo(&mut self) -> Vec<Effect> {
-        if self.story.is_in_turn {
+        if self.is_busy() {
             self.flash(TURN_RUNS);
             return Vec::new();
         }

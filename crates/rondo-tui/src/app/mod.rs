@@ -4,15 +4,16 @@
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
 //! - `keys`: the table of keys; `act`: what they do; `edit_keys`: those that edit a text; `effect`: what the screen wants done.
 //! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
-//! - `review`: questions that wait for an answer; `proposal`: the change that one is about; `help`: the panel of keys; `find`: words in the whole session.
+//! - `asking`: when questions open; `review`: questions that wait for an answer; `proposal`: the change that one is about; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
 //! - `pane`: the shell beside the conversation; `python_pane`: the live Python session there; `pane_prompt`: their input;
 //!   `pane_complete`: Tab there; `pasted`: images by their path.
 //! - `earlier`: turns that are read once somebody looks for them.
-//! - `select`: selecting and copying; `queue`: messages that wait.
+//! - `select`: selecting and copying; `queue`: messages that wait; `preparing`: the time until the turn of one begins.
 
 mod act;
 mod activity;
+mod asking;
 mod draw;
 mod draw_panels;
 mod draw_review;
@@ -29,6 +30,7 @@ mod pane_complete;
 mod pane_prompt;
 mod panels;
 mod pasted;
+mod preparing;
 mod proposal;
 mod python_pane;
 mod queue;
@@ -55,12 +57,14 @@ use crate::prompt::vi::Vi;
 use crate::run::Added;
 use crate::theme::Theme;
 use crate::transcript::{Frame, Place, Tone, Viewport};
-use crossterm::event::{Event, KeyEvent, KeyEventKind};
+use asking::Asking;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use earlier::Earlier;
 use find::Find;
 use menu::{Files, Menu};
 use pane::{Preview, ShellPane};
 use panels::{Recall, Sessions};
+use preparing::Preparing;
 use python_pane::PythonPane;
 use queue::Queue;
 use ratatui_core::layout::{Position, Rect};
@@ -93,6 +97,8 @@ pub(crate) struct App {
     /// Whether Ctrl-X was pressed, which begins a key of two.
     is_prefixed: bool,
     queue: Queue,
+    preparing: Preparing,
+    asking: Asking,
     pane: ShellPane,
     python: PythonPane,
     /// What goes along with the next message.
@@ -217,6 +223,8 @@ impl App {
             viewport: Viewport::default(),
             editor: Editor::default(),
             queue: Queue::default(),
+            preparing: Preparing::default(),
+            asking: Asking::default(),
             pane: ShellPane::default(),
             python: PythonPane::default(),
             attached: Vec::new(),
@@ -265,6 +273,8 @@ impl App {
             self.editor.insert(&format!("\n\n{}", held.text));
         }
         self.queue = Queue::default();
+        self.preparing = Preparing::default();
+        self.asking = Asking::default();
         (self.selected, self.dragged, self.pressed_at) = (None, None, None);
         self.layer = Layer::None;
     }
@@ -290,15 +300,15 @@ impl App {
     pub(crate) fn update(&mut self, body: UpdateBody, now: TimeMs) {
         self.now = now;
         if let UpdateBody::Session { event } = &body {
-            self.queue.event(event);
-            if matches!(event, SessionEvent::Lost) {
-                let text = "another process works on this session: what you send waits for it";
-                self.story.note(Tone::Warn, text);
-            }
+            self.session_event(event);
         }
         if matches!(body, UpdateBody::Failed { .. }) {
             self.pane.forget_asked();
             self.python.forget_asked();
+            self.queue.has_failed();
+        }
+        if matches!(body, UpdateBody::Asked { .. } | UpdateBody::Turn { .. }) {
+            self.queue.has_begun();
         }
         let is_shown = match &body {
             UpdateBody::Cell { event } => self.pane.takes(event) | self.python.takes(event),
@@ -307,10 +317,28 @@ impl App {
         if !is_shown {
             self.story.update(body);
         }
-        if let Layer::Review(review) = &mut self.layer
-            && !review.sync(&self.story.questions)
-        {
-            self.layer = Layer::None;
+        self.sync_questions();
+        self.time_preparation();
+    }
+
+    fn session_event(&mut self, event: &SessionEvent) {
+        if let SessionEvent::Withdrawn { ticket } = event {
+            let question = self.queue.opener_of(ticket).map(str::to_owned);
+            if let Some(question) = question {
+                self.note("stopped before the turn began");
+                if self.editor.is_empty() {
+                    self.editor.set(&question);
+                }
+            }
+        }
+        self.queue.event(event, self.story.is_in_turn);
+        if matches!(event, SessionEvent::Delivered { .. }) {
+            // The time of the turn before is over.
+            self.preparing.restart();
+        }
+        if matches!(event, SessionEvent::Lost) {
+            let text = "another process works on this session: what you send waits for it";
+            self.story.note(Tone::Warn, text);
         }
     }
 
@@ -321,6 +349,7 @@ impl App {
 
     /// Says what failed.
     pub(crate) fn error(&mut self, text: &str, hint: Option<&str>) {
+        self.reopen_questions();
         self.pane.forget_asked();
         self.python.forget_asked();
         self.story.note(Tone::Bad, text);
@@ -349,9 +378,8 @@ impl App {
 
     /// A message was submitted, and waits until it is delivered.
     pub(crate) fn waits(&mut self, waiting: Waiting) {
-        if self.story.is_in_turn || self.runs_own() {
-            self.queue.add(waiting);
-        }
+        self.queue.add(waiting);
+        self.time_preparation();
     }
 
     /// Returns whether a turn runs or waits.
@@ -386,7 +414,16 @@ impl App {
     pub(crate) fn event(&mut self, event: Event, now: TimeMs) -> Vec<Effect> {
         self.now = now;
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(&key),
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.note_key(&key);
+                let (was_free, had_draft) = (self.is_free(), !self.editor.is_empty());
+                let effects = self.key(&key);
+                let is_over = !had_draft || ends_draft(&key);
+                if !was_free && is_over && self.is_free() {
+                    self.open_new_questions();
+                }
+                effects
+            }
             Event::Paste(text) => self.paste(&text),
             Event::FocusGained => {
                 self.has_focus = true;
@@ -415,7 +452,7 @@ impl App {
                 self.layer = Layer::None;
                 Vec::new()
             }
-            Layer::Review(_) => self.review_key(key),
+            Layer::Review(_) => self.answer_key(key),
         }
     }
 
@@ -476,7 +513,8 @@ impl App {
 
     /// Returns whether something moves by itself that a person can see.
     pub(crate) fn moves(&self) -> bool {
-        self.has_focus && matches!(self.story.activity, activity::Activity::Working { .. })
+        let is_working = matches!(self.story.activity, activity::Activity::Working { .. });
+        self.has_focus && (is_working || self.preparation().is_some())
     }
 
     /// Returns whether a question became ready to be answered since it was drawn, and so has to be drawn again.
@@ -533,4 +571,10 @@ impl App {
             self.goes_up();
         }
     }
+}
+
+/// Returns whether a key that empties the input sends or drops the draft, rather than deleting its letters.
+fn ends_draft(key: &KeyEvent) -> bool {
+    let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Enter | KeyCode::Tab) || (key.code == KeyCode::Char('c') && is_ctrl)
 }

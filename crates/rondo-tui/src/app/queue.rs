@@ -15,10 +15,22 @@ pub(crate) struct Waiting {
     pub(crate) delivery: Delivery,
 }
 
+/// The message that the next turn begins with, while that turn is prepared.
+#[derive(Debug)]
+struct Opener {
+    ticket: TicketId,
+    /// What it says; unknown of a message that was not typed here.
+    text: Option<String>,
+}
+
 /// All of them, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: Vec<Waiting>,
+    /// The message that was taken out of the queue and whose turn has not begun.
+    opener: Option<Opener>,
+    /// Whether no turn begins for now: another process works on the session, or the last one could not begin.
+    is_held_up: bool,
     /// Those that were delivered before it was known that they wait.
     delivered: Vec<TicketId>,
     /// The one that was taken back into the input.
@@ -29,8 +41,13 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn add(&mut self, waiting: Waiting) {
+        self.is_held_up = false;
         if let Some(at) = self.delivered.iter().position(|it| *it == waiting.ticket) {
             self.delivered.remove(at);
+            let opener = self.opener.as_mut();
+            if let Some(opener) = opener.filter(|it| it.ticket == waiting.ticket) {
+                opener.text = Some(waiting.text);
+            }
             return;
         }
         if self.waiting.len() < WAITING_MAX {
@@ -38,25 +55,91 @@ impl Queue {
         }
     }
 
-    pub(crate) fn event(&mut self, event: &SessionEvent) {
+    /// Takes what happened to messages. One that is delivered while no turn runs begins the next one.
+    pub(crate) fn event(&mut self, event: &SessionEvent, is_in_turn: bool) {
         match event {
-            SessionEvent::Delivered { ticket } | SessionEvent::Withdrawn { ticket } => {
-                let before = self.waiting.len();
-                self.waiting.retain(|it| it.ticket != *ticket);
-                if before == self.waiting.len() && self.delivered.len() < WAITING_MAX {
-                    self.delivered.push(ticket.clone());
+            SessionEvent::Delivered { ticket } => {
+                let text = self.remove(ticket);
+                self.is_held_up = false;
+                if !is_in_turn {
+                    let ticket = ticket.clone();
+                    self.opener = Some(Opener { ticket, text });
                 }
             }
-            SessionEvent::Idle => {
-                self.waiting.clear();
-                self.delivered.clear();
+            SessionEvent::Withdrawn { ticket } => {
+                self.remove(ticket);
+                self.opener.take_if(|it| it.ticket == *ticket);
+            }
+            SessionEvent::Idle => *self = self.without_waiting(),
+            SessionEvent::Lost => {
+                self.is_held_up = true;
+                self.opener = None;
             }
             _ => {}
         }
     }
 
-    /// Returns those that wait, in the order in which they will be taken, but for the one that is edited.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiting> {
+    /// Removes a message, and returns what it says if it was known to wait.
+    fn remove(&mut self, ticket: &TicketId) -> Option<String> {
+        match self.waiting.iter().position(|it| it.ticket == *ticket) {
+            Some(at) => Some(self.waiting.remove(at).text),
+            None => {
+                if self.delivered.len() < WAITING_MAX {
+                    self.delivered.push(ticket.clone());
+                }
+                None
+            }
+        }
+    }
+
+    fn without_waiting(&mut self) -> Self {
+        Self {
+            taken: self.taken.take(),
+            held: std::mem::take(&mut self.held),
+            ..Self::default()
+        }
+    }
+
+    /// The turn of the message has begun.
+    pub(crate) fn has_begun(&mut self) {
+        self.opener = None;
+    }
+
+    /// The turn of the message cannot begin.
+    pub(crate) fn has_failed(&mut self) {
+        self.opener = None;
+        self.is_held_up = true;
+    }
+
+    /// Returns the text of the message that opens the next turn, where it is the one of this ticket.
+    pub(crate) fn opener_of(&self, ticket: &TicketId) -> Option<&str> {
+        let opener = self.opener.as_ref().filter(|it| it.ticket == *ticket);
+        opener?.text.as_deref()
+    }
+
+    /// Returns whether a turn is about to begin, if none runs.
+    pub(crate) fn opens_turn(&self) -> bool {
+        self.opener.is_some() || (!self.is_held_up && !self.waiting.is_empty())
+    }
+
+    /// Returns the text of the message that opens the next turn, if none runs.
+    pub(crate) fn opener(&self) -> Option<&str> {
+        match &self.opener {
+            Some(opener) => opener.text.as_deref(),
+            None if self.is_held_up => None,
+            None => self.waiting.first().map(|it| it.text.as_str()),
+        }
+    }
+
+    /// Returns the messages that wait, in the order in which they will be taken, but for the one that is edited and, while a
+    /// turn is prepared, the one that opens it.
+    pub(crate) fn behind_opener(&self, is_preparing: bool) -> impl Iterator<Item = &Waiting> {
+        let holds_opener = is_preparing && self.opener.is_none();
+        self.all().skip(usize::from(holds_opener))
+    }
+
+    /// Returns those that wait, the opener of the next turn included.
+    fn all(&self) -> impl Iterator<Item = &Waiting> {
         self.waiting.iter().chain(&self.held)
     }
 
@@ -145,12 +228,64 @@ mod tests {
             ticket: TicketId(name.to_owned()),
         };
         queue.add(waiting("a"));
-        queue.event(&delivered("b"));
+        queue.event(&delivered("b"), true);
         queue.add(waiting("b"));
         queue.add(waiting("c"));
-        queue.event(&delivered("a"));
+        queue.event(&delivered("a"), true);
         assert_eq!(all(&queue), ["c"]);
         assert_eq!(queue.take_last(""), Some(waiting("c")));
+    }
+
+    #[test]
+    fn the_message_that_opens_a_turn_is_known_whichever_is_known_first() {
+        let delivered = |name: &str| SessionEvent::Delivered {
+            ticket: TicketId(name.to_owned()),
+        };
+        let behind = |queue: &Queue| -> Vec<String> {
+            queue
+                .behind_opener(true)
+                .map(|it| it.text.clone())
+                .collect()
+        };
+        let mut queue = Queue::default();
+        queue.add(waiting("a"));
+        assert_eq!((queue.opener(), queue.opens_turn()), (Some("a"), true));
+        queue.event(&delivered("a"), false);
+        queue.add(waiting("b"));
+        assert_eq!(
+            (queue.opener(), behind(&queue)),
+            (Some("a"), vec!["b".to_owned()])
+        );
+        queue.has_begun();
+        queue.event(&delivered("b"), true);
+        assert!(!queue.opens_turn());
+        queue.event(&delivered("c"), false);
+        assert_eq!((queue.opener(), queue.opens_turn()), (None, true));
+        queue.add(waiting("c"));
+        assert_eq!(queue.opener(), Some("c"));
+        let ticket = TicketId("c".to_owned());
+        assert_eq!(queue.opener_of(&ticket), Some("c"));
+        queue.event(&SessionEvent::Withdrawn { ticket }, false);
+        assert!(!queue.opens_turn());
+    }
+
+    #[test]
+    fn a_turn_that_cannot_begin_is_not_about_to() {
+        let mut queue = Queue::default();
+        queue.add(waiting("a"));
+        queue.has_failed();
+        assert!(!queue.opens_turn());
+        queue.add(waiting("b"));
+        assert!(queue.opens_turn());
+    }
+
+    #[test]
+    fn messages_wait_as_such_while_another_process_works_on_the_session() {
+        let mut queue = Queue::default();
+        queue.add(waiting("a"));
+        queue.event(&SessionEvent::Lost, false);
+        assert!(!queue.opens_turn() && queue.opener().is_none());
+        assert_eq!(queue.behind_opener(false).count(), 1);
     }
 
     #[test]

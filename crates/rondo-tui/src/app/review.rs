@@ -1,7 +1,7 @@
 //! Questions that wait for an answer.
 //!
-//! A question takes no keys by itself: a person opens this panel. Keys that answer count once the frame that shows the
-//! question is on the screen, a moment has passed in which nothing was pressed, and the question's end was in view.
+//! Keys that answer count once the frame that shows the question is on the screen, a moment has passed in which nothing was
+//! pressed, and the question's end was in view. A key that is held since before the question was shown never answers.
 //! Enter allows nothing, and "from now on" takes a second key under the rule itself.
 
 use super::draw_review::asked_rows;
@@ -21,6 +21,8 @@ use serde_json::Value;
 
 /// How long nothing may be pressed before keys answer, in milliseconds.
 const ARMS_AFTER_MS: u64 = 250;
+/// The argument that is the command of a call.
+const COMMAND: &str = "command";
 /// The most grants that are offered by number.
 const OFFERS_MAX: usize = 9;
 
@@ -35,6 +37,8 @@ pub(crate) struct Review {
     was_end_seen: bool,
     /// When the question was shown, or a key came since.
     quiet_since: Option<TimeMs>,
+    /// When the question was shown.
+    shown_at: Option<TimeMs>,
     step: Step,
     /// The change that it is about, and whether that was looked for.
     proposal: Option<Proposal>,
@@ -70,6 +74,8 @@ enum Step {
     Words(Editor),
     /// A value: the arguments to run it with, or what was asked for.
     Value(Editor),
+    /// The command to run in place of the one in these arguments.
+    Command(Editor, Value),
 }
 
 impl Review {
@@ -80,6 +86,7 @@ impl Review {
             from: 0,
             was_end_seen: false,
             quiet_since: None,
+            shown_at: None,
             step: Step::Choose,
             proposal: None,
             was_proposed: false,
@@ -106,7 +113,8 @@ impl Review {
         !self.questions.is_empty()
     }
 
-    fn go(&mut self, at: usize) {
+    /// Goes to another question.
+    pub(super) fn go(&mut self, at: usize) {
         self.at = at.min(self.questions.len().saturating_sub(1));
         self.step = Step::Choose;
         (self.proposal, self.look, self.told) = (None, None, None);
@@ -117,7 +125,7 @@ impl Review {
     /// The question is another one, or is shown otherwise: it has to be read before it is answered.
     fn show_anew(&mut self) {
         (self.from, self.was_end_seen) = (0, false);
-        self.quiet_since = None;
+        (self.quiet_since, self.shown_at) = (None, None);
         self.laid = None;
     }
 
@@ -219,6 +227,7 @@ impl Review {
     /// The frame with the question is on the screen.
     pub(super) fn was_shown(&mut self, now: TimeMs) {
         self.quiet_since.get_or_insert(now);
+        self.shown_at.get_or_insert(now);
     }
 
     /// Returns when keys answer, unless one is pressed before.
@@ -232,7 +241,8 @@ impl Review {
 
     /// A paste answers nothing; words may be pasted where words are asked for.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Step::Words(editor) | Step::Value(editor) = &mut self.step {
+        if let Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _) = &mut self.step
+        {
             editor.paste(text);
         }
     }
@@ -240,7 +250,7 @@ impl Review {
     /// Returns the draft of words, where they are asked for.
     pub(super) fn words(&self) -> Option<&Editor> {
         match &self.step {
-            Step::Words(editor) | Step::Value(editor) => Some(editor),
+            Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _) => Some(editor),
             Step::Choose | Step::Offers => None,
         }
     }
@@ -254,6 +264,12 @@ impl Review {
     pub(super) fn hints(&self, now: TimeMs) -> Vec<String> {
         match &self.step {
             Step::Words(_) | Step::Value(_) => vec!["Enter sends it · Esc back".to_owned()],
+            Step::Command(..) => {
+                vec![
+                    "Enter runs the command as it is here · Alt-Enter another line · Esc back"
+                        .to_owned(),
+                ]
+            }
             Step::Offers => {
                 let offers = self.offers().iter().zip(1..);
                 let lines = offers
@@ -275,7 +291,8 @@ impl Review {
 
     fn choice_hint(&self, now: TimeMs) -> String {
         if !self.was_end_seen {
-            return "y allows once you have seen the end: PageDown · n no · Esc later".to_owned();
+            return "y allows once you have seen the end: PageDown, End · n no · Esc later"
+                .to_owned();
         }
         if !self.is_armed(now) {
             return "…".to_owned();
@@ -391,11 +408,16 @@ fn asked(question: &Question) -> String {
 impl App {
     pub(super) fn review_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let (now, actor) = (self.now, self.actor.clone());
-        let page = usize::from(self.drawn.area.height / 2).max(1);
+        let shown_at = match &self.layer {
+            Layer::Review(review) => review.shown_at,
+            _ => None,
+        };
+        let is_held = shown_at.is_some_and(|it| self.is_held_since_before(it));
+        let page = usize::from(self.screen.height / 2).max(1);
         let Layer::Review(review) = &mut self.layer else {
             return Vec::new();
         };
-        let is_armed = review.is_armed(now);
+        let is_armed = review.is_armed(now) && !is_held;
         let arguments = review.question().and_then(|it| self.story.asked_about(it));
         let can_edit = review
             .question()
@@ -409,13 +431,14 @@ impl App {
         if matches!(review.step, Step::Choose) && review.hunk_key(&spelled) {
             return Vec::new();
         }
+        if let Some(from) = scrolled(review.from, page, &spelled) {
+            review.from = from;
+            return Vec::new();
+        }
         match (spelled.as_str(), &review.step) {
             ("Esc", Step::Offers) => review.step = Step::Choose,
             ("Esc" | "Ctrl-C", _) => self.layer = Layer::None,
-            ("PageDown" | "Space", _) => review.from += page,
-            ("Down" | "j", _) => review.from += 1,
-            ("PageUp", _) => review.from = review.from.saturating_sub(page),
-            ("Up" | "k", _) => review.from = review.from.saturating_sub(1),
+            ("Ctrl-D", _) => return vec![Effect::Quit],
             ("Tab", Step::Choose) => {
                 let (at, count) = review.count();
                 review.go(at % count.max(1));
@@ -431,10 +454,10 @@ impl App {
                 }
             }
             ("e", Step::Choose) if is_armed && can_edit && arguments.is_some() => {
-                review.step = Step::Value(editable(arguments));
+                review.step = edited(arguments);
             }
             ("y", Step::Choose) if is_armed && review.takes_value() => {
-                review.step = Step::Value(editable(None));
+                review.step = edited(None);
             }
             ("y", Step::Choose) if is_armed && review.was_end_seen => {
                 return review.approve(&actor);
@@ -458,40 +481,89 @@ impl App {
     }
 
     fn words_key(&mut self, key: &KeyEvent, spelled: &str, actor: &str) -> Vec<Effect> {
+        let width = self.words_width();
         let Layer::Review(review) = &mut self.layer else {
             return Vec::new();
         };
         let takes_any = review.takes_value();
-        let is_value = matches!(review.step, Step::Value(_));
-        let (Step::Words(editor) | Step::Value(editor)) = &mut review.step else {
+        let (Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _)) =
+            &mut review.step
+        else {
             return Vec::new();
         };
         match spelled {
             "Esc" | "Ctrl-C" => review.step = Step::Choose,
-            "Enter" if is_value => match serde_json::from_str::<Value>(editor.text()) {
-                Ok(value) if takes_any || value.is_object() => {
+            "Enter" => match given(&review.step, takes_any) {
+                Ok(value) => {
                     review.step = Step::Choose;
-                    return review.answer(AnswerValue::value(value), None, actor);
+                    return review.answer(value, None, actor);
                 }
-                Ok(_) => self.flash("arguments are a JSON object"),
-                Err(err) => self.flash(format!("that is no JSON: {err}")),
+                Err(why) => self.flash(why),
             },
-            "Enter" => {
-                let reason = editor.take();
-                review.step = Step::Choose;
-                return review.answer(AnswerValue::Deny { reason }, None, actor);
-            }
+            "Alt-Enter" | "Shift-Enter" | "Ctrl-Enter" | "Ctrl-J" => editor.insert("\n"),
+            "Up" => drop(editor.up_or_down(true, width)),
+            "Down" => drop(editor.up_or_down(false, width)),
             _ => edit(editor, key),
         }
         Vec::new()
     }
 }
 
-/// Returns a draft of a value: the arguments as they are, or an empty object to fill in.
-fn editable(arguments: Option<Value>) -> Editor {
+/// Returns the first row that is shown after a key that scrolls. Drawing it keeps it within the question.
+fn scrolled(from: usize, page: usize, spelled: &str) -> Option<usize> {
+    Some(match spelled {
+        "PageDown" | "Space" => from.saturating_add(page),
+        "Down" | "j" => from.saturating_add(1),
+        "PageUp" => from.saturating_sub(page),
+        "Up" | "k" => from.saturating_sub(1),
+        "End" => usize::MAX,
+        "Home" => 0,
+        _ => return None,
+    })
+}
+
+/// Returns the answer that was typed.
+///
+/// # Errors
+/// When it is none, in words.
+fn given(step: &Step, takes_any: bool) -> Result<AnswerValue, String> {
+    match step {
+        Step::Value(editor) => match serde_json::from_str::<Value>(editor.text()) {
+            Ok(value) if takes_any || value.is_object() => Ok(AnswerValue::value(value)),
+            Ok(_) => Err("arguments are a JSON object".to_owned()),
+            Err(err) => Err(format!("that is no JSON: {err}")),
+        },
+        Step::Command(editor, _) if editor.text().trim().is_empty() => {
+            Err("there is no command: Esc goes back".to_owned())
+        }
+        Step::Command(editor, arguments) => {
+            let mut arguments = arguments.clone();
+            if let Some(command) = arguments.get_mut(COMMAND) {
+                *command = Value::String(editor.whole());
+            }
+            Ok(AnswerValue::value(arguments))
+        }
+        Step::Words(editor) => Ok(AnswerValue::Deny {
+            reason: editor.whole(),
+        }),
+        Step::Choose | Step::Offers => Err(String::new()),
+    }
+}
+
+/// Returns a draft of what is changed: the command if there is one, else the arguments as JSON, or an empty object to fill in.
+fn edited(arguments: Option<Value>) -> Step {
     let mut editor = Editor::default();
-    let value = arguments.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    editor.insert(&value.to_string());
-    editor.left();
-    editor
+    let command = arguments.as_ref().and_then(|it| it.get(COMMAND)?.as_str());
+    match (arguments.as_ref(), command) {
+        (Some(arguments), Some(command)) => {
+            editor.insert(command);
+            Step::Command(editor, arguments.clone())
+        }
+        (arguments, _) => {
+            let empty = Value::Object(serde_json::Map::new());
+            editor.insert(&format!("{:#}", arguments.unwrap_or(&empty)));
+            editor.left();
+            Step::Value(editor)
+        }
+    }
 }

@@ -7,10 +7,9 @@ use rondo_types::units::{dollars, rough};
 
 impl App {
     pub(super) fn activity_line(&self) -> Option<String> {
-        let line = self
-            .story
-            .activity
-            .line(self.turn, self.options.is_still, self.now)?;
+        let preparation = self.preparation();
+        let activity = preparation.as_ref().unwrap_or(&self.story.activity);
+        let line = activity.line(self.turn, self.options.is_still, self.now)?;
         let stop = keys::key_of(keys::Action::Escape);
         Some(format!("{line} · {stop} stops"))
     }

@@ -1,6 +1,7 @@
 //! Tests: keys and updates in, frames and effects out.
 
 mod approvals;
+mod preparing;
 
 use super::*;
 use crossterm::event::{KeyCode, KeyModifiers};

@@ -423,6 +423,7 @@ impl Runner {
                 for note in self.notes.take() {
                     self.app.note(&note);
                 }
+                self.app.set_progress(self.notes.latest_progress());
                 self.is_stale = true;
             }
             Woken::Frame => {}
@@ -590,7 +591,7 @@ impl Runner {
             }
             false => self.modes.abandon(),
         }
-        if self.app.is_in_turn() {
+        if self.app.is_in_turn() || self.app.is_preparing() {
             // What cannot be stopped in time is carried on when the session is opened next.
             let _ = self.session.cancel().await;
         }

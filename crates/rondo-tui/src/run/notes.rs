@@ -18,6 +18,8 @@ struct State {
     notes: VecDeque<String>,
     /// What was said before.
     said: VecDeque<String>,
+    /// The progress of a download.
+    progress: Option<String>,
     /// Shows notes until the screen is open.
     before: Option<Arc<dyn Notices>>,
 }
@@ -30,6 +32,7 @@ impl Notes {
             state: Mutex::new(State {
                 notes: VecDeque::new(),
                 said: VecDeque::new(),
+                progress: None,
                 before: Some(before),
             }),
             changed: Notify::new(),
@@ -52,6 +55,11 @@ impl Notes {
 
     pub(super) fn take(&self) -> Vec<String> {
         self.state().notes.drain(..).collect()
+    }
+
+    /// Returns the progress of a download, if there is one.
+    pub(super) fn latest_progress(&self) -> Option<String> {
+        self.state().progress.clone()
     }
 
     pub(super) async fn changed(&self) {
@@ -87,9 +95,10 @@ impl Notices for Notes {
     }
 
     fn progress(&self, text: Option<&str>) {
-        // Ten times a second is too often for the conversation; the end is told by what follows.
         if let Some(before) = self.before() {
-            before.progress(text);
+            return before.progress(text);
         }
+        self.state().progress = text.map(str::to_owned);
+        self.changed.notify_one();
     }
 }

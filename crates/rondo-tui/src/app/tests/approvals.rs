@@ -453,3 +453,204 @@ fn what_cannot_be_shown_as_a_difference_is_said() {
         "{shown}"
     );
 }
+
+fn pending(scene: &mut Scene, ids: &[&str]) {
+    let questions = ids.iter().map(|id| question(id, &format!("run {id}?")));
+    scene.happens(EventBody::Parked {
+        questions: questions.collect(),
+    });
+}
+
+#[test]
+fn a_question_opens_by_itself_where_the_input_is_empty() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    let shown = scene.shown();
+    assert!(shown.contains("┏━ may this run? ━"), "{shown}");
+    scene.waits();
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn a_question_opens_over_no_draft_until_that_is_sent() {
+    let mut scene = Scene::new();
+    scene.types("half a line");
+    scene.asks("run x?");
+    for _ in 0..20 {
+        scene.press(KeyCode::Backspace);
+    }
+    assert!(!scene.shown().contains("┏━ may this run?"));
+    scene.types("go on");
+    let sent = scene.press(KeyCode::Enter);
+    assert!(matches!(sent.as_slice(), [Effect::Submit { .. }]));
+    let shown = scene.shown();
+    assert!(shown.contains("┏━ may this run?"), "{shown}");
+    assert!(
+        shown.contains("1 approval waits: Alt-Y opens it. The agent reads your message"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_question_that_was_put_off_stays_closed_until_its_key_or_another_question() {
+    let mut scene = Scene::new();
+    pending(&mut scene, &["c"]);
+    scene.waits();
+    scene.press(KeyCode::Esc);
+    scene.types("?");
+    scene.press(KeyCode::Esc);
+    assert!(!scene.shown().contains("┏━ may this run?"));
+    pending(&mut scene, &["c", "d"]);
+    let shown = scene.shown();
+    assert!(
+        shown.contains("run d?") && shown.contains("may this run? 2 of 2"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn several_questions_are_answered_one_after_another() {
+    let mut scene = Scene::new();
+    pending(&mut scene, &["c", "d"]);
+    scene.waits();
+    assert_eq!(answers(&scene.types("y"))[0].2, "hash of c");
+    let shown = scene.shown();
+    assert!(
+        shown.contains("run d?") && !shown.contains("run c?"),
+        "{shown}"
+    );
+    assert!(shown.contains("1 approval waits"), "{shown}");
+    scene.waits();
+    scene.now += 1_000;
+    assert_eq!(answers(&scene.types("n"))[0].2, "hash of d");
+    assert!(!scene.shown().contains("may this run?"));
+    // What could not be recorded is asked again.
+    scene.app.error("the disk is full", None);
+    scene.alt('y');
+    assert!(scene.shown().contains("may this run? 1 of 2"));
+}
+
+#[test]
+fn a_key_that_is_held_since_before_the_question_does_not_answer() {
+    let mut scene = Scene::new();
+    scene.types("y");
+    scene.press(KeyCode::Backspace);
+    scene.types("y");
+    scene.press(KeyCode::Enter);
+    scene.types("y");
+    scene.app.set_draft("");
+    scene.now += 10;
+    scene.asks("run x?");
+    scene.shown();
+    // The first repetition comes late.
+    for pause in [500, 40, 40, 140] {
+        scene.now += pause;
+        assert!(scene.types("y").is_empty());
+    }
+    scene.now += 300;
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn an_answer_that_is_typed_as_a_message_is_not_sent() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.waits();
+    scene.press(KeyCode::Esc);
+    scene.types("Yes.");
+    assert_eq!(scene.press(KeyCode::Enter), []);
+    let shown = scene.shown();
+    assert!(shown.contains("┏━ may this run?"), "{shown}");
+    assert!(
+        shown.contains("not sent to the agent: answer the question"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_new_session_leaves_no_question_that_could_be_answered() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.waits();
+    scene.press(KeyCode::Esc);
+    scene.types("/clear");
+    let effects = scene.press(KeyCode::Enter);
+    assert_eq!(effects, [Effect::Cancel, Effect::New]);
+}
+
+#[test]
+fn a_question_that_is_no_approval_is_called_a_question() {
+    let mut scene = Scene::new();
+    let asked = Question {
+        kind: QuestionKind::Budget,
+        ..question("b", "go on?")
+    };
+    scene.happens(EventBody::Parked {
+        questions: vec![asked],
+    });
+    let shown = scene.shown();
+    assert!(
+        shown.contains("▲ 1 question waits · Alt-Y reviews"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_command_is_edited_as_text_and_other_arguments_as_json() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"command": "touch a", "timeout": 3});
+    asks_about(&mut scene, "exec", &arguments);
+    scene.waits();
+    scene.types("e");
+    let shown = scene.shown();
+    assert!(shown.contains("› touch a "), "{shown}");
+    assert!(
+        shown.contains("Enter runs the command as it is here"),
+        "{shown}"
+    );
+    scene.types(" b");
+    scene.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    scene.types("ls");
+    let shown = scene.shown();
+    assert!(
+        shown.contains("› touch a b ") && shown.contains("┃   ls "),
+        "{shown}"
+    );
+    let value = serde_json::json!({"command": "touch a b\nls", "timeout": 3});
+    let answered = answers(&scene.press(KeyCode::Enter));
+    assert_eq!(answered[0].0, AnswerValue::value(value));
+    let mut scene = Scene::new();
+    asks_about(
+        &mut scene,
+        "fetch",
+        &serde_json::json!({"url": "http://a", "n": 1}),
+    );
+    scene.waits();
+    scene.types("e");
+    let shown = scene.shown();
+    assert!(shown.contains("\"url\": \"http://a\""), "{shown}");
+    assert!(!shown.contains("{\"n\""), "{shown}");
+}
+
+#[test]
+fn the_end_key_shows_the_end_of_a_long_question() {
+    let mut scene = Scene::new();
+    let lines: Vec<String> = (0..60).map(|at| format!("line {at}")).collect();
+    scene.asks(&lines.join("\n"));
+    scene.waits();
+    scene.press(KeyCode::End);
+    let shown = scene.shown();
+    assert!(shown.contains("line 59"), "{shown}");
+    scene.waits();
+    assert_eq!(answers(&scene.types("y")).len(), 1);
+}
+
+#[test]
+fn another_key_between_two_escapes_takes_nothing_back() {
+    let mut scene = Scene::new();
+    scene.app.note("something");
+    scene.press(KeyCode::Esc);
+    scene.press(KeyCode::Left);
+    assert_eq!(scene.press(KeyCode::Esc), []);
+    assert_eq!(scene.press(KeyCode::Esc).len(), 1);
+}
