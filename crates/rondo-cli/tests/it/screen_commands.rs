@@ -25,6 +25,7 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/include nosuch", "failed to read `nosuch`"),
         ("/mode nosuch", "the modes are: agent, shell, python"),
         ("/model openai/next", "from the next turn on: openai/next"),
+        ("/costs", "did you mean `/cost`? `/help` shows all"),
         ("/fork 3", "`/fork` copies the session as it is now"),
         ("/fork", "nothing was said yet"),
         ("/stop", "nothing runs"),
@@ -143,7 +144,9 @@ async fn a_skill_and_a_file_with_a_blank_in_its_name_go_with_the_next_question()
     person
         .shows("`my notes.txt` will be attached to the next question")
         .await;
+    person.shows("[file 1: my notes.txt]").await;
     person.press("what now?\r").await;
+    person.shows("› my notes.txt what now?").await;
     person.shows("Hello.").await;
     leave(person).await;
     let asked = server.requests()[0].json()["messages"].to_string();
@@ -210,6 +213,8 @@ async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
         screen.find("which stays as it is") > screen.rfind("1 step ·"),
         "{screen}"
     );
+    person.press("/resume latest\r").await;
+    person.shows("your next message continues it").await;
     person.press("/undo\r").await;
     person.shows("back before the last turn").await;
     person.shows_times("1 step ·", 1).await;
@@ -220,4 +225,24 @@ async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
     );
     person.press(CTRL_C).await;
     leave(person).await;
+}
+
+#[tokio::test]
+async fn calls_that_were_allowed_for_the_session_are_listed_on_the_screen() {
+    let made = json!({"path": "made.txt", "content": "x"});
+    let server = serve(vec![calls("write_file", &made), says("Made.")]).await;
+    let env = TestEnv::new();
+    let mut line = start(&env, &server, &[]);
+    line.prompt("agent").await;
+    line.enter("make it").await;
+    line.types_behind("e: edit): ").await;
+    line.press("always\r").await;
+    line.sees("Made.").await;
+    line.prompt("agent").await;
+    leave(line).await;
+    let mut screen = open(&env, &server, &["-c"]).await;
+    screen.press("/approve\r").await;
+    screen.shows("calls that run without asking:").await;
+    screen.shows("  write_file").await;
+    leave(screen).await;
 }

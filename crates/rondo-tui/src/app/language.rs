@@ -47,7 +47,8 @@ impl App {
                 let (name, rest) = (name.to_owned(), rest.to_owned());
                 return vec![Effect::Added { name, rest }];
             }
-            self.error(&format!("there is no `/{name}`"), Some("`/help` shows all"));
+            let known = slash::all_on_screen().map(|entry| entry.name);
+            self.refuse(&slash::unknown(name, known));
             return Vec::new();
         };
         match command {

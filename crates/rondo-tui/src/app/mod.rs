@@ -396,6 +396,11 @@ impl App {
         self.editor.set(text);
     }
 
+    /// Puts a text into the input, at the caret.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.editor.insert(text);
+    }
+
     /// Takes what was said before the screen was opened for printed, where it is.
     fn forget_printed(&mut self) {
         if std::mem::take(&mut self.options.is_continued) {
@@ -494,10 +499,10 @@ impl App {
         }
     }
 
-    /// Puts a file into the input, as a chip that stands for it.
-    pub(crate) fn attach_file(&mut self, path: &Path) {
+    /// Puts a file into the input, as a chip that stands for it. `kind` says what it is, such as an image.
+    pub(crate) fn attach_file(&mut self, kind: &str, path: &Path) {
         match pasted::named(path) {
-            Some((name, word)) => self.editor.attach(&name, word),
+            Some((name, word)) => self.editor.attach(kind, &name, word),
             None => self.error(
                 "the path of this file holds characters that cannot be attached",
                 Some("copy the file to another name"),

@@ -162,10 +162,10 @@ impl Editor {
         true
     }
 
-    /// Puts in a chip that stands for the word that attaches a file.
-    pub(crate) fn attach(&mut self, name: &str, word: String) {
+    /// Puts in a chip that stands for the word that attaches a file. `kind` says what the file is, such as an image.
+    pub(crate) fn attach(&mut self, kind: &str, name: &str, word: String) {
         match self.chips.len() < CHIPS_MAX {
-            true => self.chip(&format!("image {{}}: {name}"), word),
+            true => self.chip(&format!("{kind} {{}}: {name}"), word),
             false => self.insert(&word),
         }
     }

@@ -322,6 +322,16 @@ pub fn is_name(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
+/// The error of a name that no command has, with the `known` command that may be meant.
+pub fn unknown<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> SetupError {
+    let message = format!("there is no `/{name}`");
+    let near = known.find(|known| known.starts_with(name) || name.starts_with(known));
+    SetupError::new(SetupErrorKind::Usage, message).hint(match near {
+        Some(near) => format!("did you mean `/{near}`? `/help` shows all"),
+        None => "`/help` shows all".to_owned(),
+    })
+}
+
 /// Returns the shell's command for `/stop`, which stops the job of that number, or the current one.
 ///
 /// # Errors

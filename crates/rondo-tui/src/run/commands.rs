@@ -77,7 +77,10 @@ impl Runner {
                 });
             }
             Some(Change::Text(text)) => self.app.attach_text(text),
-            Some(Change::File { path, .. }) => self.app.attach_file(Path::new(&path)),
+            Some(Change::File { path, .. }) => {
+                self.app.attach_file("file", Path::new(&path));
+                self.app.type_text(" ");
+            }
             None => {}
         }
         match reply.shown {

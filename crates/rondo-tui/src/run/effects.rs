@@ -252,7 +252,7 @@ impl Runner {
             Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
             Done::Terminal(context) => self.app.preview_terminal(&context),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
-            Done::Image(path) => self.app.attach_file(&path),
+            Done::Image(path) => self.app.attach_file("image", &path),
             Done::Pasted(text) => self.app.paste_text(&text),
             Done::Note(text) => self.app.note(&text),
             // They may lend the terminal to the pager, which is awaited.

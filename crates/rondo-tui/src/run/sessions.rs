@@ -107,7 +107,8 @@ impl Runner {
 
     async fn go_on(&mut self, id: &str) -> Result<()> {
         let session = self.service.find(id, self.options()).await?;
-        self.show(session, None);
+        let note = format!("session `{}`: your next message continues it", session.id());
+        self.show(session, Some(note));
         Ok(())
     }
 

@@ -158,12 +158,7 @@ fn arguments(line: &str) -> Vec<String> {
 }
 
 fn unknown(name: &str) -> CliError {
-    let error = CliError::new(Exit::Usage, format_args!("there is no `/{name}`"));
-    let near = names().find(|known| known.starts_with(name) || name.starts_with(known));
-    error.hint(match near {
-        Some(near) => format!("did you mean `/{near}`? `/help` shows all"),
-        None => "`/help` shows all".to_owned(),
-    })
+    table::unknown(name, names()).into()
 }
 
 #[cfg(test)]
