@@ -11,6 +11,7 @@ use rondo_hub::{Hub, HubConfig};
 use rondo_runtime::env::Env;
 use rondo_runtime::{Layer, NoNotices, Runtime};
 use rondo_testkit::{ReplyScript, openai};
+use rustix::process::Resource;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -233,8 +234,12 @@ async fn a_guest_with_many_slow_bodies_leaves_room_for_others() {
     let guest = world.user("gus", Role::Guest).await;
     let member = world.user("mia", Role::Member).await;
     let owner = world.user("ada", Role::Owner).await;
+    // Both ends of each connection are in this process.
+    let mut files = rustix::process::getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    rustix::process::setrlimit(Resource::Nofile, files).unwrap();
     let mut slow = Vec::new();
-    for _ in 0..300 {
+    for _ in 0..1_100 {
         slow.push(unfinished(&world, &guest, 1000, 1).await);
     }
     while world.get("/v1/me", &guest).await.status != 503 {}
