@@ -8,6 +8,7 @@ use rondo_policy::OUTSIDE_SANDBOX;
 use rondo_sandbox::{Root, SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -322,7 +323,8 @@ pub(crate) fn of_hidden(
         let shown = hidden.strip_prefix(root).unwrap_or(hidden);
         (is_named || is_printed).then(|| format!("`{}`", shown_path(shown)))
     });
-    let hidden: Vec<String> = hidden.collect();
+    // What an ignore file and a rule hide is there twice.
+    let hidden: BTreeSet<String> = hidden.collect();
     let more = match hidden.len().saturating_sub(LOST_NAMED_MAX) {
         0 => String::new(),
         more => format!(", and {more} more"),
@@ -336,7 +338,8 @@ pub(crate) fn of_hidden(
     })
 }
 
-/// Returns the files and directories that words of a command name, and its own directory if it goes through that.
+/// Returns what words of a command would name, and its own directory if it goes through that. Nothing is looked up: a disk
+/// may hang.
 fn places_named(directory: &Path, command: &str) -> Vec<PathBuf> {
     let ends_word = |it: char| it.is_whitespace() || "'\"`;|&<>(){}$=:".contains(it);
     let words: Vec<&str> = command
@@ -347,9 +350,7 @@ fn places_named(directory: &Path, command: &str) -> Vec<PathBuf> {
     let goes_through = has(&WALKERS) || has(&["git"]) && has(&OF_TREE);
     let own = goes_through.then_some(".");
     let places = words.iter().copied().chain(own);
-    places
-        .filter_map(|it| directory.join(it).canonicalize().ok())
-        .collect()
+    places.map(|it| directory.join(it)).collect()
 }
 
 /// Says which of these variables a command names that did not get them, or its output if it failed.
