@@ -206,14 +206,13 @@ fn exec(command: &str) -> ReplyScript {
     calls("exec", &json!({"command": command}))
 }
 
+fn write() -> ReplyScript {
+    let arguments = json!({"path": "made.txt", "content": "one\ntwo\n"});
+    calls("write_file", &arguments)
+}
+
 /// Turns that a person sees every day.
 fn scenes() -> Vec<Scene> {
-    let write = || {
-        calls(
-            "write_file",
-            &json!({"path": "made.txt", "content": "one\ntwo\n"}),
-        )
-    };
     let edit = json!({"path": "notes.md", "old_string": "first", "new_string": "second"});
     let pair = ReplyScript::calls([
         CallScript::new("call_1", "read_file", &json!({"path": "notes.md"})),
