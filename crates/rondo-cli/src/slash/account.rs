@@ -113,20 +113,14 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::Usage;
 
     fn totals(turns: u32, cost_usd: f64, is_cost_partial: bool) -> Totals {
-        Totals {
-            turns,
-            cost_usd,
-            is_cost_partial,
-            usage: Usage {
-                input: 10,
-                output: 5,
-                ..Usage::default()
-            },
-            ..Totals::default()
-        }
+        let mut totals = Totals::default();
+        totals.turns = turns;
+        totals.cost_usd = cost_usd;
+        totals.is_cost_partial = is_cost_partial;
+        (totals.usage.input, totals.usage.output) = (10, 5);
+        totals
     }
 
     #[test]
