@@ -156,6 +156,10 @@ fn to_do(
     };
     let mail = session.mail()?;
     let earlier = earlier(&session, &mail, output);
+    if session.conversation().is_some_and(|it| it.needs_consent) {
+        // Only a turn that was cut off and came from a file is refused.
+        session.cut_off()?;
+    }
     if earlier == 0 && message.is_none() {
         return Err(nothing_to_resume(&known.id));
     }
