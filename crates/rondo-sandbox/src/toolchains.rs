@@ -5,7 +5,7 @@
 //! toolchain is opened, as far as it can be told to be one.
 
 use crate::readable::{Readable, SHARED_BY_ALL};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -257,6 +257,7 @@ pub(crate) fn add(
         readable,
         next: std::env::split_paths(&search_path).collect(),
         visited: Vec::new(),
+        interpreters: HashSet::new(),
     };
     search.run();
 }
@@ -267,6 +268,8 @@ struct Search<'a> {
     /// Directories of programs that are yet to be looked into.
     next: VecDeque<PathBuf>,
     visited: Vec<PathBuf>,
+    /// Interpreters of scripts that were followed: most scripts of a directory name the same one.
+    interpreters: HashSet<PathBuf>,
 }
 
 impl Search<'_> {
@@ -300,8 +303,10 @@ impl Search<'_> {
             match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => self.follow(&path),
                 Ok(kind) if kind.is_file() => {
-                    let interpreter = interpreter(&path);
-                    if let Some(interpreter) = interpreter.filter(|it| !is_of_system(it)) {
+                    let interpreter = interpreter(&path).filter(|it| !is_of_system(it));
+                    if let Some(interpreter) = interpreter
+                        && self.interpreters.insert(interpreter.clone())
+                    {
                         self.follow(&interpreter);
                     }
                 }
