@@ -2,7 +2,6 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::mcp;
 use crate::message_box::MessageBox;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::runtime::Runtime;
@@ -16,11 +15,9 @@ use crate::values::ApprovalMode;
 use rondo_core::ports::{Mail, MailBody, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
-use rondo_core::shown;
 use rondo_core::storage::Store;
 use rondo_types::{Answer, Message, Outcome, Part, Question, SessionId, Transcript};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// Which session is meant.
@@ -532,13 +529,7 @@ impl Session {
         let TurnStart::Message(message) = start else {
             return Ok(start);
         };
-        let servers = self.runtime.servers(&self.settings)?;
-        let message = match servers {
-            Some(servers) => mcp::with_resources(Arc::unwrap_or_clone(message), &servers)
-                .await?
-                .into(),
-            None => message,
-        };
+        let message = self.runtime.with_resources(&self.settings, message).await?;
         Ok(TurnStart::Message(message))
     }
 
@@ -555,37 +546,9 @@ impl Session {
         prompt: &str,
         arguments: &[String],
     ) -> Result<Vec<Part>> {
-        let failed = |why: String| {
-            let shown = shown::line(prompt);
-            let context = format!("failed to get the prompt `{shown}` of the server `{server}`");
-            SetupError::because(SetupErrorKind::Input, context, why)
-        };
-        let servers = self.runtime.servers(&self.settings)?;
-        let servers = servers.ok_or_else(|| failed("there are no servers".to_owned()))?;
-        let known = servers.prompts(server).await.map_err(failed)?;
-        let found = known.iter().find(|it| it.name == prompt);
-        let found = found.ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|it| it.name.as_str()).collect();
-            failed(format!("it has only: {}", names.join(", ")))
-        })?;
-        let needed = found.arguments.iter().filter(|it| it.1).count();
-        if arguments.len() < needed || arguments.len() > found.arguments.len() {
-            let names = found
-                .arguments
-                .iter()
-                .map(|(name, is_needed)| match is_needed {
-                    true => name.clone(),
-                    false => format!("[{name}]"),
-                });
-            let names: Vec<String> = names.collect();
-            return Err(failed(format!("it takes: {}", names.join(" "))));
-        }
-        let names = found.arguments.iter().map(|it| it.0.clone());
-        let arguments = names.zip(arguments.iter().cloned()).collect();
-        servers
-            .prompt(server, prompt, arguments)
+        self.runtime
+            .server_prompt(&self.settings, server, prompt, arguments)
             .await
-            .map_err(failed)
     }
 
     /// Puts a turn together. The first one begins the session's record, with its message as the title. Once

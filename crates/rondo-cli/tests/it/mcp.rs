@@ -2,6 +2,7 @@
 
 use crate::calls::{mkfifo, read_all};
 use crate::harness::{TestEnv, calls, says, serve};
+use crate::screen::{leave, open};
 use crate::signals::signal;
 use rondo_testkit::Server;
 use rustix::process::Signal;
@@ -502,4 +503,16 @@ async fn check_report_of_all(env: &TestEnv) {
         report[0]["prompts"].as_array().unwrap().len() >= 3,
         "{report:#}"
     );
+}
+
+#[tokio::test]
+async fn a_resource_that_is_named_on_the_screen_goes_with_the_message() {
+    let env = with_server();
+    let server = serve(vec![says("It is a note.")]).await;
+    let mut person = open(&env, &server, &[]).await;
+    person.press("what is @py:note://one about?\r").await;
+    person.shows("It is a note.").await;
+    leave(person).await;
+    let asked = server.requests()[0].json()["messages"].to_string();
+    assert!(asked.contains("the text of a note"), "{asked}");
 }

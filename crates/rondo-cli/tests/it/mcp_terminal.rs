@@ -3,6 +3,7 @@
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{ENTER, Person};
 use crate::repl::{leave, messages, said, start};
+use crate::screen::open;
 use rondo_testkit::Server;
 use serde_json::{Value, json};
 
@@ -168,4 +169,20 @@ async fn a_prompt_of_a_server_is_asked_at_the_prompt() {
         1,
         "a prompt without its argument asks nobody"
     );
+}
+
+#[tokio::test]
+async fn a_prompt_of_a_server_is_asked_on_the_screen() {
+    let env = with_server().await;
+    let server = serve(vec![says("Hello!")]).await;
+    let mut person = open(&env, &server, &[]).await;
+    person.press("/inn:greet Ada\r").await;
+    person.shows("› Greet Ada warmly").await;
+    person.shows("Hello!").await;
+    person.press("/inn:greet\r").await;
+    person.shows("it takes: who").await;
+    person.press("/nosuch:greet\r").await;
+    person.shows("there is no server `nosuch`").await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 1);
 }

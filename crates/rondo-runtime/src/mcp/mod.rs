@@ -4,17 +4,17 @@
 //! - `table`: the table `[mcp]` of a configuration file.
 //! - `setup`: the servers of a directory, from the user's file and from those of its project.
 //! - `consents`: what the user said about servers that a project brings.
-//! - `mentions`: resources that a message names.
+//! - `prompts`: prompts and resources that a person names; `mentions`: resources that a message names.
 //! - `programs`: starts servers that are programs.
 
 mod consents;
 mod mentions;
 mod programs;
+mod prompts;
 mod setup;
 mod table;
 
 pub use consents::Consents;
-pub(crate) use mentions::with_resources;
 pub(crate) use setup::Looking;
 pub use setup::{McpSetup, WaitingServer, ask_about};
 pub use table::McpTable;

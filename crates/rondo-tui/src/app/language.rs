@@ -47,6 +47,14 @@ impl App {
                 let (name, rest) = (name.to_owned(), rest.to_owned());
                 return vec![Effect::Added { name, rest }];
             }
+            let line = format!("/{name} {rest}").trim_end().to_owned();
+            if slash::server_prompt(&line).is_some() {
+                return vec![Effect::Submit {
+                    text: line,
+                    attached: std::mem::take(&mut self.attached),
+                    delivery: Delivery::Queue,
+                }];
+            }
             let known = slash::all_on_screen().map(|entry| entry.name);
             self.refuse(&slash::unknown(name, known));
             return Vec::new();
@@ -91,7 +99,7 @@ impl App {
     }
 
     fn refuse(&mut self, error: &SetupError) {
-        self.error(&error.to_string(), error.hint.as_deref());
+        self.error(&error.line(), error.hint.as_deref());
     }
 
     /// Continues in a copy of the session.
@@ -136,7 +144,10 @@ impl App {
         let added = self.added.commands.iter();
         let added = added.map(|(name, does)| format!("/{name:23} {does} (init.lua)"));
         let text = lines.chain(added).collect::<Vec<_>>().join("\n");
-        self.note(&format!("{text}\nkeys: `?` on an empty input"));
+        self.note(&format!(
+            "{text}\n{}\nkeys: `?` on an empty input",
+            slash::OF_SERVERS
+        ));
     }
 
     pub(super) fn next_language(&mut self) -> Vec<Effect> {

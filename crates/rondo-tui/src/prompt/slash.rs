@@ -1,5 +1,7 @@
 //! The table of slash commands: `/help`, completion and highlighting follow from it.
 
+use rondo_core::shown;
+use rondo_runtime::settings::Settings;
 use rondo_runtime::{SetupError, SetupErrorKind};
 use std::fmt::Write as _;
 
@@ -295,10 +297,12 @@ pub fn find_on_screen(name: &str) -> Option<Command> {
     own.map(|entry| entry.command).or_else(|| find(name))
 }
 
+/// What is typed for a server of the Model Context Protocol.
+pub const OF_SERVERS: &str = "`/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.";
+
 const KEYS: &str = "
 Tab on an empty line, or F2 on any, switches between agent, shell and python.
 Shift-Tab changes what runs without asking: ask, auto, plan.
-`/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.
 Alt-Enter starts a new line. Ctrl-R searches the history.
 While a turn runs, a line that you enter is delivered before its next step.
 ";
@@ -359,6 +363,52 @@ pub fn check_fork(rest: &str) -> Result<(), SetupError> {
     Err(error.hint("`rondo fork ID --at STEP` goes back to a step"))
 }
 
+/// Takes `/SERVER:PROMPT ARGUMENT...` apart into the server, the prompt and the rest; none if a line is something else.
+#[must_use]
+pub fn server_prompt(line: &str) -> Option<(&str, &str, &str)> {
+    let (server, rest) = line.strip_prefix('/')?.split_once(':')?;
+    let (prompt, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let is_name = !server.is_empty() && !server.contains(|c: char| c == '/' || c.is_whitespace());
+    is_name.then_some((server, prompt, rest))
+}
+
+/// Checks that the settings have the server of `/SERVER:PROMPT`.
+///
+/// # Errors
+/// When they have not.
+pub fn check_server(settings: &Settings, server: &str) -> Result<(), SetupError> {
+    if settings.mcp.names().iter().any(|known| known == server) {
+        return Ok(());
+    }
+    let message = format!("there is no server `{}`", shown::line(server));
+    let error = SetupError::new(SetupErrorKind::Usage, message);
+    Err(error.hint("`rondo mcp list` shows all"))
+}
+
+/// Splits a line at blanks that are not in double quotes.
+#[must_use]
+pub fn arguments(line: &str) -> Vec<String> {
+    let (mut all, mut word, mut in_quotes, mut is_word) = (Vec::new(), String::new(), false, false);
+    for it in line.chars() {
+        match it {
+            '"' => (in_quotes, is_word) = (!in_quotes, true),
+            it if it.is_whitespace() && !in_quotes => {
+                if std::mem::take(&mut is_word) {
+                    all.push(std::mem::take(&mut word));
+                }
+            }
+            it => {
+                word.push(it);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        all.push(word);
+    }
+    all
+}
+
 /// The error of `/resume` if there is no turn to carry on.
 #[must_use]
 pub fn nothing_cut_off() -> SetupError {
@@ -376,7 +426,8 @@ pub fn help() -> String {
     for entry in TABLE {
         let _ = writeln!(text, "{:width$}  {}", spelled(entry), entry.does);
     }
-    text + KEYS
+    let _ = writeln!(text, "\n{OF_SERVERS}");
+    text + KEYS.trim_start()
 }
 
 #[cfg(test)]
@@ -396,5 +447,30 @@ mod tests {
         let on_screen: Vec<&str> = all_on_screen().map(|entry| entry.name).collect();
         let missing: Vec<&str> = names().filter(|name| !on_screen.contains(name)).collect();
         assert_eq!(missing, ["run", "restore"]);
+    }
+
+    #[test]
+    fn arguments_are_split_at_blanks_outside_of_quotes() {
+        assert_eq!(arguments("a \"b c\"  d"), ["a", "b c", "d"]);
+        assert_eq!(arguments("\"\" x\"y z\""), ["", "xy z"]);
+        assert_eq!(arguments("  "), [""; 0]);
+    }
+
+    #[test]
+    fn a_prompt_of_a_server_is_told_from_a_path() {
+        assert_eq!(
+            server_prompt("/inn:greet Ada B"),
+            Some(("inn", "greet", "Ada B"))
+        );
+        assert_eq!(server_prompt("/inn:greet"), Some(("inn", "greet", "")));
+        for line in [
+            "/home/me/a: why?",
+            "/ inn:greet",
+            "/:x",
+            "inn:greet",
+            "/cost",
+        ] {
+            assert_eq!(server_prompt(line), None, "{line}");
+        }
     }
 }

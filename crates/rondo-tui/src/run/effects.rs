@@ -225,7 +225,7 @@ impl Runner {
         self.show_terminal();
         let said = self.submissions.add(Submission {
             session: self.session.clone(),
-            directory: self.settings.directory.clone(),
+            settings: self.settings.clone(),
             text,
             attached,
             delivery,
@@ -257,7 +257,7 @@ impl Runner {
             Done::Note(text) => self.app.note(&text),
             // They may lend the terminal to the pager, which is awaited.
             Done::Earlier(..) | Done::Replied(_) => {}
-            Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
+            Done::Failed(error) => self.app.error(&error.line(), error.hint.as_deref()),
         }
         self.is_stale = true;
     }

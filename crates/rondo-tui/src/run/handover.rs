@@ -42,7 +42,7 @@ impl Runner {
         match worked {
             Ok(Ok(value)) => Some(value),
             Ok(Err(error)) => {
-                self.app.error(&error.to_string(), error.hint.as_deref());
+                self.app.error(&error.line(), error.hint.as_deref());
                 None
             }
             Err(err) => {

@@ -321,7 +321,11 @@ impl Runner {
         // It may have been typed for something else, so only the user enters it.
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
         let done = mpsc::channel(RESULTS_MAX);
-        let submissions = Submissions::start(Arc::clone(&program), done.0.clone());
+        let submissions = Submissions::start(
+            Arc::clone(&program),
+            service.runtime().clone(),
+            done.0.clone(),
+        );
         let mut runner = Self {
             app,
             service,
@@ -522,7 +526,7 @@ impl Runner {
             let now = self.clock.now();
             match update {
                 Ok(update) => self.hear(update.body, now),
-                Err(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
+                Err(error) => self.app.error(&error.line(), error.hint.as_deref()),
             }
             self.is_stale = true;
             if now.since(began) >= FRAME {

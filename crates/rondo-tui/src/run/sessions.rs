@@ -220,7 +220,7 @@ impl Runner {
     }
 
     pub(super) fn failed(&mut self, error: &SetupError) {
-        self.app.error(&error.to_string(), error.hint.as_deref());
+        self.app.error(&error.line(), error.hint.as_deref());
     }
 }
 

@@ -4,11 +4,13 @@
 use super::Program;
 use super::effects::Done;
 use crate::app::Waiting;
+use crate::prompt::slash;
 use rondo_core::session::Delivery;
+use rondo_runtime::Runtime;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::SessionHandle;
+use rondo_runtime::settings::Settings;
 use rondo_types::{Message, Part};
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::spawn_blocking;
@@ -19,8 +21,9 @@ const UNSAID_MAX: usize = 64;
 /// A message that is to be said.
 pub(super) struct Submission {
     pub(super) session: SessionHandle,
-    /// Files that it names are beneath this directory.
-    pub(super) directory: PathBuf,
+    /// Files that it names are beneath their directory, and servers are theirs.
+    pub(super) settings: Settings,
+    /// The words, or `/SERVER:PROMPT ARGUMENT...`.
     pub(super) text: String,
     /// What goes along with it.
     pub(super) attached: Vec<String>,
@@ -32,9 +35,9 @@ pub(super) struct Submissions(Sender<Submission>);
 
 impl Submissions {
     /// Says what is put here until it is dropped, and tells what came of it.
-    pub(super) fn start(program: Arc<dyn Program>, done: Sender<Done>) -> Self {
+    pub(super) fn start(program: Arc<dyn Program>, runtime: Runtime, done: Sender<Done>) -> Self {
         let (sender, receiver) = mpsc::channel(UNSAID_MAX);
-        tokio::spawn(say_all(program, receiver, done));
+        tokio::spawn(say_all(program, runtime, receiver, done));
         Self(sender)
     }
 
@@ -50,11 +53,12 @@ impl Submissions {
 
 async fn say_all(
     program: Arc<dyn Program>,
+    runtime: Runtime,
     mut submissions: Receiver<Submission>,
     done: Sender<Done>,
 ) {
     while let Some(submission) = submissions.recv().await {
-        let result = match say(&program, submission, &done).await {
+        let result = match say(&program, &runtime, submission, &done).await {
             Ok(waiting) => Done::Submitted(waiting),
             Err(error) => Done::Failed(Box::new(error)),
         };
@@ -67,18 +71,41 @@ async fn say_all(
 
 async fn say(
     program: &Arc<dyn Program>,
+    runtime: &Runtime,
     submission: Submission,
     done: &Sender<Done>,
 ) -> Result<Waiting> {
     let Submission {
         session,
-        directory,
+        settings,
         text,
         attached,
         delivery,
     } = submission;
-    let (reader, typed) = (Arc::clone(program), text.clone());
-    let notes = done.clone();
+    let message = match slash::server_prompt(&text) {
+        Some(asked) => of_server(runtime, &settings, asked).await?,
+        None => of_words(program, runtime, &settings, &text, done).await?,
+    };
+    let message = with_attached(message, &attached);
+    let ticket = session.submit(message, delivery).await?;
+    Ok(Waiting {
+        ticket: ticket.id,
+        text,
+        attached,
+        delivery,
+    })
+}
+
+/// Builds the message of words, with the files and the resources that they name.
+async fn of_words(
+    program: &Arc<dyn Program>,
+    runtime: &Runtime,
+    settings: &Settings,
+    text: &str,
+    done: &Sender<Done>,
+) -> Result<Message> {
+    let (reader, typed) = (Arc::clone(program), text.to_owned());
+    let (directory, notes) = (settings.directory.clone(), done.clone());
     let message = spawn_blocking(move || {
         // Without the loop there is nobody to show a note.
         let note = |text: &str| drop(notes.blocking_send(Done::Note(text.to_owned())));
@@ -89,14 +116,23 @@ async fn say(
         let context = "failed to read what was attached";
         Err(SetupError::because(SetupErrorKind::Other, context, err))
     });
-    let message = with_attached(message?, &attached);
-    let ticket = session.submit(message, delivery).await?;
-    Ok(Waiting {
-        ticket: ticket.id,
-        text,
-        attached,
-        delivery,
-    })
+    let message = runtime.with_resources(settings, Arc::new(message?)).await?;
+    Ok(Arc::unwrap_or_clone(message))
+}
+
+/// Builds the message that a prompt of a server makes. Its words are the server's: no files and no resources are read for
+/// them.
+async fn of_server(
+    runtime: &Runtime,
+    settings: &Settings,
+    (server, prompt, rest): (&str, &str, &str),
+) -> Result<Message> {
+    slash::check_server(settings, server)?;
+    let arguments = slash::arguments(rest);
+    let parts = runtime.server_prompt(settings, server, prompt, &arguments);
+    let mut message = Message::user("");
+    message.parts = parts.await?;
+    Ok(message)
 }
 
 /// Puts what goes along behind the words, which name the session. Nothing in it is read as the name of a file.

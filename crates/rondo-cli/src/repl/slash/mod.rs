@@ -17,7 +17,6 @@ use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::interactive::GoesOn;
-use rondo_core::shown;
 use rondo_script::InitAction;
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::{self as table, Command};
@@ -103,22 +102,10 @@ impl Repl {
 
     /// Asks what a server's prompt says: `/server:prompt ARGUMENT...`, in double quotes where one has blanks.
     async fn server_prompt(&mut self, server: &str, prompt: &str, rest: &str) -> Result<After> {
-        if !self
-            .talk
-            .session
-            .settings
-            .mcp
-            .names()
-            .iter()
-            .any(|it| it == server)
-        {
-            let message = format!("there is no server `{}`", shown::line(server));
-            let error = CliError::new(Exit::Usage, message);
-            return Err(error.hint("`rondo mcp list` shows all"));
-        }
+        table::check_server(&self.talk.session.settings, server)?;
         let over = self
             .talk
-            .ask_prompt(server, prompt, &arguments(rest))
+            .ask_prompt(server, prompt, &table::arguments(rest))
             .await?;
         Ok(self.turn_over(over))
     }
@@ -134,41 +121,6 @@ impl Repl {
     }
 }
 
-/// Splits a line at blanks that are not in double quotes.
-fn arguments(line: &str) -> Vec<String> {
-    let (mut all, mut word, mut in_quotes, mut is_word) = (Vec::new(), String::new(), false, false);
-    for it in line.chars() {
-        match it {
-            '"' => (in_quotes, is_word) = (!in_quotes, true),
-            it if it.is_whitespace() && !in_quotes => {
-                if std::mem::take(&mut is_word) {
-                    all.push(std::mem::take(&mut word));
-                }
-            }
-            it => {
-                word.push(it);
-                is_word = true;
-            }
-        }
-    }
-    if is_word {
-        all.push(word);
-    }
-    all
-}
-
 fn unknown(name: &str) -> CliError {
     table::unknown(name, names()).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_split_at_blanks_outside_of_quotes() {
-        assert_eq!(arguments("a \"b c\"  d"), ["a", "b c", "d"]);
-        assert_eq!(arguments("\"\" x\"y z\""), ["", "xy z"]);
-        assert_eq!(arguments("  "), [""; 0]);
-    }
 }
