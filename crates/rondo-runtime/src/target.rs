@@ -1,7 +1,7 @@
 //! Chooses the provider, model, address and key of a turn, from the command line and the settings.
 //!
 //! `parse_model` makes the error for a provider that is not known. A model that the provider does not know
-//! is found out only by its reply (404); each host words that error, such as `rondo ask` in `explain`.
+//! is found out only by its reply (404), which `view::Failure` words.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
