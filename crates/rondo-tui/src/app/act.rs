@@ -105,7 +105,7 @@ impl App {
             Action::NextLanguage => return self.next_language(),
             Action::SearchHistory => self.search_history(),
             Action::Plan => self.layer = Layer::Todo,
-            Action::Model => self.editor.set("/model "),
+            Action::Model => return vec![Effect::Models],
             Action::Sessions => return self.sessions(),
             Action::Explain => return self.explain(),
             Action::Escape => return self.escape(),

@@ -129,8 +129,10 @@ impl App {
                 ..Row::of(cut(&clean::line(line), inner), style)
             });
         }
-        let title = "typed before · Enter takes it · Esc";
-        let top = panel(buffer, area, &theme.focus, title, &rows);
+        if list.found.is_empty() {
+            rows.push(Row::of("nothing was found", theme.dim));
+        }
+        let top = panel(buffer, area, &theme.focus, list.title(), &rows);
         let x = columns("find: ") + columns(list.words.before()) + 2;
         let x = u16::try_from(x)
             .unwrap_or(0)

@@ -67,6 +67,8 @@ pub(crate) enum Effect {
     Edit(String),
     /// Sum the conversation up, with an eye on something.
     Compact(String),
+    /// List the models that can be chosen.
+    Models,
     /// What runs without asking from now on.
     RunMode(RunMode),
     /// Begin a new session.

@@ -1,4 +1,4 @@
-//! Panels of lists: sessions, what was typed before, the to-do list.
+//! Panels of lists: sessions, what was typed before, models, the to-do list.
 
 use super::keys::spelled;
 use super::{App, Effect, Layer};
@@ -51,12 +51,24 @@ impl Sessions {
     }
 }
 
-/// The panel of what was typed before.
+/// The panel of what was typed before, or of models.
 #[derive(Debug, Default)]
 pub(crate) struct Recall {
     pub(super) words: Editor,
     pub(super) found: Vec<String>,
     pub(super) at: usize,
+    /// The models to choose from; none where lines are looked for.
+    pub(super) models: Option<Vec<String>>,
+}
+
+impl Recall {
+    /// Returns what stands above the panel.
+    pub(super) fn title(&self) -> &'static str {
+        match self.models {
+            Some(_) => "models · Enter chooses one for the next turn · Esc",
+            None => "typed before · Enter takes it · Esc",
+        }
+    }
 }
 
 impl App {
@@ -171,6 +183,15 @@ impl App {
         panel.removed.into_iter().map(Effect::Remove).collect()
     }
 
+    /// Opens the panel of models.
+    pub(crate) fn choose_model(&mut self, models: Vec<String>) {
+        self.layer = Layer::Recall(Box::new(Recall {
+            models: Some(models),
+            ..Recall::default()
+        }));
+        self.look_in_history();
+    }
+
     pub(super) fn search_history(&mut self) {
         self.layer = Layer::Recall(Box::default());
         self.look_in_history();
@@ -181,6 +202,14 @@ impl App {
             return;
         };
         let words = panel.words.text().to_lowercase();
+        if let Some(models) = &panel.models {
+            let found = models
+                .iter()
+                .filter(|it| it.to_lowercase().contains(&words));
+            panel.found = found.cloned().collect();
+            panel.at = 0;
+            return;
+        }
         let mut found: Vec<String> = Vec::new();
         for at in (0..self.history.len()).rev() {
             let Some(line) = self.history.spelled(at, self.language) else {
@@ -209,9 +238,12 @@ impl App {
             "Up" | "Ctrl-P" => panel.at = panel.at.saturating_sub(1),
             "Enter" | "Tab" => {
                 let line = panel.found.get(panel.at).cloned();
+                let is_model = panel.models.is_some();
                 self.layer = Layer::None;
-                if let Some(line) = line {
-                    self.editor.set(&line);
+                match line {
+                    Some(model) if is_model => return vec![Effect::Model(model)],
+                    Some(line) => self.editor.set(&line),
+                    None => {}
                 }
             }
             spelled => {

@@ -504,3 +504,19 @@ fn who_answers_is_as_in_the_latest_turn_unless_that_was_before_it_was_chosen() {
     scene.app.story.meter.since = Some(TimeMs(9));
     assert!(scene.shown().contains(" openai/next · "));
 }
+
+#[test]
+fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.alt('p'), [Effect::Models]);
+    let models = ["local/qwen", "openai/gpt-5", "openai/gpt-5-mini"];
+    scene.app.choose_model(models.map(str::to_owned).into());
+    scene.types("mini");
+    let shown = scene.shown();
+    assert!(
+        shown.contains("▸ openai/gpt-5-mini") && !shown.contains("qwen"),
+        "{shown}"
+    );
+    let chosen = Effect::Model("openai/gpt-5-mini".to_owned());
+    assert_eq!(scene.press(KeyCode::Enter), [chosen]);
+}

@@ -52,6 +52,8 @@ pub(super) enum Done {
     Image(PathBuf),
     /// What was pasted is a text like any other.
     Pasted(String),
+    /// The models that can be chosen.
+    Models(Vec<String>),
     /// Something was done, in words.
     Note(String),
     /// Something failed.
@@ -254,6 +256,7 @@ impl Runner {
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
             Done::Image(path) => self.app.attach_file("image", &path),
             Done::Pasted(text) => self.app.paste_text(&text),
+            Done::Models(models) => self.app.choose_model(models),
             Done::Note(text) => self.app.note(&text),
             // They may lend the terminal to the pager, which is awaited.
             Done::Earlier(..) | Done::Replied(_) => {}

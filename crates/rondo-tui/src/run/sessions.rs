@@ -5,8 +5,12 @@ use super::{Ended, Runner};
 use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{Cell, SessionHandle};
-use rondo_runtime::{Layer, SessionOptions, SetupError};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::ModelTarget;
+use rondo_runtime::weights::catalogue;
+use rondo_runtime::{Layer, SessionOptions, SetupError, models};
 use rondo_types::SessionId;
+use std::collections::HashMap;
 use tokio::task::spawn_blocking;
 
 /// Messages of a preview.
@@ -198,6 +202,13 @@ impl Runner {
                     let focus = focus.clone();
                     Box::pin(async move { session.compact(&focus).await.map(|_| None) })
                 }
+                Effect::Models => {
+                    let settings = self.settings.clone();
+                    Box::pin(async move {
+                        let found = spawn_blocking(move || models(&settings)).await;
+                        Ok(Some(Done::Models(found.unwrap_or_default())))
+                    })
+                }
                 Effect::Files => {
                     let directory = self.settings.directory.clone();
                     Box::pin(async move {
@@ -226,6 +237,31 @@ impl Runner {
 
 fn copied(from: &SessionId) -> String {
     format!("a copy of `{from}`, which stays as it is")
+}
+
+/// Lists the models of the providers that have a key or need none, and those that run on this machine.
+fn models(settings: &Settings) -> Vec<String> {
+    let mut usable: HashMap<String, bool> = HashMap::new();
+    let mut is_usable = |name: &str| {
+        let provider = name.split('/').next().unwrap_or_default();
+        if let Some(known) = usable.get(provider) {
+            return *known;
+        }
+        let mut settings = settings.clone();
+        settings.values.model = Some(name.to_owned());
+        let target = ModelTarget::make(&settings);
+        let is_usable = target.is_ok_and(|it| it.check_key(&settings).is_ok());
+        usable.insert(provider.to_owned(), is_usable);
+        is_usable
+    };
+    let local = catalogue().unwrap_or_default().into_iter();
+    let local = local.map(|it| format!("local/{}", it.name));
+    let known = models::names(&settings.values.models);
+    let all = known.into_iter().filter(|it| is_usable(it));
+    let mut all: Vec<String> = all.chain(local).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Lists the files beneath a directory that no `.gitignore` leaves out, as paths from there.
