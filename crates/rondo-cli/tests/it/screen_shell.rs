@@ -326,16 +326,13 @@ async fn the_live_session_is_one_key_away_in_the_pane_reads_keys_and_its_last_ce
     // The interpreter starts first, and reads what is typed meanwhile.
     person.shows("a cell runs").await;
     person.shows("Alt-G hands over · F2 shell").await;
-    for line in [
-        "def f(y):\r",
-        "    return x * y\r",
-        "\r",
-        "print(input('say: '))\r",
-    ] {
+    for line in ["def f(y):\r", "    return x * y\r"] {
         person.press(line).await;
         // Lines that come at once are a paste.
         person.is_silent_for(Duration::from_millis(200)).await;
     }
+    // The next cell is asked for before the one that ends here reads keys.
+    person.press("\rprint(input('say: '))\r").await;
     person.shows("say: ").await;
     person.shows("a cell runs").await;
     person.press("typed\r").await;
@@ -430,5 +427,30 @@ async fn the_state_of_the_terminal_is_shown_before_it_goes_along_with_a_message(
     ] {
         assert!(body.contains(part), "{part} in {body}");
     }
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_program_of_the_conversation_that_takes_the_whole_screen_gets_the_keys_and_leaves_no_debris()
+ {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = open(&env, &server, &[]).await;
+    let program =
+        "printf '\\e[?1049h\\e[2J\\e[Hfull%s' -page; read x; printf '\\e[?1049l'; test $x = ok";
+    person.press(&format!("!{program}\r")).await;
+    person.shows("full-page").await;
+    person.shows("all other keys are the program's").await;
+    person.press("ok\r").await;
+    person.shows("✓ $").await;
+    person.shows_no_more("Ctrl-] leaves").await;
+    assert!(
+        !person.screen().contains("full-page"),
+        "{}",
+        person.screen()
+    );
+    person.press("typed").await;
+    person.shows("│ typed ").await;
+    person.press(CTRL_C).await;
     leave(person).await;
 }

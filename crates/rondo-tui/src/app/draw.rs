@@ -154,7 +154,9 @@ impl App {
         if let Some(line) = self.activity_line() {
             rows.push(Row::of(line, theme.dim));
         } else if self.story.runs_cell() {
-            rows.push(Row::of("  Esc stops what runs", theme.dim));
+            let pane = keys::key_of(keys::Action::Pane);
+            let text = format!("  Esc stops what runs · {pane} types into it");
+            rows.push(Row::of(text, theme.dim));
         }
         if self.reads_earlier() {
             rows.push(Row::of("  ↑ earlier turns are read …", theme.dim));

@@ -297,7 +297,7 @@ impl App {
     }
 
     /// Takes an update of the session.
-    pub(crate) fn update(&mut self, body: UpdateBody, now: TimeMs) {
+    pub(crate) fn update(&mut self, mut body: UpdateBody, now: TimeMs) {
         self.now = now;
         if let UpdateBody::Session { event } = &body {
             self.session_event(event);
@@ -314,6 +314,9 @@ impl App {
             UpdateBody::Cell { event } => self.pane.takes(event) | self.python.takes(event),
             _ => false,
         };
+        if let UpdateBody::Cell { event } = &mut body {
+            self.without_screen(event);
+        }
         if !is_shown {
             self.story.update(body);
         }

@@ -48,6 +48,8 @@ pub(super) struct ShellPane {
     says_ended: bool,
     /// Whether the command took the whole screen, so that its output is no text.
     took_screen: bool,
+    /// How the pane was before a program of the conversation got it: whether it was open, and zoomed.
+    before_program: Option<(bool, bool)>,
     /// Whether the program was answered, so that what it did not read is not what was typed.
     replied: bool,
     /// What was asked of the shell and did not begin, for its terminal.
@@ -265,6 +267,7 @@ impl App {
         let pane = &mut self.pane;
         let asked = pane.asked.pop_front().unwrap_or_default();
         (pane.runs, pane.took_screen, pane.replied) = (true, false, false);
+        pane.before_program = None;
         let echo = format!("\x1b[1m$ {}\x1b[0m\n", clean::typed(&asked));
         pane.emulator.feed_text(&echo);
     }
@@ -272,6 +275,9 @@ impl App {
     /// The shell's terminal got output. Returns what is to be typed in reply.
     pub(crate) fn shell_wrote(&mut self, bytes: &[u8]) -> Vec<u8> {
         let replies = self.pane.emulator.feed(bytes);
+        if self.pane.runs && self.pane.emulator.has_whole_screen() {
+            self.give_screen();
+        }
         // What comes without a command has nobody who would read a reply.
         if !self.pane.runs {
             return Vec::new();
@@ -280,11 +286,40 @@ impl App {
         replies
     }
 
+    /// Shows a program of the conversation that takes the whole screen, and gives it the keys.
+    fn give_screen(&mut self) {
+        let has_pane = self.pane.has_keys() && !self.pane.shows_python;
+        let pane = &mut self.pane;
+        // Once for each command: a person may have left it.
+        if !std::mem::replace(&mut pane.took_screen, true) && !has_pane {
+            pane.before_program = Some((pane.is_open, pane.is_zoomed));
+            (pane.is_open, pane.is_zoomed, pane.has_keys) = (true, true, true);
+            pane.shows_python = false;
+        }
+    }
+
+    /// Leaves what a program wrote that had the whole screen out of the conversation: it is no text.
+    pub(super) fn without_screen(&self, event: &mut CellEvent) {
+        if !self.pane.took_screen {
+            return;
+        }
+        match event {
+            CellEvent::Output { text } => text.clear(),
+            CellEvent::Ended {
+                end: CellEnd::Shell { output, .. },
+            } => output.clear(),
+            _ => {}
+        }
+    }
+
     /// The command in the shell's terminal is over, with what was typed and not read.
     pub(crate) fn shell_ended(&mut self, unread: &[u8]) {
         let pane = &mut self.pane;
         pane.runs = false;
-        pane.took_screen = pane.emulator.end_program();
+        pane.took_screen |= pane.emulator.end_program();
+        if let Some((was_open, was_zoomed)) = pane.before_program.take() {
+            (pane.is_open, pane.is_zoomed, pane.has_keys) = (was_open, was_zoomed, false);
+        }
         if std::mem::take(&mut pane.says_ended) {
             pane.emulator.feed_text(SHELL_ENDED);
         }

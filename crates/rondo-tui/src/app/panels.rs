@@ -3,6 +3,7 @@
 use super::keys::spelled;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
+use crate::prompt::slash::SessionCommand;
 use crate::text::clean;
 use crate::transcript::Quote;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -241,7 +242,12 @@ impl App {
                 let is_model = panel.models.is_some();
                 self.layer = Layer::None;
                 match line {
-                    Some(model) if is_model => return vec![Effect::Model(model)],
+                    Some(model) if is_model => {
+                        return vec![Effect::Command {
+                            command: SessionCommand::Model,
+                            rest: model,
+                        }];
+                    }
                     Some(line) => self.editor.set(&line),
                     None => {}
                 }

@@ -7,7 +7,7 @@ use super::*;
 use crossterm::event::{KeyCode, KeyModifiers};
 use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::service::{FileBefore, Replaced};
+use rondo_runtime::service::{CellEvent, FileBefore, Replaced};
 use rondo_types::{
     AnswerValue, CallId, EventBody, Grant, GrantScope, Question, QuestionId, QuestionKind,
     SessionId, TurnEvent, TurnId,
@@ -519,4 +519,33 @@ fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
     );
     let chosen = Effect::Model("openai/gpt-5-mini".to_owned());
     assert_eq!(scene.press(KeyCode::Enter), [chosen]);
+}
+
+#[test]
+fn a_program_of_the_conversation_that_takes_the_whole_screen_gets_the_keys_until_it_ends() {
+    let mut scene = Scene::new();
+    scene.types("!vim");
+    scene.press(KeyCode::Enter);
+    scene.app.shell_began();
+    let cell = |event| UpdateBody::Cell { event };
+    scene.app.shell_wrote(b"\x1b[?1049h\x1b[Hthe file");
+    let debris = CellEvent::Output {
+        text: "debris".to_owned(),
+    };
+    scene.app.update(cell(debris), TimeMs(0));
+    let shown = scene.shown();
+    assert!(
+        shown.contains("the file") && !shown.contains("debris"),
+        "{shown}"
+    );
+    assert_eq!(scene.types("i"), [Effect::Type(b"i".to_vec())]);
+    scene.app.shell_wrote(b"\x1b[?1049l");
+    scene.app.shell_ended(b"");
+    let shown = scene.shown();
+    assert!(
+        !shown.contains("the file") && shown.contains("agent · ask"),
+        "{shown}"
+    );
+    scene.types("hello");
+    assert!(scene.shown().contains("│ hello "));
 }

@@ -542,6 +542,9 @@ impl Runner {
 
     /// Takes an update; with a failure, the model that failed, for what helps.
     fn hear(&mut self, body: UpdateBody, now: TimeMs) {
+        if matches!(body, UpdateBody::Cell { .. }) {
+            self.catch_up_with_shell();
+        }
         if let UpdateBody::Turn { event } = &body
             && let EventBody::Result(result) = &event.body
             && result.error.is_some()

@@ -1,6 +1,6 @@
 //! The shell of the screen, and the way between its terminal and the pane.
 
-use super::{FRAME, Kept, Runner};
+use super::{AT_ONCE_MAX, FRAME, Kept, Runner};
 use rondo_policy::Workdir;
 use rondo_runtime::cells::{KeptShell, Keyboard, PtySize, TerminalEvent};
 use rondo_runtime::error::Result;
@@ -113,6 +113,16 @@ impl Runner {
             }
         }
         self.is_stale = true;
+    }
+
+    /// Takes what has happened in the shell's terminal so far: it tells whether a command's output is text.
+    pub(super) fn catch_up_with_shell(&mut self) {
+        for _ in 0..AT_ONCE_MAX {
+            let Some(event) = self.shell.at_once() else {
+                return;
+            };
+            self.shell_event(event);
+        }
     }
 
     fn shell_event(&mut self, event: TerminalEvent) {
