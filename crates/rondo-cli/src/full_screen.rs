@@ -15,7 +15,7 @@ use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::service::SessionService;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::{
-    EditKeys, MotionChoice, MouseChoice, PrintChoice, ScreenChoice, ThemeChoice,
+    EditKeys, MotionChoice, MouseChoice, NotifyChoice, PrintChoice, ScreenChoice, ThemeChoice,
 };
 use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
@@ -23,8 +23,8 @@ use rondo_tui::prompt::reply::{CommandContext, Reply};
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::SessionCommand;
 use rondo_tui::{
-    Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Opening, Options, Program,
-    TerminalContext, Told,
+    Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Notify, Opening, Options,
+    Program, TerminalContext, Told,
 };
 use rondo_types::Message;
 use std::io::Write as _;
@@ -121,6 +121,7 @@ async fn open(
     own.ask_about_folders(None);
     notes.collect();
     let began_as = RunMode::of(&settings.values);
+    let is_ephemeral = settings.values.ephemeral == Some(true);
     let opening = Opening {
         options: Options {
             is_continued: before.is_some(),
@@ -135,25 +136,26 @@ async fn open(
         kept: before.unwrap_or_default(),
     };
     let kept = opening.service.clone();
-    let rondo_tui::Left {
-        ended,
-        session,
-        run_mode,
-        kept: own,
-    } = rondo_tui::open(opening).await?;
-    Ok(match ended {
+    let left = rondo_tui::open(opening).await?;
+    // Nothing is recorded of a session in which nothing was said.
+    let is_kept = kept.preview(&left.session, 0).await.is_ok();
+    if left.ended == Ended::Quit && is_kept && !is_ephemeral {
+        output.note("continue with `rondo -c`");
+    }
+    Ok(how_left(left, is_kept, began_as))
+}
+
+/// Returns where a person goes on who has left the screen.
+fn how_left(left: rondo_tui::Left, is_kept: bool, began_as: RunMode) -> Left {
+    match left.ended {
         Ended::Quit => Left::For(Exit::Answer),
         Ended::Terminated => Left::For(Exit::Terminated),
-        Ended::Inline => {
-            // Nothing is recorded of a session in which nothing was said.
-            let is_kept = kept.preview(&session, 0).await.is_ok();
-            Left::Other(GoesOn {
-                session: is_kept.then(|| session.to_string()),
-                run_mode: Some(run_mode).filter(|it| *it != began_as),
-                kept: own,
-            })
-        }
-    })
+        Ended::Inline => Left::Other(GoesOn {
+            session: is_kept.then(|| left.session.to_string()),
+            run_mode: Some(left.run_mode).filter(|it| *it != began_as),
+            kept: left.kept,
+        }),
+    }
 }
 
 fn screen_options(settings: &Settings, output: &Output) -> Options {
@@ -178,6 +180,7 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
             PrintChoice::Last => AtExit::Last,
             PrintChoice::None => AtExit::None,
         },
+        notify: notify(values.tui_notify, &settings.env),
         is_continued: false,
         has_vi_keys: values.edit_keys == Some(EditKeys::Vi),
     }
@@ -195,6 +198,23 @@ fn colours(theme: ThemeChoice, env: &Env) -> Colours {
         },
         ThemeChoice::Auto if ground(env) == Some(true) => Colours::SixteenOnLight,
         ThemeChoice::Auto | ThemeChoice::Terminal => Colours::Sixteen,
+    }
+}
+
+/// Notes on the desktop are asked for as the terminal takes them.
+fn notify(choice: Option<NotifyChoice>, env: &Env) -> Notify {
+    match choice.unwrap_or(NotifyChoice::Off) {
+        NotifyChoice::Off => Notify::Off,
+        NotifyChoice::Title => Notify::Title,
+        NotifyChoice::Bell => Notify::Bell,
+        NotifyChoice::Desktop => {
+            let term = env.get("TERM").unwrap_or_default();
+            let is_777 = term.starts_with("rxvt") || term.starts_with("foot");
+            match is_777 || env.get("VTE_VERSION").is_some() {
+                true => Notify::Osc777,
+                false => Notify::Osc9,
+            }
+        }
     }
 }
 

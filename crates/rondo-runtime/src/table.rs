@@ -10,8 +10,9 @@ use crate::mcp::McpTable;
 use crate::models::ModelTable;
 use crate::providers::Provider;
 use crate::values::{
-    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, MotionChoice, MouseChoice, OutputFormat,
-    PrintChoice, SandboxChoice, ScreenChoice, ThemeChoice, TimeSpan, WebSearchChoice, Word,
+    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, MotionChoice, MouseChoice, NotifyChoice,
+    OutputFormat, PrintChoice, SandboxChoice, ScreenChoice, ThemeChoice, TimeSpan, WebSearchChoice,
+    Word,
 };
 use rondo_types::Effort;
 use serde::Deserialize;
@@ -300,6 +301,8 @@ settings! {
     tui_theme: ThemeChoice, "auto", Some("RONDO_TUI_THEME"), None, FromUntrusted::Ignored;
     #[doc = "What stays in the terminal's scrollback after the full screen closes"]
     tui_print: PrintChoice, "all", Some("RONDO_TUI_PRINT"), None, FromUntrusted::Ignored;
+    #[doc = "How the full screen calls you while you look at another window"]
+    tui_notify: NotifyChoice, "off", Some("RONDO_TUI_NOTIFY"), None, FromUntrusted::Ignored;
     #[doc = "PEM file with additional certificate authorities"]
     ca_file: PathBuf, "none", Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
     #[doc = "Folders whose own configuration applies in full; changed with `rondo trust`"]
@@ -487,6 +490,7 @@ words! {
     MotionChoice: "`on` or `off`",
     ThemeChoice: "`auto`, `dark`, `light` or `terminal`",
     PrintChoice: "`all`, `last` or `none`",
+    NotifyChoice: "`off`, `title`, `bell` or `desktop`",
     WebSearchChoice: "`off`, `model`, `brave` or `searxng`",
 }
 
@@ -547,6 +551,7 @@ mod tests {
             "tui_motion" => "off",
             "tui_theme" => "dark",
             "tui_print" => "last",
+            "tui_notify" => "bell",
             _ => match setting.kind {
                 "`true` or `false`" => "true",
                 "a number" => "0.5",

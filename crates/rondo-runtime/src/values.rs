@@ -163,6 +163,17 @@ words! {
         /// Nothing.
         None = "none",
     }
+    /// How a person is called who looks at another window.
+    NotifyChoice {
+        /// Not at all.
+        Off = "off",
+        /// By the terminal's title.
+        Title = "title",
+        /// By its bell.
+        Bell = "bell",
+        /// By a note on the desktop.
+        Desktop = "desktop",
+    }
     /// Key bindings.
     EditKeys {
         /// Emacs, as in most shells.

@@ -24,6 +24,6 @@ mod transcript;
 
 pub use futures_util::future::BoxFuture;
 pub use markdown::Written;
-pub use options::{AtExit, Colours, Mouse, Options};
+pub use options::{AtExit, Colours, Mouse, Notify, Options};
 pub use rondo_runtime::terminal::TerminalContext;
 pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};

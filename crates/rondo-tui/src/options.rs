@@ -40,6 +40,22 @@ pub enum AtExit {
     None,
 }
 
+/// How a person is called who looks at another window, when a turn ends or asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Notify {
+    /// Not at all.
+    #[default]
+    Off,
+    /// By the terminal's title.
+    Title,
+    /// By its bell.
+    Bell,
+    /// By a note on the desktop, as most terminals take it (OSC 9).
+    Osc9,
+    /// The same, as rxvt, foot and those of GNOME take it (OSC 777).
+    Osc777,
+}
+
 /// How the screen is to be.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -59,6 +75,8 @@ pub struct Options {
     pub is_continued: bool,
     /// What is printed when it is left.
     pub at_exit: AtExit,
+    /// How a person is called who looks elsewhere.
+    pub notify: Notify,
     /// Whether the editing keys are those of vi.
     pub has_vi_keys: bool,
 }

@@ -302,3 +302,61 @@ async fn an_edit_is_asked_about_and_shown_as_a_difference_side_by_side_where_the
     person.shows("  │ 2 + another line").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn a_person_who_looks_elsewhere_is_called_when_a_turn_ends_if_they_want_that() {
+    for (how, called) in [
+        ("desktop", Some("9;rondo · project: the turn has ended")),
+        ("title", Some("● the turn has ended · rondo · project")),
+        ("off", None),
+    ] {
+        let server = serve(vec![says("Four."), says("Five.")]).await;
+        let env = TestEnv::new().var("RONDO_TUI_NOTIFY", how);
+        let mut person = open(&env, &server, &[]).await;
+        person.press("2+2?\r").await;
+        person.shows("Four.").await;
+        person.shows("1 step ·").await;
+        let is_called =
+            |person: &Person| person.told().iter().any(|it| Some(it.as_str()) == called);
+        assert!(!is_called(&person), "{how}");
+        person.press("\x1b[O").await;
+        person.press("and now?\r").await;
+        person.shows_times("1 step ·", 2).await;
+        assert_eq!(
+            is_called(&person),
+            called.is_some(),
+            "{how}: {:?}",
+            person.told()
+        );
+        if how == "title" {
+            person.press("\x1b[I").await;
+            person.press("x").await;
+            person.shows("│ x ").await;
+            assert_eq!(person.told().last().unwrap(), "rondo · project");
+            person.press("\x7f").await;
+        }
+        leave(person).await;
+    }
+}
+
+#[tokio::test]
+async fn the_status_names_the_directory_and_its_branch_and_leaving_how_to_go_on() {
+    let server = serve(vec![says("Four.")]).await;
+    let env = TestEnv::new();
+    env.write(".git/HEAD", "ref: refs/heads/topic\n");
+    let mut person = open(&env, &server, &[]).await;
+    person.shows("project (topic)").await;
+    person.press("2+2?\r").await;
+    person.shows("1 step ·").await;
+    person.press("\x04").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(
+        person.all().contains("continue with `rondo -c`"),
+        "{}",
+        person.all()
+    );
+    let mut person = open(&env, &server, &[]).await;
+    person.press("\x04").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.all().contains("continue with"), "{}", person.all());
+}

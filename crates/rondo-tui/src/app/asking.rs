@@ -4,7 +4,7 @@
 //! conversation. It never opens over a draft, and one that was put off stays closed until its key is pressed.
 
 use super::review::Review;
-use super::{App, Effect, Layer, keys};
+use super::{App, Effect, Layer, Notice, keys};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rondo_types::{Question, QuestionKind, TimeMs};
 
@@ -90,6 +90,9 @@ impl App {
         }
         self.sync_review();
         let is_new = self.asking.known.iter().any(|it| !known.contains(it));
+        if is_new {
+            self.notice(Notice::Asks);
+        }
         if is_new && self.is_free() {
             self.open_new_questions();
         }

@@ -9,7 +9,7 @@
 //! - `pane`: the shell beside the conversation; `python_pane`: the live Python session there; `pane_prompt`: their input;
 //!   `pane_complete`: Tab there; `pasted`: images by their path.
 //! - `earlier`: turns that are read once somebody looks for them.
-//! - `select`: selecting and copying; `queue`: messages that wait; `preparing`: the time until the turn of one begins.
+//! - `notice`: what a person is told who looks elsewhere; `select`: selecting and copying; `queue`: messages that wait; `preparing`: the time until the turn of one begins.
 
 mod act;
 mod activity;
@@ -25,6 +25,7 @@ mod help;
 mod keys;
 mod language;
 mod menu;
+mod notice;
 mod pane;
 mod pane_complete;
 mod pane_prompt;
@@ -43,6 +44,7 @@ mod story;
 mod tests;
 
 pub(crate) use effect::Effect;
+pub(crate) use notice::Notice;
 pub(crate) use pane_complete::PaneWord;
 pub(crate) use panels::LISTED_MAX;
 pub(crate) use queue::Waiting;
@@ -119,6 +121,10 @@ pub(crate) struct App {
     /// How often the spinner turned.
     turn: usize,
     has_focus: bool,
+    /// Why a person is wanted who looks elsewhere.
+    notice: Option<Notice>,
+    /// Where the session works, as the status line shows it.
+    place: String,
     /// Who answers the next turn: the model and the profile.
     answers: (String, String),
     /// When that was chosen, or the session opened.
@@ -241,6 +247,8 @@ impl App {
             now,
             turn: 0,
             has_focus: true,
+            notice: None,
+            place: String::new(),
             answers: (model, profile),
             answers_since: now,
             context_max,
@@ -309,6 +317,9 @@ impl App {
         }
         if matches!(body, UpdateBody::Asked { .. } | UpdateBody::Turn { .. }) {
             self.queue.has_begun();
+        }
+        if let UpdateBody::Turn { event } = &body {
+            self.notice_event(&event.body);
         }
         let is_shown = match &body {
             UpdateBody::Cell { event } => self.pane.takes(event) | self.python.takes(event),

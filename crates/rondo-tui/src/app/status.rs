@@ -3,7 +3,7 @@
 use super::{App, keys};
 use crate::text::{Row, clean, columns};
 use crate::transcript::cut;
-use rondo_types::units::{dollars, rough};
+use rondo_types::units::dollars;
 
 impl App {
     pub(super) fn activity_line(&self) -> Option<String> {
@@ -48,21 +48,28 @@ impl App {
         if self.selected.is_some() {
             return Row::of(cut(&selection_hints(), width), self.theme.accent);
         }
-        let left = format!(" {} · {}", self.model_name(), self.profile_name());
+        let mut left = format!(" {} · {}", self.model_name(), self.profile_name());
         let mut figures = self.figures();
+        if !self.place.is_empty() {
+            let placed = format!("{left} · {}", self.place);
+            let least = figures.last().map_or(0, |it| columns(it));
+            if columns(&placed) + least + 1 <= width {
+                left = placed;
+            }
+        }
         let taken = |figures: &[String]| columns(&left) + columns(&figures.join(" · ")) + 1;
         // The first and the last say most where there is no room for all.
         while taken(&figures) > width && figures.len() > 2 {
             figures.remove(1);
         }
         let right = figures.join(" · ");
-        let free = width.saturating_sub(columns(&left) + columns(&right) + 1);
+        let free = width.checked_sub(columns(&left) + columns(&right) + 1);
         let whole = match free {
-            0 => format!(
+            None => format!(
                 "{}… {right}",
                 cut(&left, width.saturating_sub(columns(&right) + 2))
             ),
-            free => format!("{left}{}{right}", " ".repeat(free)),
+            Some(free) => format!("{left}{}{right}", " ".repeat(free.max(1))),
         };
         Row::of(cut(&whole, width), self.theme.dim)
     }
@@ -73,16 +80,8 @@ impl App {
         let mut figures = Vec::new();
         if let Some(limits) = meter.limits.as_ref().filter(|_| self.story.is_in_turn) {
             figures.push(format!("step {}/{}", meter.step, limits.max_steps));
-            if let Some(max) = limits.max_tokens_total {
-                figures.push(format!("{} of {} tokens", short(meter.tokens), short(max)));
-            }
             if let Some(max) = limits.max_cost {
                 figures.push(format!("{:.3} of {:.2} USD", meter.cost, max.usd()));
-            }
-            if let (Some(max), Some(since)) = (limits.turn_timeout, meter.since) {
-                let gone = self.now.0.saturating_sub(since.0) / 1000;
-                let left = rough(max.as_secs().saturating_sub(gone));
-                figures.push(format!("{left} left"));
             }
         }
         if let Some(max) = self.context_max.filter(|it| *it > 0 && meter.context > 0) {

@@ -506,22 +506,6 @@ fn who_answers_is_as_in_the_latest_turn_unless_that_was_before_it_was_chosen() {
 }
 
 #[test]
-fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
-    let mut scene = Scene::new();
-    assert_eq!(scene.alt('p'), [Effect::Models]);
-    let models = ["local/qwen", "openai/gpt-5", "openai/gpt-5-mini"];
-    scene.app.choose_model(models.map(str::to_owned).into());
-    scene.types("mini");
-    let shown = scene.shown();
-    assert!(
-        shown.contains("▸ openai/gpt-5-mini") && !shown.contains("qwen"),
-        "{shown}"
-    );
-    let chosen = Effect::Model("openai/gpt-5-mini".to_owned());
-    assert_eq!(scene.press(KeyCode::Enter), [chosen]);
-}
-
-#[test]
 fn a_program_of_the_conversation_that_takes_the_whole_screen_gets_the_keys_until_it_ends() {
     let mut scene = Scene::new();
     scene.types("!vim");
@@ -548,4 +532,47 @@ fn a_program_of_the_conversation_that_takes_the_whole_screen_gets_the_keys_until
     );
     scene.types("hello");
     assert!(scene.shown().contains("│ hello "));
+}
+
+#[test]
+fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.alt('p'), [Effect::Models]);
+    let models = ["local/qwen", "openai/gpt-5", "openai/gpt-5-mini"];
+    scene.app.choose_model(models.map(str::to_owned).into());
+    scene.types("mini");
+    let shown = scene.shown();
+    assert!(
+        shown.contains("▸ openai/gpt-5-mini") && !shown.contains("qwen"),
+        "{shown}"
+    );
+    let chosen = Effect::Model("openai/gpt-5-mini".to_owned());
+    assert_eq!(scene.press(KeyCode::Enter), [chosen]);
+}
+
+#[test]
+fn the_status_says_where_the_session_works_where_there_is_room() {
+    let mut scene = Scene::new();
+    scene.app.set_place("~/notes", Some("main"));
+    let shown = scene.shown();
+    assert!(
+        shown.contains(" openai/test · default · ~/notes (main) "),
+        "{shown}"
+    );
+    assert!(shown.contains("? help"), "{shown}");
+    scene.app.set_place(&"x".repeat(80), None);
+    assert!(scene.shown().contains(" openai/test · default  "));
+}
+
+#[test]
+fn a_person_is_wanted_only_while_they_look_elsewhere() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    assert_eq!(scene.app.take_notice(), None);
+    scene.app.event(Event::FocusLost, TimeMs(0));
+    scene.happens(EventBody::Parked {
+        questions: vec![question("d", "run y?")],
+    });
+    assert_eq!(scene.app.take_notice(), Some(Notice::Asks));
+    assert_eq!(scene.app.take_notice(), None);
 }

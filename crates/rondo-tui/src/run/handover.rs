@@ -57,6 +57,8 @@ impl Runner {
             tracing::info!(%err, "the terminal cannot be set again");
         }
         self.fit_terminal();
+        self.has_title = false;
+        self.show_place();
         self.painter.lose();
         self.asks_ground = true;
     }

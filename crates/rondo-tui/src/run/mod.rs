@@ -9,8 +9,9 @@
 //! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
 //! - `commands`: slash commands that both prompts have.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
-//! - `notes`: what the runtime says.
+//! - `attention`: calls a person who looks elsewhere; `notes`: what the runtime says.
 
+mod attention;
 mod commands;
 mod completion;
 mod effects;
@@ -24,7 +25,7 @@ mod submissions;
 pub use notes::Notes;
 
 use crate::app::{App, Beginning, Effect};
-use crate::options::{Colours, Options};
+use crate::options::{Colours, Notify, Options};
 use crate::prompt::history::{self, TypedLines};
 use crate::prompt::reply::{CommandContext, Reply};
 use crate::prompt::run_mode::RunMode;
@@ -47,7 +48,8 @@ use rondo_runtime::cells::{KeptShell, TerminalEvent};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{
-    Attendance, LentPython, SessionHandle, SessionService, Subscription, Update, UpdateBody,
+    Attendance, CellEvent, LentPython, SessionHandle, SessionService, Subscription, Update,
+    UpdateBody,
 };
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
@@ -259,6 +261,9 @@ struct Runner {
     area: Rect,
     /// Whether the terminal is to be asked again for its ground.
     asks_ground: bool,
+    /// Whether the terminal's title was set, and whether it says that a person is wanted.
+    has_title: bool,
+    is_title_marked: bool,
     /// Whether something changed since the last frame.
     is_stale: bool,
     last_frame: TimeMs,
@@ -300,21 +305,10 @@ impl Runner {
         let (width, height) = crossterm::terminal::size().map_err(no_terminal)?;
         let clock = Clock::system();
         let now = clock.now();
-        let (model, profile, context_max) = answers(&settings);
-        let modes = Modes::open(options.mouse).map_err(no_terminal)?;
+        let modes =
+            Modes::open(options.mouse, options.notify == Notify::Title).map_err(no_terminal)?;
         let heard = ask_terminal(&mut options)?;
-        let mut app = App::new(Beginning {
-            options,
-            model,
-            profile,
-            context_max,
-            actor: parking::user(&settings.env),
-            history: typed_before(&settings),
-            secrets: secrets::of_env(&settings),
-            run_mode: RunMode::of(&settings.values),
-            added: program.added(),
-            now,
-        });
+        let mut app = app_of(&settings, options, program.added(), now);
         let updates = session.subscribe_to_latest();
         let attendance = Some(session.attend());
         let effects = app.begin(first.as_deref());
@@ -348,6 +342,8 @@ impl Runner {
             submissions,
             area: Rect::new(0, 0, width, height),
             asks_ground: false,
+            has_title: false,
+            is_title_marked: false,
             is_stale: true,
             last_frame: TimeMs(0),
             last_turn: now,
@@ -356,6 +352,7 @@ impl Runner {
             shell: ShellLink::default(),
             python: PythonLink::default(),
         };
+        runner.show_place();
         runner.go_on_in(kept);
         Ok((runner, effects))
     }
@@ -504,6 +501,8 @@ impl Runner {
             self.app.note(&note);
             self.is_stale = true;
         }
+        // What happened before calls nobody.
+        let _ = self.app.take_notice();
         if !self.app.is_in_turn() {
             return;
         }
@@ -542,6 +541,11 @@ impl Runner {
 
     /// Takes an update; with a failure, the model that failed, for what helps.
     fn hear(&mut self, body: UpdateBody, now: TimeMs) {
+        let may_change_branch = match &body {
+            UpdateBody::Turn { event } => matches!(event.body, EventBody::Result(_)),
+            UpdateBody::Cell { event } => matches!(event, CellEvent::Ended { .. }),
+            _ => false,
+        };
         if matches!(body, UpdateBody::Cell { .. }) {
             self.catch_up_with_shell();
         }
@@ -554,6 +558,9 @@ impl Runner {
             self.app.set_target(target);
         }
         self.app.update(body, now);
+        if may_change_branch {
+            self.show_place();
+        }
     }
 
     fn draw_if_due(&mut self) {
@@ -575,6 +582,7 @@ impl Runner {
                 if asks && self.app.options.asks_ground {
                     bytes.extend_from_slice(GROUND);
                 }
+                bytes.extend(self.attention());
                 self.writer.write(bytes);
             }
             Err(err) => tracing::info!(%err, "a frame could not be drawn"),
@@ -620,6 +628,23 @@ async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Opti
         true => updates.next_of_past().await,
         false => updates.next().await.map(Some),
     }
+}
+
+/// Builds the state of a screen.
+fn app_of(settings: &Settings, options: Options, added: Added, now: TimeMs) -> App {
+    let (model, profile, context_max) = answers(settings);
+    App::new(Beginning {
+        options,
+        model,
+        profile,
+        context_max,
+        actor: parking::user(&settings.env),
+        history: typed_before(settings),
+        secrets: secrets::of_env(settings),
+        run_mode: RunMode::of(&settings.values),
+        added,
+        now,
+    })
 }
 
 /// Returns the model that answers, or why there is none, the profile, and how much the model's context holds.

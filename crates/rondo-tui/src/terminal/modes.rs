@@ -21,6 +21,12 @@ const LEAVE: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1007l\x1b[<1u\x1b[?1
 /// arrows' other bytes, and a style.
 const CLEAN: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1l\x1b>\x1b[0m";
 
+/// Keeps the terminal's title aside, and puts it back.
+const KEEP_TITLE: &str = "\x1b[22;2t";
+const RESTORE_TITLE: &str = "\x1b[23;2t";
+
+/// Whether the terminal's title is kept aside.
+static KEEPS_TITLE: AtomicBool = AtomicBool::new(false);
 /// Whether a screen is open in this process, for the hook of panics.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 /// The thread that shows it. A panic of another one fails what that did, and the screen goes on.
@@ -39,6 +45,8 @@ pub(crate) fn enter(mouse: Mouse) -> String {
 /// The screen while it is open; it is closed when this is dropped.
 pub(crate) struct Modes {
     mouse: Mouse,
+    /// Whether the terminal's title is changed meanwhile.
+    has_title: bool,
     is_open: Arc<AtomicBool>,
     /// How the terminal was set before.
     before: Option<Termios>,
@@ -49,11 +57,12 @@ impl Modes {
     ///
     /// # Errors
     /// When the terminal cannot be set.
-    pub(crate) fn open(mouse: Mouse) -> io::Result<Self> {
+    pub(crate) fn open(mouse: Mouse, has_title: bool) -> io::Result<Self> {
         close_on_panic();
         *shown_by() = Some(thread::current().id());
         let modes = Self {
             mouse,
+            has_title,
             is_open: Arc::default(),
             before: tcgetattr(io::stdin()).ok(),
         };
@@ -70,6 +79,9 @@ impl Modes {
         self.is_open.store(true, Ordering::Release);
         IS_OPEN.store(true, Ordering::Release);
         let mut out = io::stdout().lock();
+        if self.has_title && !KEEPS_TITLE.swap(true, Ordering::AcqRel) {
+            out.write_all(KEEP_TITLE.as_bytes())?;
+        }
         out.write_all(enter(self.mouse).as_bytes())?;
         out.flush()
     }
@@ -108,7 +120,11 @@ fn close() {
     if IS_OPEN.swap(false, Ordering::AcqRel) {
         let mut out = io::stdout().lock();
         // There is nobody to tell that the terminal is gone.
-        let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
+        let _ = out.write_all(LEAVE.as_bytes());
+        if KEEPS_TITLE.swap(false, Ordering::AcqRel) {
+            let _ = out.write_all(RESTORE_TITLE.as_bytes());
+        }
+        let _ = out.flush();
         let _ = disable_raw_mode();
     }
 }
@@ -146,7 +162,7 @@ mod tests {
     #[test]
     fn a_panic_restores_the_terminal_and_its_message_stands_on_it() {
         if std::env::var_os(AT_TERMINAL).is_some() {
-            let _screen = Modes::open(Mouse::On).unwrap();
+            let _screen = Modes::open(Mouse::On, false).unwrap();
             let other = thread::spawn(|| panic!("beside the screen"));
             assert!(other.join().is_err() && IS_OPEN.load(Ordering::Acquire));
             panic!("of the screen");
