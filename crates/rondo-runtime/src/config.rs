@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
-use crate::table::{FromUntrusted, Layer, setting};
+use crate::table::{ALL_SETTINGS, FromUntrusted, Layer, setting, similar};
 use std::path::Path;
 
 /// The bound on a configuration file, in bytes.
@@ -90,7 +90,25 @@ pub(crate) fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> SetupE
     let place = format!("{}{}", path.display(), line.unwrap_or_default());
     let context = format!("failed to parse `{place}`");
     let shown = err.to_string().trim_end().to_owned();
-    SetupError::because(SetupErrorKind::Config, context, shown)
+    let Some((before, name, known)) = unknown_key(&shown) else {
+        return SetupError::because(SetupErrorKind::Config, context, shown);
+    };
+    let similar = similar(name, known.iter().copied());
+    let are_settings = known.iter().any(|it| setting(it).is_some());
+    let hint = match similar.is_empty() {
+        true if are_settings => ALL_SETTINGS.to_owned(),
+        true => format!("the keys are: {}", known.join(", ")),
+        false => format!("did you mean {}?", similar.join(" or ")),
+    };
+    SetupError::because(SetupErrorKind::Config, context, before.to_owned()).hint(hint)
+}
+
+/// Splits an error about an unknown key: the error without the keys that would be known, the key, and those keys.
+fn unknown_key(error: &str) -> Option<(&str, &str, Vec<&str>)> {
+    let (before, known) = error.split_once(", expected one of ")?;
+    let (_, name) = before.rsplit_once("unknown field `")?;
+    let known = known.split(", ").map(|it| it.trim_matches('`'));
+    Some((before, name.strip_suffix('`')?, known.collect()))
 }
 
 pub(crate) fn read_bounded(path: &Path) -> Result<Option<String>> {
@@ -117,6 +135,20 @@ mod tests {
         strict_complete = false\nquiet = true\ncolor = 'always'\nedit_keys = 'vi'\n\
         ca_file = '/x'\ntrusted_folders = ['/']\n[providers.p]\ndialect = 'gemini'\n\
         [models.'a/b']\ninput_usd = 0.0\n[profiles.default]\nallowed_tools = ['exec']\n";
+
+    #[test]
+    fn an_unknown_key_is_answered_with_similar_ones() {
+        let error = |text: &str| {
+            let err = toml::from_str::<Layer>(text).unwrap_err();
+            unparsed(Path::new("f"), text, &err)
+        };
+        let mistyped = error("max_stesp = 3\n");
+        assert!(!mistyped.line().contains("expected one of"));
+        assert_eq!(mistyped.hint.unwrap(), "did you mean `max_steps`?");
+        assert_eq!(error("zzz = 3\n").hint.unwrap(), ALL_SETTINGS);
+        let wrong = error("effort = 'huge'\n");
+        assert_eq!(wrong.hint, None);
+    }
 
     #[test]
     fn an_untrusted_project_sets_nothing_that_widens() {

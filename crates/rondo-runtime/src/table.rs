@@ -497,9 +497,9 @@ words! {
 /// Returns the error for an unknown setting.
 #[must_use]
 pub fn unknown(name: &str) -> SetupError {
-    let similar = similar(name);
+    let similar = similar(name, SETTINGS.iter().map(|it| it.name));
     let hint = match similar.is_empty() {
-        true => "`rondo config list` shows all settings".to_owned(),
+        true => ALL_SETTINGS.to_owned(),
         false => format!("did you mean {}?", similar.join(" or ")),
     };
     SetupError::new(
@@ -509,15 +509,16 @@ pub fn unknown(name: &str) -> SetupError {
     .hint(hint)
 }
 
+/// The hint if no setting is like a mistyped one.
+pub(crate) const ALL_SETTINGS: &str = "`rondo config list` shows all settings";
 /// How alike a mistyped name and a setting's are at least, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.85;
 /// Similar names that are suggested.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// Returns the settings whose names are most like a mistyped one.
-fn similar(name: &str) -> Vec<String> {
+/// Returns the names that are most like a mistyped one, the best first.
+pub(crate) fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let name = name.to_lowercase().replace('-', "_");
-    let known = SETTINGS.iter().map(|it| it.name);
     let mut alike: Vec<_> = known
         .map(|it| (strsim::jaro_winkler(&name, it), it))
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
