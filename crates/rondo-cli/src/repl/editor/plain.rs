@@ -6,6 +6,7 @@ use super::check::Whole;
 use super::prompt::Face;
 use crate::output::Output;
 use reedline::{Prompt as _, PromptEditMode, ValidationResult, Validator as _};
+use rustix::io::retry_on_intr;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -73,7 +74,7 @@ impl PlainLines {
         loop {
             self.output.stdout(&prompt)?;
             let mut line = [0; LINE_BYTES];
-            let count = rustix::io::read(io::stdin(), &mut line)?;
+            let count = retry_on_intr(|| rustix::io::read(io::stdin(), &mut line))?;
             let read = line.get(..count).unwrap_or_default();
             match read.split_last() {
                 None if text.is_empty() => {
