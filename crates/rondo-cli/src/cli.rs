@@ -73,7 +73,7 @@ impl Cli {
     }
 }
 
-/// The commands, in the order of the help. Their arguments begin with the same line, which clap shows in their own help.
+/// The commands. Their arguments begin with the same line, which clap shows in the help of the command.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
