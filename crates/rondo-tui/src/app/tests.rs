@@ -4,6 +4,7 @@ mod approvals;
 mod preparing;
 
 use super::*;
+use crate::prompt::slash::SessionCommand;
 use crossterm::event::{KeyCode, KeyModifiers};
 use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
@@ -546,7 +547,10 @@ fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
         shown.contains("▸ openai/gpt-5-mini") && !shown.contains("qwen"),
         "{shown}"
     );
-    let chosen = Effect::Model("openai/gpt-5-mini".to_owned());
+    let chosen = Effect::Command {
+        command: SessionCommand::Model,
+        rest: "openai/gpt-5-mini".to_owned(),
+    };
     assert_eq!(scene.press(KeyCode::Enter), [chosen]);
 }
 
