@@ -11,7 +11,6 @@ use super::live_dir;
 use super::taking::runs_of;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
-use crate::mcp;
 use crate::parking;
 use crate::runtime::Runtime;
 use crate::session::{Session, SessionOptions};
@@ -129,14 +128,14 @@ pub(super) async fn connect_opened(
     spec: &TurnSpec,
     start: TurnStart,
 ) -> Result<(ConnectedModel, TurnStart)> {
-    let servers = runtime.servers(settings)?;
+    // They start while the model is connected.
+    runtime.servers(settings)?;
     let connected = runtime.connect(spec, settings).await?;
-    let start = match (start, servers) {
-        (TurnStart::Message(message), Some(servers)) => {
-            let message = mcp::with_resources(Arc::unwrap_or_clone(message), &servers).await?;
-            TurnStart::Message(message.into())
+    let start = match start {
+        TurnStart::Message(message) => {
+            TurnStart::Message(runtime.with_resources(settings, message).await?)
         }
-        (start, _) => start,
+        start => start,
     };
     Ok((connected, start))
 }
