@@ -117,6 +117,9 @@ fn events_become_steps_with_texts_calls_and_figures() {
             tool: tool.clone(),
             arguments: r#"{"n":1}"#.to_owned(),
         },
+        Item::Note {
+            text: r#"x changed the arguments to {"n":2}"#.to_owned(),
+        },
         Item::Result {
             tool,
             arguments: json!({"n": 2}),
