@@ -315,11 +315,7 @@ impl Runner {
         // It may have been typed for something else, so only the user enters it.
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
         let done = mpsc::channel(RESULTS_MAX);
-        let submissions = Submissions::start(
-            Arc::clone(&program),
-            service.runtime().clone(),
-            done.0.clone(),
-        );
+        let submissions = Submissions::start(&program, &service, done.0.clone());
         let mut runner = Self {
             app,
             service,

@@ -8,7 +8,7 @@ use crate::prompt::slash;
 use rondo_core::session::Delivery;
 use rondo_runtime::Runtime;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
-use rondo_runtime::service::SessionHandle;
+use rondo_runtime::service::{SessionHandle, SessionService};
 use rondo_runtime::settings::Settings;
 use rondo_types::{Message, Part};
 use std::sync::Arc;
@@ -35,8 +35,13 @@ pub(super) struct Submissions(Sender<Submission>);
 
 impl Submissions {
     /// Says what is put here until it is dropped, and tells what came of it.
-    pub(super) fn start(program: Arc<dyn Program>, runtime: Runtime, done: Sender<Done>) -> Self {
+    pub(super) fn start(
+        program: &Arc<dyn Program>,
+        service: &SessionService,
+        done: Sender<Done>,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(UNSAID_MAX);
+        let (program, runtime) = (Arc::clone(program), service.runtime().clone());
         tokio::spawn(say_all(program, runtime, receiver, done));
         Self(sender)
     }
