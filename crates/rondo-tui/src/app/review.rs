@@ -454,7 +454,7 @@ impl App {
                 }
             }
             ("e", Step::Choose) if is_armed && can_edit && arguments.is_some() => {
-                review.step = edited(arguments);
+                review.step = edited(arguments.as_ref());
             }
             ("y", Step::Choose) if is_armed && review.takes_value() => {
                 review.step = edited(None);
@@ -551,10 +551,10 @@ fn given(step: &Step, takes_any: bool) -> Result<AnswerValue, String> {
 }
 
 /// Returns a draft of what is changed: the command if there is one, else the arguments as JSON, or an empty object to fill in.
-fn edited(arguments: Option<Value>) -> Step {
+fn edited(arguments: Option<&Value>) -> Step {
     let mut editor = Editor::default();
-    let command = arguments.as_ref().and_then(|it| it.get(COMMAND)?.as_str());
-    match (arguments.as_ref(), command) {
+    let command = arguments.and_then(|it| it.get(COMMAND)?.as_str());
+    match (arguments, command) {
         (Some(arguments), Some(command)) => {
             editor.insert(command);
             Step::Command(editor, arguments.clone())

@@ -53,7 +53,7 @@ impl App {
         if !self.place.is_empty() {
             let placed = format!("{left} · {}", self.place);
             let least = figures.last().map_or(0, |it| columns(it));
-            if columns(&placed) + least + 1 <= width {
+            if columns(&placed) + least < width {
                 left = placed;
             }
         }
