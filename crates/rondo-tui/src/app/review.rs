@@ -408,11 +408,7 @@ fn asked(question: &Question) -> String {
 impl App {
     pub(super) fn review_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let (now, actor) = (self.now, self.actor.clone());
-        let shown_at = match &self.layer {
-            Layer::Review(review) => review.shown_at,
-            _ => None,
-        };
-        let is_held = shown_at.is_some_and(|it| self.is_held_since_before(it));
+        let is_held = self.is_key_held();
         let page = usize::from(self.screen.height / 2).max(1);
         let Layer::Review(review) = &mut self.layer else {
             return Vec::new();
@@ -478,6 +474,15 @@ impl App {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// Returns whether the key that was pressed last may be held since before the question was shown.
+    fn is_key_held(&self) -> bool {
+        let Layer::Review(review) = &self.layer else {
+            return false;
+        };
+        let shown_at = review.shown_at;
+        shown_at.is_some_and(|it| self.is_held_since_before(it))
     }
 
     fn words_key(&mut self, key: &KeyEvent, spelled: &str, actor: &str) -> Vec<Effect> {
