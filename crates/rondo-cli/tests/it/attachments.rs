@@ -131,7 +131,7 @@ async fn a_file_with_a_blank_is_attached_on_the_screen_and_a_missing_one_is_note
     person.shows(MISSING).await;
     person.shows("One.").await;
     person.press("/include a b.txt\r").await;
-    person.shows("@\"a b.txt\"").await;
+    person.shows("`a b.txt` will be attached").await;
     person.press("what is it?\r").await;
     person.shows("Two.").await;
     assert!(last_parts(&server).contains("alpha"));

@@ -41,7 +41,7 @@ async fn a_question_at_a_dumb_terminal_gets_no_escape_sequence() {
     person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
     assert!(
-        person.all().contains("Let me **look**.\n`exec` wants"),
+        person.all().contains("Let me **look**.\n\n`exec` wants"),
         "{}",
         person.all()
     );

@@ -5,6 +5,7 @@ use crate::person::{CTRL_C, ENTER};
 use crate::repl::{said, start};
 use crate::screen::{leave, open};
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
@@ -20,7 +21,6 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/approve", "only calls that change nothing run without"),
         ("/approve exec(git push *)", "  exec(git push *)"),
         ("/cost", "nothing was asked yet"),
-        ("/steps", "nothing was asked yet"),
         ("/skill", "no skills; docs/skills.md says where they are"),
         ("/include nosuch", "failed to read `nosuch`"),
         ("/mode nosuch", "the modes are: agent, shell, python"),
@@ -170,6 +170,7 @@ async fn a_job_of_the_shell_is_stopped_by_its_number() {
     person.press("/ps\r").await;
     person.shows("Running").await;
     person.press("/stop 1\r").await;
+    person.shows("$ kill %1").await;
     person.press("!wait; echo over\r").await;
     person.shows("│ over").await;
     leave(person).await;
@@ -183,6 +184,8 @@ async fn a_cell_that_raises_shows_its_traceback_and_values_are_inspected() {
     person.press("/last_error\r").await;
     person.shows("no cell raised an exception").await;
     person.press(">x = 41\r").await;
+    // Lines that come at once are a paste.
+    while !person.is_silent_for(Duration::from_millis(100)).await {}
     person.press(">1 / 0\r").await;
     person.shows("Traceback (most recent call last):").await;
     person.shows("ZeroDivisionError: division by zero").await;

@@ -286,6 +286,8 @@ async fn the_token_is_in_no_log_no_message_no_file_and_nothing_a_model_reads() {
         .finish();
     // The runtime of this test has no other thread.
     let _logged = tracing::subscriber::set_default(subscriber);
+    // What other tests met before, without a subscriber, may be known as unheard.
+    tracing::callsite::rebuild_interest_cache();
     let world = World::new(Script::repeat(text("A picture."))).await;
     world
         .server
