@@ -312,11 +312,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
-/// Returns the command of that name. `exit` is `quit`, and not listed.
+/// Returns the command of that name. `exit` is `quit` and `new` is `clear`; neither is listed.
 #[must_use]
 pub fn find(name: &str) -> Option<Command> {
     let listed = TABLE.iter().find(|entry| entry.name == name);
-    let unlisted = (name == "exit").then_some(Command::Quit);
+    let unlisted = match name {
+        "exit" => Some(Command::Quit),
+        "new" => Some(Command::Clear),
+        _ => None,
+    };
     listed.map(|entry| entry.command).or(unlisted)
 }
 
@@ -447,6 +451,13 @@ mod tests {
         let on_screen: Vec<&str> = all_on_screen().map(|entry| entry.name).collect();
         let missing: Vec<&str> = names().filter(|name| !on_screen.contains(name)).collect();
         assert_eq!(missing, ["run", "restore"]);
+    }
+
+    #[test]
+    fn names_that_people_know_from_elsewhere_are_found_and_not_listed() {
+        assert_eq!(find("new"), Some(Command::Clear));
+        assert_eq!(find("exit"), Some(Command::Quit));
+        assert!(!is_name("new") && !is_name("exit"));
     }
 
     #[test]
