@@ -108,7 +108,10 @@ impl Listener {
             match self.last.take() {
                 Some(LastEvent::Over) => return self.over(updates.ending()),
                 Some(LastEvent::Waits(questions)) => return self.waits(&questions),
-                None if state != SessionState::Running => return Err(self.nobody_works(state)),
+                None if state != SessionState::Running => {
+                    self.end_row()?;
+                    return Err(self.nobody_works(state));
+                }
                 None => {}
             }
             if std::mem::take(&mut is_at_rest) {
@@ -117,6 +120,7 @@ impl Listener {
             tokio::select! {
                 biased;
                 stop = signals.next() => {
+                    self.end_row()?;
                     self.output.note("the turn goes on in the background");
                     return Ok(Exit::of_stop(stop));
                 }
@@ -197,6 +201,11 @@ impl Listener {
                 .hint(&how_to_answer(self.session.id(), questions));
         }
         Ok(Exit::Parked)
+    }
+
+    /// Ends the row of a text that is not complete.
+    fn end_row(&mut self) -> Result<()> {
+        self.view.park(Exit::Error).map_err(write_failed)
     }
 
     fn nobody_works(&self, state: SessionState) -> CliError {

@@ -1,7 +1,8 @@
 //! Turns that no terminal holds, and those who listen to them.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::Server;
+use crate::person::Person;
+use rondo_testkit::{Gate, ReplyScript, Response, Server, Step, openai};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::process::Command;
@@ -150,6 +151,24 @@ async fn a_listener_that_waits_is_told_that_the_process_was_killed() {
     assert_eq!(shown.code, Some(1), "{shown:?}");
     assert!(shown.stderr.contains("its turn was cut off"), "{shown:?}");
     env.write("go", "");
+}
+
+#[tokio::test]
+async fn text_is_shown_as_it_arrives_and_its_row_ends_before_an_error() {
+    let env = TestEnv::new();
+    let gate = Gate::new();
+    let mut frames = openai::frames(&ReplyScript::text(["Half ", "done."]).usage(1, 1));
+    frames.truncate(2);
+    let reply = Response::sse(frames).step(Step::Gate(gate.clone()));
+    let server = Server::start([reply]).await;
+    let (id, pid) = detached(&env, &server, &[]).await;
+    let mut person = Person::start(&env, &["attach", &id]);
+    person.sees("Half").await;
+    Command::new("kill").args(["-9", &pid]).status().unwrap();
+    person.sees("its turn was cut off").await;
+    assert_eq!(person.code().await, Some(1));
+    let all = person.all();
+    assert!(all.contains("\nerror: no process works"), "{all}");
 }
 
 #[tokio::test]
