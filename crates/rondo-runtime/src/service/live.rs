@@ -1,6 +1,6 @@
 //! Live updates between processes. The process that runs a turn serves the turn's events on a socket; a service with
-//! listeners of that session in another process reads them there until the turn ends or is parked, which it reads in the records. Records stay what counts: without a
-//! connection, listeners get each step once it is recorded.
+//! listeners of that session in another process reads them there until the turn ends or is parked, which it reads in the
+//! records. Records stay what counts: without a connection, listeners get each step once it is recorded.
 
 use super::Shared;
 use super::actor::Actor;
@@ -8,10 +8,9 @@ use super::cursor::{Cursor, Place};
 use super::entry::Entry;
 use super::handle::SessionHandle;
 use super::update::UpdateBody;
-use data_encoding::HEXLOWER;
+use rondo_core::storage::Store;
 use rondo_types::{EventBody, Message, SessionId, TurnEvent, TurnId};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -32,8 +31,6 @@ const CURSOR_BYTES_MAX: u64 = 256;
 const EVENT_BYTES_MAX: u64 = 16 << 20;
 /// How long a peer may take to send its cursor, or to take one event.
 const PEER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of the hash that names a socket: the path of a socket may have about a hundred bytes only.
-const NAME_BYTES: usize = 12;
 /// Sockets of killed processes that are looked for at a time.
 const STALE_MAX: usize = 256;
 
@@ -66,7 +63,7 @@ impl LiveServer {
     /// When the socket cannot be made, such as because its path is too long.
     pub(super) fn start(entry: &Arc<Entry>, dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        remove_stale(dir);
+        remove_stale(dir, entry.store());
         let path = socket(dir, entry.id());
         // The session's last owner may have been killed.
         let _ = fs::remove_file(&path);
@@ -102,20 +99,18 @@ impl Actor {
 }
 
 fn socket(dir: &Path, session: &SessionId) -> PathBuf {
-    let digest = Sha256::digest(session.as_str());
-    let name = HEXLOWER.encode(digest.get(..NAME_BYTES).unwrap_or_default());
-    dir.join(name)
+    dir.join(session.as_str())
 }
 
-/// Removes sockets on which no process listens. One that is bound at this moment is lost: its session's listeners then wait for
-/// the records.
-fn remove_stale(dir: &Path) {
+/// Removes the sockets of processes that were killed: no process works on their sessions.
+fn remove_stale(dir: &Path, store: &Store) {
     let Ok(entries) = fs::read_dir(dir) else {
         return;
     };
     for entry in entries.take(STALE_MAX).flatten() {
-        let connected = std::os::unix::net::UnixStream::connect(entry.path());
-        if connected.is_err_and(|it| it.kind() == io::ErrorKind::ConnectionRefused) {
+        let session = entry.file_name().into_string().ok();
+        let session = session.and_then(|it| SessionId::parse(&it).ok());
+        if session.is_some_and(|it| !store.is_in_use(&it)) {
             let _ = fs::remove_file(entry.path());
         }
     }

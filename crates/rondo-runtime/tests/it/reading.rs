@@ -144,6 +144,28 @@ async fn text_of_another_process_is_heard_before_it_is_recorded_and_once() {
     Page::of(&until(&mut early, is_result).await).assert_is(&expected, "the next turn");
 }
 
+#[tokio::test]
+async fn sockets_of_killed_processes_are_removed_and_those_of_others_stay() {
+    let gate = Gate::new();
+    let world = World::new([gated(&["One ", "moment."], &gate), text(&["Two."])]).await;
+    let service = world.service();
+    let [first, second] = [(), ()].map(|()| service.new_session(world.options()));
+    let sockets = world.home.path().join("state/live");
+    std::fs::create_dir_all(&sockets).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(sockets.join("s-killed")).unwrap());
+    let message = Message::user("Wait.");
+    first.submit(message, Delivery::Queue).await.unwrap();
+    gate.reached().await;
+    assert!(!sockets.join("s-killed").exists());
+    let message = Message::user("Go.");
+    second.submit(message, Delivery::Queue).await.unwrap();
+    until(&mut second.subscribe(Cursor::START), is_result).await;
+    assert!(sockets.join(first.id().as_str()).exists());
+    gate.open();
+    service.close().await;
+    assert_eq!(std::fs::read_dir(&sockets).unwrap().count(), 0);
+}
+
 #[test]
 fn text_that_was_lost_with_another_process_is_taken_back() {
     let gate = Gate::new();
@@ -187,5 +209,7 @@ fn text_that_was_lost_with_another_process_is_taken_back() {
     });
     told.extend(reading.block_on(until(&mut listener, is_result)));
     Page::of(&told).assert_is(&Page::of(&fresh), "the listener");
+    let sockets = world.home.path().join("state/live");
+    assert_eq!(std::fs::read_dir(sockets).unwrap().count(), 0);
     assert!(told.iter().any(|it| it.body == UpdateBody::Reset));
 }
