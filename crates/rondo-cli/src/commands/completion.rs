@@ -51,7 +51,7 @@ pub(super) fn answer_shell(args: &[OsString]) -> Option<u8> {
 /// Returns the names of the settings.
 pub(crate) fn settings() -> Vec<CompletionCandidate> {
     let all = SETTINGS.iter();
-    all.map(|it| candidate(it.name, it.help)).collect()
+    all.filter_map(|it| candidate(it.name, it.help)).collect()
 }
 
 /// Returns the names of the profiles.
@@ -60,7 +60,7 @@ pub(crate) fn profiles() -> Vec<CompletionCandidate> {
         return Vec::new();
     };
     let names = profiles::names(&settings);
-    let described = names.iter().map(|name| {
+    let described = names.iter().filter_map(|name| {
         let resolved = profiles::resolve(&settings, name).ok();
         candidate(
             name,
@@ -75,7 +75,8 @@ pub(crate) fn profiles() -> Vec<CompletionCandidate> {
 /// Returns the models that are known by name: those of the settings, of the providers and of this machine.
 pub(crate) fn models() -> Vec<CompletionCandidate> {
     let named = load().map(|it| models::names(&it.values.models));
-    let named = named.into_iter().flatten().map(CompletionCandidate::new);
+    let named = named.into_iter().flatten();
+    let named = named.filter_map(|it| candidate(&it, ""));
     let local = local_models().into_iter().map(|it| it.add_prefix("local/"));
     named.chain(local).collect()
 }
@@ -83,7 +84,9 @@ pub(crate) fn models() -> Vec<CompletionCandidate> {
 /// Returns the local models that have a name.
 pub(crate) fn local_models() -> Vec<CompletionCandidate> {
     let known = catalogue().unwrap_or_default().into_iter();
-    known.map(|it| candidate(&it.name, &it.summary)).collect()
+    known
+        .filter_map(|it| candidate(&it.name, &it.summary))
+        .collect()
 }
 
 /// Returns the latest sessions.
@@ -96,14 +99,15 @@ pub(crate) fn sessions() -> Vec<CompletionCandidate> {
             store.sessions(SESSIONS_MAX).ok()
         });
     let recorded = recorded.into_iter().flatten();
-    let recorded = recorded.map(|it| candidate(it.id.as_str(), &it.title));
-    std::iter::once(latest).chain(recorded).collect()
+    let recorded = recorded.filter_map(|it| candidate(it.id.as_str(), &it.title));
+    latest.into_iter().chain(recorded).collect()
 }
 
 /// Returns the names of the MCP servers.
 pub(crate) fn servers() -> Vec<CompletionCandidate> {
     let names = load().map(|it| it.mcp.names()).unwrap_or_default();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    let names = names.iter();
+    names.filter_map(|it| candidate(it, "")).collect()
 }
 
 /// Returns the names of the skills.
@@ -113,7 +117,7 @@ pub(crate) fn skills() -> Vec<CompletionCandidate> {
         .unwrap_or_default();
     found
         .iter()
-        .map(|it| candidate(&it.name, &it.description))
+        .filter_map(|it| candidate(&it.name, &it.description))
         .collect()
 }
 
@@ -123,9 +127,12 @@ fn load() -> Option<Settings> {
     Settings::load(Env::from_env(), directory, Layer::default(), &NoNotices).ok()
 }
 
-/// Offers a word with its description, if there is one, on one line.
-fn candidate(word: &str, description: &str) -> CompletionCandidate {
+/// Offers a word with its description, if there is one, on one line. A shell puts the word into the command line as it is, so one
+/// that would be more than a word there is not offered: a repository may have chosen it.
+fn candidate(word: &str, description: &str) -> Option<CompletionCandidate> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.:/@+".contains(c);
     let line = sanitize::cell(description);
     let help = (!line.is_empty()).then(|| line.into());
-    CompletionCandidate::new(word).help(help)
+    let is_word = word.chars().all(is_plain);
+    is_word.then(|| CompletionCandidate::new(word).help(help))
 }

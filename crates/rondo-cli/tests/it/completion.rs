@@ -49,6 +49,22 @@ async fn names_of_the_configuration_are_completed() {
 }
 
 #[tokio::test]
+async fn a_name_that_a_shell_would_run_or_a_terminal_obey_is_not_offered() {
+    for (name, start) in [("x$(touch made)", "x"), ("x\\u001b[2J", "x"), ("x y", "x")] {
+        let env = TestEnv::new();
+        env.user_config(&format!("[profiles.\"{name}\"]\nextends = 'default'\n[profiles.x1]\nextends = 'default'\n[models.\"x/{name}\"]\ninput_usd = 1.0\n"));
+        let profiles = offered(env, &["rondo", "ask", "--profile", start]).await;
+        assert_eq!(profiles, ["x1"], "{name}");
+        let env = TestEnv::new();
+        env.user_config(&format!(
+            "[models.\"x/{name}\"]\ninput_usd = 1.0\n[models.'x/1']\ninput_usd = 1.0\n"
+        ));
+        let models = offered(env, &["rondo", "ask", "-m", "x/"]).await;
+        assert_eq!(models, ["x/1"], "{name}");
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_completed_and_none_is_made_for_it() {
     let env = TestEnv::new();
     let latest = offered(env, &["rondo", "session", "show", ""]).await;
