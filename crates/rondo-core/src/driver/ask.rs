@@ -33,6 +33,8 @@ const KEEPS_CHANGING: &str =
 const NOT_LATER: &str = "nobody can answer later, since nothing is recorded of the turn";
 /// What a running call reads if nobody answers in place.
 const NOT_WHILE_RUNNING: &str = "nobody can answer while the call runs";
+/// The actor of an answer to a running call that no person gave.
+const NOBODY: &str = "nobody";
 
 /// Asks, and returns the answer or why there is none.
 pub(super) async fn answer(
@@ -182,20 +184,18 @@ impl Driver {
                 () = reply.closed() => return TaskEnd::Settled,
                 answered = answer(&approver, &question) => answered,
             };
-            let reason = match answered {
-                Ok(QuestionReply::Answered(answer, mail)) => {
-                    return TaskEnd::AnsweredRunning {
-                        answer,
-                        mail,
-                        reply,
-                    };
-                }
-                Ok(QuestionReply::Later { .. }) => NOT_WHILE_RUNNING.to_owned(),
-                Err(reason) => reason,
+            let no_answer = |reason: &str| question.answered(NOBODY, AnswerValue::deny(reason));
+            // Without a record of it the question would be listed, and could be answered, until the call ends.
+            let (answer, mail) = match answered {
+                Ok(QuestionReply::Answered(answer, mail)) => (answer, mail),
+                Ok(QuestionReply::Later { .. }) => (no_answer(NOT_WHILE_RUNNING), None),
+                Err(reason) => (no_answer(&reason), None),
             };
-            // The call may have ended.
-            reply.send(Err(denied(reason))).ok();
-            TaskEnd::Settled
+            TaskEnd::AnsweredRunning {
+                answer,
+                mail,
+                reply,
+            }
         };
         self.tasks.spawn(put.in_current_span());
     }

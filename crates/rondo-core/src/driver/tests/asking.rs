@@ -229,6 +229,15 @@ async fn a_question_of_a_running_call_never_parks_and_takes_only_its_kind_of_ans
         bench.approver = Arc::clone(&approver) as Arc<dyn Approver>;
         let ran = bench.run().await;
         assert_eq!(results(&ran.events), [expected]);
+        let answers = ran
+            .events
+            .iter()
+            .filter(|event| matches!(event.body, EventBody::QuestionAnswered { .. }));
+        assert_eq!(
+            answers.count(),
+            2,
+            "a question that nobody answers is answered too"
+        );
         let asked = approver.1.lock().unwrap();
         let prompts: Vec<_> = asked
             .iter()
