@@ -210,13 +210,16 @@ impl Ring {
         self.recorded.is_some_and(|it| it < self.end())
     }
 
-    /// Holds an update of a turn that another process runs, before its record was read. Returns `false` if it does not follow
-    /// on what is held.
+    /// Holds an update of a turn that another process runs, before its record was read. One that was read in the records
+    /// meanwhile is held already. Returns `false` if it does not follow on what is held.
     pub(super) fn follow_live(&mut self, place: Place, body: UpdateBody) -> bool {
-        if self.recorded.is_none() || place < self.end() {
+        let end = self.end();
+        if self.recorded.is_none() || (place < end && !place.is_same_run(end)) {
             return false;
         }
-        self.push(place, body);
+        if place > end || (place == end && body.is_left_out()) {
+            self.push(place, body);
+        }
         true
     }
 

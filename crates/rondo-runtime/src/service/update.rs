@@ -2,6 +2,7 @@
 
 use super::cells::CellEvent;
 use super::cursor::Cursor;
+use rondo_core::joined::is_left_out;
 use rondo_core::session::SessionEvent;
 use rondo_types::{EventBody, Message, TurnEvent, TurnId};
 use serde::Serialize;
@@ -117,6 +118,11 @@ impl UpdateBody {
             } => text.len() as u64,
             _ => 0,
         }
+    }
+
+    /// Returns whether it is an event of a turn that no record holds.
+    pub(super) fn is_left_out(&self) -> bool {
+        matches!(self, Self::Turn { event } if is_left_out(&event.body))
     }
 
     /// Returns it without the beginning of its text, where it is a delta; none of it where that is all.

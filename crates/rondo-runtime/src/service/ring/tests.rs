@@ -212,3 +212,20 @@ fn whatever_is_pushed_and_let_go_of_bounds_hold_and_each_byte_is_heard_or_missed
         }
     }
 }
+
+#[test]
+fn what_was_read_in_the_records_is_not_held_again_when_it_arrives_live() {
+    let held = Arc::default();
+    let mut ring = Ring::new(Arc::clone(&held));
+    assert!(ring.begin_after(place(0), Seq(1)));
+    let call = || turn_event(EventBody::StepStarted { step: 1 });
+    assert!(ring.follow(Seq(1), Seq(2), vec![(place(1), call()), (place(2), call())]));
+    assert!(ring.follow_live(place(1), call()));
+    assert!(ring.follow_live(place(2), call()));
+    assert_eq!(ring.updates.len(), 2);
+    assert!(ring.follow_live(place(2), live(3)));
+    assert!(ring.follow_live(place(3), call()));
+    assert_eq!(ring.updates.len(), 4);
+    let other_run = Place::beginning(1, 0, TimeMs(0));
+    assert!(!ring.follow_live(other_run, call()));
+}
