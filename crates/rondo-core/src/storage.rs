@@ -1,6 +1,12 @@
 //! Everything that a host stores, behind one port: sessions, mail, what is sent to the outside, notes of the host,
 //! budgets, and the upkeep of all that. An engine implements [`Storage`]; hosts hold a [`Store`].
 
+pub mod export;
+mod export_reader;
+pub mod walk;
+
+pub use export_reader::{ExportReader, Exported};
+
 use crate::ports::{BudgetStore, Entry, HostStore, Mailbox, Outbox, Record, Seq};
 use crate::session_store::{SessionInfo, SessionStore, StoreError};
 use rondo_types::{SessionId, TimeMs};

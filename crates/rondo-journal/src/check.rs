@@ -3,9 +3,9 @@
 use crate::error::JournalError;
 use crate::read;
 use crate::store::Store;
-use crate::walk::Walk;
 use rondo_core::ports::{Record, Seq};
 use rondo_core::session_store::StoreError;
+use rondo_core::storage::walk::Walk;
 use rondo_core::storage::{Defect, Report};
 use rondo_types::SessionId;
 

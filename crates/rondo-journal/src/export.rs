@@ -1,12 +1,12 @@
-//! Writes a session to a file of JSON lines, in the format of `export_format.rs`.
+//! Writes a session to a file of JSON lines, in the format of `rondo_core::storage::export`.
 
 use crate::commit_thread::to_i64;
 use crate::error::JournalError;
-use crate::export_format::{EXPORT_VERSION, Header, write_entry, write_line};
 use crate::read;
 use crate::store::Store;
 use data_encoding::HEXLOWER;
 use rondo_core::ports::{ChainHash, Seq};
+use rondo_core::storage::export::{EXPORT_VERSION, Header, write_entry, write_line};
 use rondo_types::SessionId;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;

@@ -3,7 +3,6 @@
 use crate::blob;
 use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use crate::error::JournalError;
-use crate::export_format::{Announced, Entries, Header, Lines, read_header};
 use crate::owned::checked;
 use crate::read;
 use crate::store::Store;
@@ -11,6 +10,7 @@ use crate::turn_count::TurnCount;
 use rondo_core::ports::{ChainHash, Entry, Seq};
 use rondo_core::session_store::{StoreError, title};
 use rondo_core::storage::Imported;
+use rondo_core::storage::export::{Announced, Entries, Header, Lines, read_header};
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::io::BufRead;

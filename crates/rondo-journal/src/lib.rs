@@ -26,8 +26,6 @@ mod commit_thread;
 mod directory;
 mod error;
 mod export;
-mod export_format;
-mod export_reader;
 mod file_system;
 mod fork;
 mod history;
@@ -48,12 +46,9 @@ mod sessions;
 mod storage;
 mod store;
 mod turn_count;
-mod walk;
 
 pub use directory::sync_above;
 pub use error::JournalError;
-pub use export_format::EXPORT_VERSION;
-pub use export_reader::{ExportReader, Exported};
 pub use owned::OwnedSession;
 pub use rondo_core::ports::{
     Body, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, ChainHash, Entry, RECORD_VERSION,

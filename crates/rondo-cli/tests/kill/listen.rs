@@ -122,10 +122,20 @@ async fn listen(log: &Path, compares: bool) -> Result<(), String> {
     let recorded = by_the_records(&session).await.map_err(failed)?;
     match told == recorded {
         true => Ok(()),
-        false => Err(format!(
-            "it heard {told:#?}, and the records say {recorded:#?}"
-        )),
+        false => Err(difference(&told, &recorded)),
     }
+}
+
+/// Says where what was heard is first something else than what is recorded.
+fn difference(told: &[Line], recorded: &[Line]) -> String {
+    let same = told.iter().zip(recorded).take_while(|(a, b)| a == b);
+    let at = same.count();
+    format!(
+        "after {at} lines it heard {:?}, and the records say {:?}; before that {:?}",
+        told.get(at),
+        recorded.get(at),
+        at.checked_sub(1).and_then(|it| told.get(it)),
+    )
 }
 
 async fn by_the_records(session: &SessionHandle) -> Result<Vec<Line>, SetupError> {

@@ -186,8 +186,15 @@ async fn run(plan: &Plan) -> bool {
         tally.in_doubt,
         tally.problems.len(),
     );
+    if !tally.problems.is_empty() {
+        // As the test harness writes it, so that it stands with what other failed tests wrote.
+        println!("\n---- {NAME} stdout ----\nkill: seed {}", plan.seed);
+    }
     for problem in tally.problems.iter().take(SHOWN_MAX) {
         println!("{problem}");
+    }
+    if !tally.problems.is_empty() {
+        println!("\nfailures:\n    {NAME}");
     }
     tally.problems.is_empty() && tally.cases > 0
 }

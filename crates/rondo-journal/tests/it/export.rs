@@ -1,7 +1,8 @@
 use crate::support::{Journal, append, id, journal, meddle, said, say, three};
 use rondo_core::ports::Seq;
 use rondo_core::session_store::StoreError;
-use rondo_journal::{Exported, JournalError, NewSession};
+use rondo_core::storage::Exported;
+use rondo_journal::{JournalError, NewSession};
 use rondo_types::TimeMs;
 
 fn exported(journal: &Journal, name: &str) -> Vec<u8> {
@@ -136,7 +137,7 @@ async fn an_exported_file_is_read_without_a_store() {
     let refused = Exported::read(&mut changed.as_bytes());
     assert!(matches!(
         refused,
-        Err(JournalError::Store(StoreError::BadExport { line: 3, .. }))
+        Err(StoreError::BadExport { line: 3, .. })
     ));
 }
 

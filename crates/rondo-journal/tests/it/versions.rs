@@ -4,9 +4,9 @@
 use crate::support::{Journal, append, id, journal, meddle, said};
 use rondo_core::ports::{Interception, Record, RecordBody, Seq};
 use rondo_core::session_store::StoreError;
+use rondo_core::storage::{Exported, export::EXPORT_VERSION};
 use rondo_journal::{
-    Body, ChainHash, EXPORT_VERSION, Entry, Exported, JournalError, Options, RECORD_VERSION,
-    SessionState, Store,
+    Body, ChainHash, Entry, JournalError, Options, RECORD_VERSION, SessionState, Store,
 };
 use rondo_types::{TimeMs, TurnId};
 use std::fs;
@@ -327,10 +327,7 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     let newer = format!("{{\"rondo_session\":{}", EXPORT_VERSION + 1);
     let file = exported_file("v1", "plain").replacen("{\"rondo_session\":1", &newer, 1);
     let refused = Exported::read(&mut file.as_bytes()).unwrap_err();
-    assert!(matches!(
-        refused,
-        JournalError::Store(StoreError::BadExport { line: 1, .. })
-    ));
+    assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
 }
 
 /// What the first version does with the cells of the second: their records are of a later version, so it

@@ -5,8 +5,8 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use crate::values::DurabilityLevel;
 use rondo_core::storage::{Salvaged, Store};
+pub use rondo_journal::sync_above;
 use rondo_journal::{Durability, JournalError, Options, Store as Journal};
-pub use rondo_journal::{ExportReader, sync_above};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,11 +1,10 @@
 //! The format of an exported session: lines of JSON, first a [`Header`], then one record a line.
 //!
-//! `export.rs` writes such files; `import.rs` reads them into a store, and `export_reader.rs` without one.
+//! An engine writes such files and reads them into its store; [`ExportReader`](super::ExportReader) needs no engine.
 
-use crate::error::JournalError;
-use crate::walk::Walk;
-use rondo_core::ports::{Body, ChainHash, Entry, Seq};
-use rondo_core::session_store::StoreError;
+use super::walk::Walk;
+use crate::ports::{Body, ChainHash, Entry, Seq};
+use crate::session_store::StoreError;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,54 +21,64 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 
 /// The first line of an exported file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Header {
-    pub(crate) rondo_session: u32,
-    pub(crate) id: String,
-    pub(crate) created_ms: u64,
-    pub(crate) title: String,
+pub struct Header {
+    /// The version of the format, [`EXPORT_VERSION`] or older.
+    pub rondo_session: u32,
+    /// The session's id, as the file has it.
+    pub id: String,
+    /// When the session began, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// What the session is about; may be empty.
+    pub title: String,
     /// Its working directory; absent from files of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) directory: String,
+    pub directory: String,
     /// The session that it was forked from, for the reader of the file: the records before the fork are in it, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) forked_from: Option<String>,
+    pub forked_from: Option<String>,
+    /// The last record that it has in common with that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) forked_at: Option<u64>,
+    pub forked_at: Option<u64>,
     /// How many records follow; absent from files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) records: Option<u64>,
+    pub records: Option<u64>,
     /// The hash of the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) end_hash: Option<String>,
+    pub end_hash: Option<String>,
 }
 
 /// The end of an exported file, as its header announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Announced {
-    pub(crate) records: u64,
-    pub(crate) hash: ChainHash,
+pub struct Announced {
+    /// How many records there are.
+    pub records: u64,
+    /// The hash of the last one.
+    pub hash: ChainHash,
 }
 
 impl Header {
-    /// Returns the session's id, which may be anything.
-    pub(crate) fn session(&self) -> Result<SessionId, JournalError> {
-        SessionId::parse(&self.id).map_err(|bad| {
-            JournalError::Store(StoreError::BadId {
-                id: self.id.chars().take(ID_CHARS_SHOWN).collect(),
-                reason: bad.to_string(),
-            })
+    /// Returns the session's id.
+    ///
+    /// # Errors
+    /// When the file's id cannot be that of a session.
+    pub fn session(&self) -> Result<SessionId, StoreError> {
+        SessionId::parse(&self.id).map_err(|bad| StoreError::BadId {
+            id: self.id.chars().take(ID_CHARS_SHOWN).collect(),
+            reason: bad.to_string(),
         })
     }
 
-    pub(crate) fn announced(&self) -> Result<Option<Announced>, JournalError> {
+    /// Returns the end that the header announces; `None` for files of earlier versions.
+    ///
+    /// # Errors
+    /// When the end's hash is no hash.
+    pub fn announced(&self) -> Result<Option<Announced>, StoreError> {
         let (Some(records), Some(hash)) = (self.records, &self.end_hash) else {
             return Ok(None);
         };
-        let hash = ChainHash::from_hex(hash).ok_or_else(|| {
-            JournalError::Store(StoreError::BadExport {
-                line: 1,
-                reason: "its end hash is no hash".to_owned(),
-            })
+        let hash = ChainHash::from_hex(hash).ok_or_else(|| StoreError::BadExport {
+            line: 1,
+            reason: "its end hash is no hash".to_owned(),
         })?;
         Ok(Some(Announced { records, hash }))
     }
@@ -101,7 +110,10 @@ struct LineIn {
 }
 
 /// Writes one record as a line.
-pub(crate) fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), JournalError> {
+///
+/// # Errors
+/// When the record's body is not JSON, or writing fails.
+pub fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), StoreError> {
     let body: &RawValue = serde_json::from_str(&entry.json).map_err(broken)?;
     let line = LineOut {
         seq: entry.seq.0,
@@ -117,17 +129,27 @@ pub(crate) fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), Jour
 }
 
 /// Writes a value as a line of JSON.
-pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), JournalError> {
+///
+/// # Errors
+/// When the value cannot be JSON, or writing fails.
+pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), StoreError> {
     serde_json::to_writer(&mut *out, line).map_err(broken)?;
-    out.write_all(b"\n").map_err(JournalError::io("the output"))
+    out.write_all(b"\n").map_err(failed("the output"))
 }
 
-fn broken(error: serde_json::Error) -> JournalError {
-    JournalError::io("the output")(error.into())
+fn failed(what: &str) -> impl FnOnce(std::io::Error) -> StoreError {
+    move |source| StoreError::Io {
+        path: what.into(),
+        source,
+    }
+}
+
+fn broken(error: serde_json::Error) -> StoreError {
+    failed("the output")(error.into())
 }
 
 /// The lines of an exported file.
-pub(crate) struct Lines<'a> {
+pub struct Lines<'a> {
     input: &'a mut dyn BufRead,
     number: usize,
 }
@@ -139,16 +161,17 @@ struct Line {
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn new(input: &'a mut dyn BufRead) -> Self {
+    /// Reads from the beginning of a file.
+    pub fn new(input: &'a mut dyn BufRead) -> Self {
         Self { input, number: 0 }
     }
 
-    fn next(&mut self) -> Result<Option<Line>, JournalError> {
+    fn next(&mut self) -> Result<Option<Line>, StoreError> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut *self.input).take(LINE_BYTES_MAX);
         let count = bounded
             .read_until(b'\n', &mut bytes)
-            .map_err(JournalError::io("the exported file"))?;
+            .map_err(failed("the exported file"))?;
         if count == 0 {
             return Ok(None);
         }
@@ -163,16 +186,19 @@ impl<'a> Lines<'a> {
         Ok(Some(Line { text, whole }))
     }
 
-    fn bad(&self, reason: impl Into<String>) -> JournalError {
-        JournalError::Store(StoreError::BadExport {
+    fn bad(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::BadExport {
             line: self.number,
             reason: reason.into(),
-        })
+        }
     }
 }
 
 /// Reads the first line, of this version or an earlier one.
-pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, JournalError> {
+///
+/// # Errors
+/// When it is no header, is of a later version, or reading fails.
+pub fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
     let Some(line) = lines.next()? else {
         return Err(lines.bad("the file is empty"));
     };
@@ -189,25 +215,28 @@ pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, JournalError>
 
 /// The records of an exported file, one at a time, each checked against those before it.
 #[derive(Default)]
-pub(crate) struct Entries {
+pub struct Entries {
     walk: Walk,
     announced: Option<Announced>,
     /// Whether the end is missing: the last line was cut short and left out, or others are not there.
-    pub(crate) torn: bool,
+    pub torn: bool,
 }
 
 impl Entries {
-    pub(crate) fn of(announced: Option<Announced>) -> Self {
+    /// Expects the end that the header announces.
+    #[must_use]
+    pub fn of(announced: Option<Announced>) -> Self {
         Self {
             announced,
             ..Self::default()
         }
     }
 
-    pub(crate) fn next(
-        &mut self,
-        lines: &mut Lines<'_>,
-    ) -> Result<Option<(Entry, Body)>, JournalError> {
+    /// Reads and checks the next record; `None` at the end.
+    ///
+    /// # Errors
+    /// When a line is no record or does not follow on the one before it, the end is not the announced one, or reading fails.
+    pub fn next(&mut self, lines: &mut Lines<'_>) -> Result<Option<(Entry, Body)>, StoreError> {
         let Some(line) = lines.next()? else {
             return self.end(lines);
         };
@@ -230,7 +259,7 @@ impl Entries {
         Ok(Some((entry, body)))
     }
 
-    fn end(&mut self, lines: &Lines<'_>) -> Result<Option<(Entry, Body)>, JournalError> {
+    fn end(&mut self, lines: &Lines<'_>) -> Result<Option<(Entry, Body)>, StoreError> {
         if let Some(announced) = self.announced {
             self.torn |= self.walk.at.0 < announced.records;
             if !self.torn && self.walk.hash != announced.hash {

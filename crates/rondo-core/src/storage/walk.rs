@@ -1,30 +1,37 @@
 //! A session's records followed one at a time, each checked against those before it.
 
-use rondo_core::ports::{Body, ChainHash, Entry, RecordBody, Seq};
-use rondo_core::storage::Defect;
+use super::Defect;
+use crate::ports::{Body, ChainHash, Entry, RecordBody, Seq};
 use rondo_types::{CallId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// How far the chain was followed.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
-    pub(crate) at: Seq,
-    pub(crate) hash: ChainHash,
-    pub(crate) ends: Ends,
+pub struct Walk {
+    /// The place of the last record.
+    pub at: Seq,
+    /// The hash of the last record.
+    pub hash: ChainHash,
+    /// The calls that have ended.
+    pub ends: Ends,
 }
 
 /// The calls of the turn under way that have ended: no call ends twice. An id names its turn, and a
 /// turn's records lie together, so those of the turns before need not be held.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ends {
+pub struct Ends {
     turn: Option<TurnId>,
     calls: HashSet<CallId>,
 }
 
 impl Walk {
-    /// Takes the next entry and returns its body, or what is wrong with it.
-    pub(crate) fn take(&mut self, entry: &Entry) -> Result<Body, Defect> {
+    /// Checks the next entry and returns its body.
+    ///
+    /// # Errors
+    /// When it does not follow on the last one, its hash is another, its body cannot be read, or it ends a call that has
+    /// ended.
+    pub fn take(&mut self, entry: &Entry) -> Result<Body, Defect> {
         let defect = |seq, reason: String| Defect { seq, reason };
         let next = Seq(self.at.0 + 1);
         if entry.seq != next {
@@ -59,8 +66,9 @@ impl Ends {
     }
 }
 
-/// Says that there is a gap.
-pub(crate) fn missing(seq: Seq) -> Defect {
+/// Returns the defect of a record that is missing.
+#[must_use]
+pub fn missing(seq: Seq) -> Defect {
     Defect {
         seq,
         reason: "it is not there".to_owned(),

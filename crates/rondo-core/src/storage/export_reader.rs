@@ -1,8 +1,8 @@
 //! Reads the file of an exported session without a store.
 
-use crate::error::JournalError;
-use crate::export_format::{Entries, Header, Lines, read_header};
-use rondo_core::ports::Record;
+use super::export::{Entries, Header, Lines, read_header};
+use crate::ports::Record;
+use crate::session_store::StoreError;
 use rondo_types::{SessionId, TimeMs};
 use std::io::BufRead;
 
@@ -26,7 +26,7 @@ impl Exported {
     ///
     /// # Errors
     /// When a line is no record or does not follow the one before it, or reading fails.
-    pub fn read(input: &mut dyn BufRead) -> Result<Self, JournalError> {
+    pub fn read(input: &mut dyn BufRead) -> Result<Self, StoreError> {
         let mut reader = ExportReader::open(input)?;
         let mut records = Vec::new();
         while let Some(record) = reader.next_record()? {
@@ -55,7 +55,7 @@ impl<'a> ExportReader<'a> {
     ///
     /// # Errors
     /// When it is not that of an exported session, or of a later version's.
-    pub fn open(input: &'a mut dyn BufRead) -> Result<Self, JournalError> {
+    pub fn open(input: &'a mut dyn BufRead) -> Result<Self, StoreError> {
         let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
         let announced = header.announced()?;
@@ -78,7 +78,7 @@ impl<'a> ExportReader<'a> {
     ///
     /// # Errors
     /// When a line is no record or does not follow the one before it, or reading fails.
-    pub fn next_record(&mut self) -> Result<Option<Record>, JournalError> {
+    pub fn next_record(&mut self) -> Result<Option<Record>, StoreError> {
         while let Some((entry, body)) = self.entries.next(&mut self.lines)? {
             if let Some(record) = entry.with_body(body) {
                 return Ok(Some(record));
