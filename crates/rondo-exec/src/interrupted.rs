@@ -37,7 +37,7 @@ impl CallsFoundRunning {
             return Reconciled::NotDone;
         }
         match look(state_dir, key).await {
-            Known::Ended(status) => Reconciled::Done(outcome(*status)),
+            Known::Ended(status) => Reconciled::Done(outcome(*status, None)),
             Known::Running(_) if self.add(key) => Reconciled::Running,
             Known::NeverBegun { is_recorded } if never_began(state_dir, call, is_recorded) => {
                 Reconciled::NotDone

@@ -2,16 +2,44 @@
 
 use crate::denial;
 use crate::follow::Cut;
-use rondo_launch::{CallStatus, Exceeded, StartError};
+use rondo_launch::{CallStatus, Exceeded, Prompt, StartError};
+use rondo_types::units::seconds;
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value};
 use std::error::Error as _;
+use std::time::Duration;
 
 /// Why a call has no status.
 pub(crate) type Refusal = Box<ToolError>;
 
+/// How long a command may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeLimit {
+    /// The bound that counts.
+    pub(crate) limit: Duration,
+    /// What the call asked for, if that is more than it may have.
+    pub(crate) asked: Option<Duration>,
+}
+
+impl TimeLimit {
+    /// Says that the command's time was up, and which bound it met.
+    fn exceeded(self) -> String {
+        let limit = seconds(self.limit);
+        match self.asked {
+            Some(asked) => format!(
+                "the command exceeded its time limit of {limit} and was ended; `timeout` asked for {}, and a call may take no \
+                 longer than that limit here (`limits.tool_timeout_ms` of the profile, or what is left of the turn)",
+                seconds(asked)
+            ),
+            None => format!("the command exceeded its time limit of {limit} and was ended"),
+        }
+    }
+}
+
 /// Returns what a call returns whose command has ended.
-pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
+///
+/// `time` is unknown of a command that an earlier process started.
+pub(crate) fn outcome(status: CallStatus, time: Option<TimeLimit>) -> ToolOutcome {
     let truncated = status.omitted_bytes > 0;
     let spill = status
         .full_output
@@ -36,13 +64,14 @@ pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
             ..ToolOutput::default()
         });
     }
-    let (code, message) = said(match timed_out {
+    let cut = match timed_out {
         true => Cut::TimedOut,
         false => Cut::Cancelled,
-    });
+    };
+    let (code, message) = said(cut, time);
     ToolOutcome::Error(ToolError {
         code,
-        message: message.to_owned(),
+        message,
         details: value,
         used: None,
     })
@@ -61,22 +90,23 @@ fn of_exceeded(exceeded: Exceeded) -> String {
     }
 }
 
-fn said(cut: Cut) -> (ToolErrorCode, &'static str) {
+fn said(cut: Cut, time: Option<TimeLimit>) -> (ToolErrorCode, String) {
     match cut {
-        Cut::TimedOut => (
-            ToolErrorCode::Timeout,
-            "the command exceeded its time limit and was ended",
-        ),
+        Cut::TimedOut => {
+            let unknown = || "the command exceeded its time limit and was ended".to_owned();
+            let message = time.map_or_else(unknown, TimeLimit::exceeded);
+            (ToolErrorCode::Timeout, message)
+        }
         Cut::Cancelled => (
             ToolErrorCode::Cancelled,
-            "the command was ended before it was finished",
+            "the command was ended before it was finished".to_owned(),
         ),
     }
 }
 
 /// Returns what a call returns whose command was ended without its supervisor.
-pub(crate) fn cut_off(cut: Cut) -> Refusal {
-    let (code, message) = said(cut);
+pub(crate) fn cut_off(cut: Cut, time: TimeLimit) -> Refusal {
+    let (code, message) = said(cut, Some(time));
     refusal(code, message)
 }
 
@@ -102,14 +132,35 @@ fn render(status: CallStatus, spill: Option<&String>) -> Value {
     if status.survivors {
         result.insert("survivors".to_owned(), true.into());
     }
-    if status.left_running > 0 {
-        let note = left_running(status.left_running);
-        result.insert("note".to_owned(), note.into());
+    let notes = status.prompts.iter().map(prompted);
+    let left = (status.left_running > 0).then(|| left_running(status.left_running));
+    let notes: Vec<String> = notes.chain(left).collect();
+    if !notes.is_empty() {
+        result.insert("note".to_owned(), notes.join("\n").into());
     }
     if let Some(said) = denial {
         result.insert("sandbox".to_owned(), said.into());
     }
     Value::Object(result)
+}
+
+/// Says which program wanted something that nobody types.
+fn prompted(prompt: &Prompt) -> String {
+    let Prompt { program, text, .. } = prompt;
+    let shown = match text.is_empty() {
+        true => String::new(),
+        false => format!(", after the line `{text}`"),
+    };
+    match prompt.is_ended {
+        true => format!(
+            "`{program}` waited for keys on the terminal{shown}, where nobody types, and was ended. Run it without its screen, \
+             or another program"
+        ),
+        false => format!(
+            "`{program}` waited for input on the terminal{shown}, where nobody types, and was given the end of input. Pass what \
+             it asks for as an option, a file or a variable"
+        ),
+    }
 }
 
 /// Says what the model may take for running.

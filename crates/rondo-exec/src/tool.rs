@@ -5,7 +5,9 @@ use crate::environment::{kept_outside_from_env, variables_from_env};
 use crate::follow::{Cut, Followed, follow};
 use crate::form::{Form, SHELL_COMMAND};
 use crate::interrupted::CallsFoundRunning;
-use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
+use crate::outcome::{
+    Refusal, TimeLimit, could_not_run, cut_off, internal, invalid, outcome, refusal,
+};
 use async_trait::async_trait;
 use rondo_core::FROM_OUTSIDE;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
@@ -230,12 +232,16 @@ impl ExecTool {
         self
     }
 
-    fn call_spec(&self, invocation: &ToolInvocation, sandbox: Reach) -> Result<CallSpec, Refusal> {
+    fn call_spec(
+        &self,
+        invocation: &ToolInvocation,
+        time: TimeLimit,
+        sandbox: Reach,
+    ) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
             return Err(internal("the call's key cannot be used as a file name"));
         }
-        let timeout = self.timeout(invocation)?;
         let program = self.form.program(&invocation.arguments)?;
         Ok(CallSpec {
             key: invocation.idempotency_key.clone(),
@@ -243,7 +249,7 @@ impl ExecTool {
             command: program.line,
             argv: program.argv,
             directory: self.directory(&invocation.arguments)?,
-            timeout_ms: millis(timeout),
+            timeout_ms: millis(time.limit),
             outlive_ms: match options.is_kept {
                 true => millis(options.outlive),
                 false => 0,
@@ -262,18 +268,19 @@ impl ExecTool {
         })
     }
 
-    fn timeout(&self, invocation: &ToolInvocation) -> Result<Duration, Refusal> {
+    fn timeout(&self, invocation: &ToolInvocation) -> Result<TimeLimit, Refusal> {
         let asked = match invocation.arguments.get("timeout") {
             None | Some(Value::Null) => None,
             // Small models fill in every argument; with zero they mean none.
             Some(value) => Some(seconds(value)?).filter(|asked| !asked.is_zero()),
         };
         let bounds = [asked, invocation.timeout];
-        Ok(bounds
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(self.options.timeout))
+        let least = bounds.into_iter().flatten().min();
+        let limit = least.unwrap_or(self.options.timeout);
+        Ok(TimeLimit {
+            limit,
+            asked: asked.filter(|asked| *asked > limit),
+        })
     }
 
     fn directory(&self, arguments: &Value) -> Result<PathBuf, Refusal> {
@@ -322,14 +329,18 @@ impl ExecTool {
         }
     }
 
-    async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {
+    async fn run(
+        &self,
+        invocation: &ToolInvocation,
+        time: TimeLimit,
+    ) -> Result<CallStatus, Refusal> {
         if self.found_running.take(&invocation.idempotency_key)
-            && let Some(status) = self.go_on(invocation).await?
+            && let Some(status) = self.go_on(invocation, time).await?
         {
             return Ok(status);
         }
         let sandbox = self.sandbox(invocation).await;
-        let spec = self.call_spec(invocation, sandbox)?;
+        let spec = self.call_spec(invocation, time, sandbox)?;
         if was_begun(&spec) {
             return Err(refusal(ToolErrorCode::InDoubt, BEGUN_BEFORE));
         }
@@ -347,7 +358,10 @@ impl ExecTool {
         match followed {
             Followed::Ended(status) => Ok(*status),
             Followed::Refused(err) => Err(could_not_run(&err)),
-            Followed::Lost { cause, cut } => self.take_lost(&spec.key, &cause, cut).await,
+            Followed::Lost { cause, cut } => {
+                let cut = cut.map(|cut| (cut, time));
+                self.take_lost(&spec.key, &cause, cut).await
+            }
         }
     }
 
@@ -394,7 +408,7 @@ impl ExecTool {
         &self,
         key: &str,
         cause: &StartError,
-        cut: Option<Cut>,
+        cut: Option<(Cut, TimeLimit)>,
     ) -> Result<CallStatus, Refusal> {
         let known = match self.options.is_kept {
             true => rondo_launch::end(&self.options.state_dir, key).await,
@@ -402,11 +416,11 @@ impl ExecTool {
         };
         match (known, cut) {
             (Known::Ended(status), _) => Ok(*status),
-            (Known::NeverBegun { is_recorded: true }, Some(Cut::Cancelled)) => {
+            (Known::NeverBegun { is_recorded: true }, Some((Cut::Cancelled, _))) => {
                 Err(could_not_run(&StartError::Cancelled))
             }
             (Known::NeverBegun { is_recorded: true }, _) => Err(could_not_run(cause)),
-            (_, Some(cut)) => Err(cut_off(cut)),
+            (_, Some((cut, time))) => Err(cut_off(cut, time)),
             (_, None) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
         }
     }
@@ -432,15 +446,18 @@ impl ExecTool {
 
     /// Goes on with a command that an earlier agent started, or returns how it ended; nothing where
     /// it never began.
-    async fn go_on(&self, invocation: &ToolInvocation) -> Result<Option<CallStatus>, Refusal> {
+    async fn go_on(
+        &self,
+        invocation: &ToolInvocation,
+        time: TimeLimit,
+    ) -> Result<Option<CallStatus>, Refusal> {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
         let mut known = rondo_launch::look(dir, key).await;
         if let Known::Running(status) = &known {
             // Its supervisor may be stopped, with no process left to wake it.
-            let limit = self.timeout(invocation).ok();
-            let left = limit.map(|it| it.saturating_sub(CallStatus::age(dir, key)));
+            let left = time.limit.saturating_sub(CallStatus::age(dir, key));
             if let Ok(found) = Supervised::attach(dir, key, status).await
-                && let Followed::Ended(status) = follow(found, invocation, left).await
+                && let Followed::Ended(status) = follow(found, invocation, Some(left)).await
             {
                 return Ok(Some(*status));
             }
@@ -488,14 +505,18 @@ impl Tool for ExecTool {
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         let reached = || self.options.reached.as_ref().map(Reached::count);
         let before = reached();
-        let status = match self.run(&invocation).await {
-            Ok(status) => status,
+        let ended = match self.timeout(&invocation) {
+            Ok(time) => self.run(&invocation, time).await.map(|it| (it, time)),
+            Err(error) => Err(error),
+        };
+        let (status, time) = match ended {
+            Ok(ended) => ended,
             Err(error) => return ToolOutcome::Error(*error),
         };
         let is_confined = status.sandbox.is_some();
         let hidden = self.hidden_from(&invocation, &status).await;
         let variables = self.missed_variables(&status);
-        let mut outcome = outcome(status);
+        let mut outcome = outcome(status, Some(time));
         for sentence in hidden.into_iter().chain([variables]).flatten() {
             denial::add(&mut outcome, &sentence);
         }

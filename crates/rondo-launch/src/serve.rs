@@ -7,6 +7,7 @@ use super::handed::Variables;
 use super::ledger;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::write_all;
+use super::prompts::Prompts;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
 use super::status::{CallStatus, CommandState, Exceeded, LOST_MAX};
@@ -273,6 +274,8 @@ struct Supervision<'a> {
     measure_at: Instant,
     /// How many processes were there still when the leader ended, and were ended by that or by us.
     cut_off: u32,
+    /// What its programs asked a person for.
+    prompts: Prompts,
     /// What was found running when the command had ended.
     left_running: u32,
     /// Whether the command is in a PID namespace of its own, whose first process collects the others.
@@ -321,6 +324,7 @@ impl<'a> Supervision<'a> {
             exceeded: None,
             memory_max: spec.memory_max(),
             measure_at: now + MEASURE_EVERY,
+            prompts: Prompts::new(now),
             left_running: 0,
             has_init: started.protection.has_namespaces(),
             protection: started.protection,
@@ -501,14 +505,18 @@ impl<'a> Supervision<'a> {
                 let output = buffer.get(..length).unwrap_or_default();
                 self.capture.push(output);
                 self.link.relay(output);
+                self.prompts.note_output(Instant::now());
             }
         }
     }
 
     fn advance(&mut self, happened: Happened) {
         let now = Instant::now();
-        if self.is_running() && now >= self.measure_at && self.is_over_a_bound(now) {
-            self.kill_tree(now + KILL_MAX);
+        if self.is_running() && now >= self.measure_at {
+            match self.is_over_a_bound(now) {
+                true => self.kill_tree(now + KILL_MAX),
+                false => self.answer_prompts(now),
+            }
         }
         match self.phase {
             Phase::Running { .. } if self.exit.is_some() => {
@@ -551,6 +559,14 @@ impl<'a> Supervision<'a> {
             None
         };
         self.exceeded.is_some()
+    }
+
+    /// Answers a program that waits for somebody to type.
+    fn answer_prompts(&mut self, now: Instant) {
+        if let (Some(master), Some(slave)) = (&self.master, &self.slave) {
+            let capture = &self.capture;
+            self.prompts.look(now, master, slave, || capture.so_far());
+        }
     }
 
     fn advance_drain(&mut self, now: Instant, until: Instant, quiet: Instant) {
@@ -616,6 +632,7 @@ impl<'a> Supervision<'a> {
         status.timed_out = self.timed_out;
         status.exceeded = self.exceeded;
         status.cancelled = self.cancelled;
+        status.prompts = self.prompts.take();
         status.left_running = self.left_running.max(self.cut_off);
         let (code, signal) = self.exit.take().unzip();
         status.exit_code = code;

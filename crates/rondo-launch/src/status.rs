@@ -77,6 +77,20 @@ pub struct CallStatus {
     /// [`LOST_MAX`] that a user would miss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// What programs asked a person for, whom no command has: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<Prompt>,
+}
+
+/// A program that waited for somebody to type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// The name of the program.
+    pub program: String,
+    /// The last line that the command had printed by then.
+    pub text: String,
+    /// Whether the program was ended, since it reads keys; another was given the end of input.
+    pub is_ended: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -205,6 +219,7 @@ impl CallStatus {
             sandbox: spec.sandbox.as_ref().map(|it| it.mode),
             undone: Vec::new(),
             lost: Vec::new(),
+            prompts: Vec::new(),
         }
     }
 

@@ -10,11 +10,14 @@ pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
 mod standing;
+#[cfg_attr(not(target_os = "linux"), path = "unix/terminal_reader_elsewhere.rs")]
+mod terminal_reader;
 #[cfg_attr(not(target_os = "linux"), path = "unix/tree_elsewhere.rs")]
 mod tree;
 
 pub(crate) use children::Children;
 pub(crate) use standing::Standing;
+pub(crate) use terminal_reader::{TerminalReader, Waiting, terminal_reader};
 pub(crate) use tree::{
     count_descendants, interrupt, kill_descendants, measure, memory_total, signal_namespace,
     signal_tree,

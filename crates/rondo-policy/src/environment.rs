@@ -93,7 +93,7 @@ const LOCALE: &str = if cfg!(target_os = "macos") {
     "C.UTF-8"
 };
 
-const SET: [(&str, &str); 11] = [
+const SET: [(&str, &str); 16] = [
     // Over all others, such as `LC_CTYPE`: in some encodings a character ends with a backslash.
     ("LC_ALL", LOCALE),
     ("LANG", LOCALE),
@@ -103,6 +103,13 @@ const SET: [(&str, &str); 11] = [
     ("GIT_EDITOR", ":"),
     ("GIT_SEQUENCE_EDITOR", ":"),
     ("MANPAGER", "cat"),
+    // Other programs that want an editor fail at once and name it.
+    ("EDITOR", "false"),
+    ("VISUAL", "false"),
+    // These ask for a password in a window, or on the terminal.
+    ("GIT_ASKPASS", "false"),
+    ("SSH_ASKPASS", "false"),
+    ("SSH_ASKPASS_REQUIRE", "force"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("DEBIAN_FRONTEND", "noninteractive"),

@@ -16,6 +16,8 @@ mod output;
 mod piped;
 #[cfg(target_os = "linux")]
 mod processes;
+#[cfg(target_os = "linux")]
+mod prompts;
 mod reattach;
 mod sandbox;
 mod secrets;

@@ -152,7 +152,7 @@ fn is_init(pid: u32) -> bool {
 }
 
 /// Returns at most so many processes below another one, by what the kernel lists of each.
-fn below(root: u32, count_max: usize) -> Vec<u32> {
+pub(super) fn below(root: u32, count_max: usize) -> Vec<u32> {
     let mut found = Vec::new();
     // A process can move while this looks, so that it is listed twice.
     let mut seen = HashSet::new();

@@ -1,0 +1,133 @@
+//! Answers programs that wait for somebody to type: nobody does, so a program that asks would wait until the command's time
+//! is up.
+//!
+//! A program that reads lines is given the end of input, as from an empty file; one that reads keys, as pagers and editors
+//! do, gets SIGHUP, as if its terminal were closed. What they wanted is kept for the result.
+
+use super::status::Prompt;
+use super::unix::{self, TerminalReader, Waiting};
+use rustix::process::Signal;
+use rustix::termios::{LocalModes, SpecialCodeIndex};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a command has to print nothing before one that reads lines is given the end of input.
+const LINE_QUIET: Duration = Duration::from_millis(300);
+/// The same before one that reads keys is ended.
+const KEY_QUIET: Duration = Duration::from_secs(1);
+/// The same before one is ended that waits for several files at once, of which the terminal may be one.
+const POLL_QUIET: Duration = Duration::from_secs(5);
+/// How often the end of input is given before the one who reads is ended: some ask again and again.
+const ENDS_MAX: u32 = 32;
+/// The bound on prompts that are kept.
+const PROMPTS_MAX: usize = 4;
+/// The bound on the text of a prompt, in characters.
+const TEXT_MAX: usize = 200;
+
+/// What programs wanted of a person.
+#[derive(Debug)]
+pub(super) struct Prompts {
+    /// When the command last printed something.
+    quiet_since: Instant,
+    /// How often the end of input was given.
+    ends: u32,
+    /// The process that was last told to end.
+    told_to_end: Option<u32>,
+    found: Vec<Prompt>,
+}
+
+impl Prompts {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            quiet_since: now,
+            ends: 0,
+            told_to_end: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// Notes that the command has printed something.
+    pub(super) fn note_output(&mut self, now: Instant) {
+        self.quiet_since = now;
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Prompt> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Looks for a program that waits for input and answers it; `output` returns what the command has printed.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        master: &OwnedFd,
+        slave: &OwnedFd,
+        output: impl FnOnce() -> Vec<u8>,
+    ) {
+        let quiet = now.saturating_duration_since(self.quiet_since);
+        if quiet < LINE_QUIET {
+            return;
+        }
+        let Ok(modes) = rustix::termios::tcgetattr(slave) else {
+            return;
+        };
+        let reads_lines = modes.local_modes.contains(LocalModes::ICANON) && self.ends < ENDS_MAX;
+        let Some(reader) = unix::terminal_reader(slave) else {
+            return;
+        };
+        let is_due = match (reader.waiting, reads_lines) {
+            (Waiting::Reads, true) => true,
+            (Waiting::Reads, false) => quiet >= KEY_QUIET,
+            (Waiting::Polls, false) => quiet >= POLL_QUIET,
+            // A server or a build waits like this too.
+            (Waiting::Polls, true) | (Waiting::Unknown, false) => false,
+            (Waiting::Unknown, true) => quiet >= KEY_QUIET,
+        };
+        if !is_due {
+            return;
+        }
+        let output = output();
+        // Of one whose wait cannot be seen, only a line that is not ended says that it asks.
+        if reader.waiting == Waiting::Unknown && output.last().is_none_or(|it| *it == b'\n') {
+            return;
+        }
+        if reads_lines {
+            self.ends += 1;
+            // The terminal's buffer is full only if nobody reads.
+            let _ = rustix::io::write(master, &[modes.special_codes[SpecialCodeIndex::VEOF]]);
+        } else {
+            self.end(reader.pid);
+        }
+        self.keep(reader, !reads_lines, &output);
+    }
+
+    /// Ends a process as the end of its terminal would, and if that does not help, by force.
+    fn end(&mut self, pid: u32) {
+        let signal = match self.told_to_end.replace(pid) == Some(pid) {
+            true => Signal::KILL,
+            false => Signal::HUP,
+        };
+        if let Some(pid) = unix::pid(pid) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    fn keep(&mut self, reader: TerminalReader, is_ended: bool, output: &[u8]) {
+        let text = last_line(output);
+        let prompt = Prompt {
+            program: reader.program,
+            text,
+            is_ended,
+        };
+        if self.found.len() < PROMPTS_MAX && !self.found.contains(&prompt) {
+            self.found.push(prompt);
+        }
+    }
+}
+
+/// Returns the last line with text in it, shortened.
+fn last_line(output: &[u8]) -> String {
+    let output = String::from_utf8_lossy(output);
+    let mut lines = output.lines().rev().map(str::trim);
+    let line = lines.find(|it| !it.is_empty()).unwrap_or_default();
+    line.chars().take(TEXT_MAX).collect()
+}
