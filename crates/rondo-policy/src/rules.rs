@@ -490,7 +490,10 @@ fn too_long() -> Ruling {
     Ruling {
         decision: Decision::Ask,
         rule: "built in".to_owned(),
-        reason: "it is too long to be checked".to_owned(),
+        reason: format!(
+            "it is longer than {} KiB, the most that is checked",
+            COMMAND_BYTES_MAX >> 10
+        ),
         holds_always: true,
         is_certain: true,
         yields_to_hiding: false,

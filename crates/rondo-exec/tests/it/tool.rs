@@ -3,9 +3,11 @@ use crate::deaths::without_keeper;
 use crate::fixture::{
     Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, open_gate, result, survivors,
 };
+use crate::sandbox::{is_enforced, spec};
 use rondo_core::ports::Tool;
 use rondo_exec::supervisor::{CallStatus, CommandState};
 use rondo_exec::{ExecTool, SupervisorCommand};
+use rondo_sandbox::SandboxMode;
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -52,9 +54,11 @@ async fn gs_12_gs_13_a_failed_command_is_a_result_with_both_streams_in_one() {
 
 #[tokio::test]
 async fn gs_13_a_command_that_cannot_start_says_that_the_pty_failed() {
-    let fixture = Fixture::new();
+    let mut fixture = Fixture::new();
+    let variables = Arc::make_mut(&mut fixture.options.environment);
     let long = "x".repeat(200_000);
-    let error = failure(fixture.call(json!({ "command": long })).await);
+    variables.set.insert("LONG".to_owned(), long);
+    let error = failure(fixture.call(json!({ "command": "true" })).await);
     assert_eq!(error.code, ToolErrorCode::Failed);
     assert!(
         error
@@ -63,6 +67,30 @@ async fn gs_13_a_command_that_cannot_start_says_that_the_pty_failed() {
         "{}",
         error.message
     );
+}
+
+#[tokio::test]
+async fn a_command_longer_than_the_kernels_bound_on_an_argument_runs() {
+    let fixture = Fixture::new();
+    let mut confined = Fixture::new();
+    if is_enforced() {
+        confined.options.sandbox = Some(spec(&confined, SandboxMode::WorkspaceWrite));
+    }
+    for fixture in [&fixture, &confined] {
+        for length in [131_071 - 38, 131_071 - 37, 400_000] {
+            let text = "a 'line'\n".repeat(length / 9) + &"x".repeat(length % 9);
+            let command = format!("cat > made <<'EOF'\n{text}\nEOF\necho $0 $#; exit 3");
+            let result = fixture.run(&command).await;
+            assert_eq!(result["exitCode"], 3, "{result}");
+            let stdout = result["stdout"].as_str().unwrap();
+            assert!(stdout.ends_with("bash 0\n"), "{stdout}");
+            let made = std::fs::read_to_string(fixture.path().join("made")).unwrap();
+            assert!(made == format!("{text}\n"), "{length}");
+        }
+        let open = format!("# {}\nls /proc/self/fd | wc -l", "x".repeat(200_000));
+        let usual = fixture.stdout("true; ls /proc/self/fd | wc -l").await;
+        assert_eq!(fixture.stdout(&open).await, usual);
+    }
 }
 
 #[test]

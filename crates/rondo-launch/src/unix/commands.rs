@@ -3,10 +3,12 @@
 use super::{
     BASH_PATHS, MARK_VARIABLE, Pty, die_with_supervisor, give_way, marks, own_session, pid,
 };
+use crate::pipe::write_all;
 use crate::process::ProcessSpec;
 use crate::protocol::CallSpec;
 use crate::simple::Simple;
 use rondo_sandbox::Protection;
+use rustix::io::FdFlags;
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::io;
@@ -14,6 +16,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// The bound on one argument of a program on Linux, in bytes, with the zero at its end.
+const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
 /// Starts `bash -c`, or the program itself where there is a list of words, in its own session with the terminal as its
 /// controlling one.
@@ -63,12 +68,41 @@ pub(crate) fn in_shell(spec: &CallSpec, variables: &[(OsString, OsString)]) -> i
         .find(|path| Path::new(path).exists())
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "`bash` is not installed"))?;
     let mut shell = Command::new(bash);
+    shell.arg("-c");
+    match spec.command.len() < ARGUMENT_BYTES_MAX {
+        true => shell.arg(&spec.command),
+        false => read_from_memory(&mut shell, &spec.command)?,
+    };
     shell
-        .arg("-c")
-        .arg(&spec.command)
         .env_clear()
         .envs(variables.iter().map(|(name, value)| (name, value)));
     Ok(shell)
+}
+
+/// Has the shell read a command from a file in memory.
+#[cfg(target_os = "linux")]
+fn read_from_memory<'a>(shell: &'a mut Command, command: &str) -> io::Result<&'a mut Command> {
+    use std::os::fd::AsRawFd as _;
+    let memory = rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?;
+    write_all(&memory, command.as_bytes())?;
+    let number = memory.as_raw_fd();
+    let line = format!("\\builtin eval \"$(</dev/fd/{number})\" {number}<&-");
+    let inherit = move || Ok(rustix::io::fcntl_setfd(&memory, FdFlags::empty())?);
+    #[expect(
+        unsafe_code,
+        reason = "a descriptor is only handed on between fork and exec"
+    )]
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes one system call.
+    unsafe {
+        shell.pre_exec(inherit);
+    }
+    Ok(shell.arg(line))
+}
+
+/// Passes the command as it is: other systems have no bound for one argument.
+#[cfg(not(target_os = "linux"))]
+fn read_from_memory<'a>(shell: &'a mut Command, command: &str) -> io::Result<&'a mut Command> {
+    Ok(shell.arg(command))
 }
 
 /// Gives a command what it has wherever it is started: its directory, its mark, and a terminal for its output.

@@ -45,7 +45,7 @@ pub(crate) use wrappers::{PREFIXES, base as base_name, tokens};
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
 /// The longest command that is analysed, in bytes.
-pub const COMMAND_BYTES_MAX: usize = 64 << 10;
+pub const COMMAND_BYTES_MAX: usize = 512 << 10;
 /// The deepest nesting of substitutions, and of compound commands, that is analysed.
 pub const NESTING_MAX: usize = 8;
 /// The most words and operators of a command: each word may be a path that is looked for on the disk.
@@ -88,7 +88,10 @@ pub fn judge(command: &str, dirs: &AllowedDirs) -> Judgement {
 /// Takes a command apart.
 pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
     if command.len() > COMMAND_BYTES_MAX {
-        return Analysis::unknown("it is too long to be checked");
+        let most = COMMAND_BYTES_MAX >> 10;
+        return Analysis::unknown(&format!(
+            "it is longer than {most} KiB, the most that is checked"
+        ));
     }
     if command.chars().any(is_odd) {
         return Analysis::unknown("it contains unusual white space or control characters");

@@ -91,7 +91,7 @@ const DISKS: [&str; 15] = [
 /// The longest directory that is followed, in bytes; those that are protected are short.
 const DIRECTORY_BYTES_MAX: usize = 256;
 /// The most text that is looked through in a word, in bytes.
-const NESTED_BYTES_MAX: usize = 64 << 10;
+const NESTED_BYTES_MAX: usize = 512 << 10;
 
 impl Denial {
     pub(super) fn ruling(&self) -> Ruling {

@@ -117,7 +117,7 @@ async fn what_cannot_be_told_is_asked_about_where_a_rule_denies_even_if_all_call
     ] {
         assert_eq!(gate.decision(hidden).await, Decision::Ask, "{hidden}");
     }
-    let long = format!("echo {}; touch a", "x".repeat(70_000));
+    let long = format!("echo {}; touch a", "x".repeat(600_000));
     assert_eq!(gate.decision(&long).await, Decision::Ask);
 }
 
