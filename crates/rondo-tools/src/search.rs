@@ -156,6 +156,7 @@ fn matcher(args: &Args) -> Result<RegexMatcher, Failure> {
     }
     RegexMatcherBuilder::new()
         .case_insensitive(args.case_insensitive.unwrap_or(false))
+        .multi_line(true)
         .crlf(true)
         .size_limit(REGEX_BYTES_MAX)
         .dfa_size_limit(REGEX_BYTES_MAX)

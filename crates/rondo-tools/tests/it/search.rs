@@ -27,6 +27,49 @@ async fn matches_stand_under_their_file_with_line_numbers() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_pattern_meets_the_end_of_lines_of_each_kind() {
+    let bench = Bench::new();
+    bench.file("lf", "hello world\n\nworld at first\nthe world\n");
+    bench.file("crlf", "hello world\r\n\r\nworld at first\r\nthe world\r\n");
+    bench.file("open", "hello world\n\nthe world");
+    for (pattern, expected) in [
+        (
+            "world$",
+            "crlf\n1:hello world\n4:the world\n\nlf\n1:hello world\n4:the world\n\nopen\n1:hello world\n3:the world\n\n",
+        ),
+        ("^$", "crlf\n2:\n\nlf\n2:\n\nopen\n2:\n\n"),
+        (
+            "^the world$",
+            "crlf\n4:the world\n\nlf\n4:the world\n\nopen\n3:the world\n\n",
+        ),
+        (
+            r"^hello\s+world\s*$",
+            "crlf\n1:hello world\n\nlf\n1:hello world\n\nopen\n1:hello world\n\n",
+        ),
+        (
+            r"(?m)t$",
+            "crlf\n3:world at first\n\nlf\n3:world at first\n\n",
+        ),
+        (
+            r"d\b.?$",
+            "crlf\n1:hello world\n4:the world\n\nlf\n1:hello world\n4:the world\n\nopen\n1:hello world\n3:the world\n\n",
+        ),
+    ] {
+        for context in [0, 1] {
+            let arguments = json!({"pattern": pattern, "context": context});
+            let text = bench.text("search_files", arguments).await;
+            let (_, found) = text.split_once("]\n").unwrap();
+            let matches = |text: &str| -> Vec<String> {
+                let is_match = |line: &&str| line.contains(':');
+                text.lines().filter(is_match).map(str::to_owned).collect()
+            };
+            assert_eq!(matches(found), matches(expected), "{pattern}: {text}");
+            assert!(context > 0 || found == expected, "{pattern}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn options_narrow_and_widen_a_search() {
     let bench = Bench::new();
     bench.file("a.rs", "one\nTWO\nthree\nfour\nfive\nsix\ntwo\n");
