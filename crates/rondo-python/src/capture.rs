@@ -1,6 +1,7 @@
 //! Captures output within a bound: its beginning and its end.
 
 use crate::cell::{LiveOutput, OutputStream};
+use rondo_launch::Cleaner;
 use std::collections::VecDeque;
 
 /// The output of one call.
@@ -26,7 +27,7 @@ impl Capture {
             (OutputStream::Stdout, &self.stdout),
             (OutputStream::Stderr, &self.stderr),
         ] {
-            let text = kept.text();
+            let text = kept.so_far();
             if !text.is_empty() {
                 live.push(stream, text);
             }
@@ -45,11 +46,13 @@ impl Capture {
         }
     }
 
-    pub(crate) fn into_texts(self) -> Texts {
+    pub(crate) fn into_texts(mut self) -> Texts {
+        self.stdout.finish();
+        self.stderr.finish();
         Texts {
-            is_truncated: self.stdout.left_out > 0 || self.stderr.left_out > 0,
-            stdout: self.stdout.text(),
-            stderr: self.stderr.text(),
+            is_truncated: self.stdout.kept.left_out > 0 || self.stderr.kept.left_out > 0,
+            stdout: self.stdout.kept.text(),
+            stderr: self.stderr.kept.text(),
         }
     }
 }
@@ -62,27 +65,62 @@ pub(crate) struct Texts {
     pub(crate) is_truncated: bool,
 }
 
-/// One stream, bounded.
+/// One stream, as a terminal would show it, bounded.
 struct BoundedOutput {
+    cleaner: Cleaner,
+    kept: Kept,
+    /// A character that is not whole yet.
+    partial: Vec<u8>,
+}
+
+/// The beginning and the end of a text.
+struct Kept {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
-    /// A character that is not whole yet.
-    partial: Vec<u8>,
 }
 
 impl BoundedOutput {
     fn new(bytes_max: usize) -> Self {
         Self {
-            half: bytes_max / 2,
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            left_out: 0,
+            cleaner: Cleaner::default(),
+            kept: Kept {
+                half: bytes_max / 2,
+                head: Vec::new(),
+                tail: VecDeque::new(),
+                left_out: 0,
+            },
             partial: Vec::new(),
         }
     }
 
+    fn push(&mut self, bytes: &[u8]) {
+        let kept = &mut self.kept;
+        self.cleaner.feed(bytes, &mut |text| kept.push(text));
+    }
+
+    fn finish(&mut self) {
+        let kept = &mut self.kept;
+        self.cleaner.finish(&mut |text| kept.push(text));
+    }
+
+    /// Returns what is kept by now, with the lines that may be drawn again.
+    fn so_far(&self) -> String {
+        self.kept.text() + &self.cleaner.unfinished()
+    }
+
+    /// Returns what can be shown now: a character that is split between pieces waits for its rest.
+    fn whole_characters(&mut self, bytes: &[u8]) -> Option<String> {
+        self.partial.extend_from_slice(bytes);
+        let whole = self.partial.len() - incomplete_tail(&self.partial);
+        let rest = self.partial.split_off(whole);
+        let whole = std::mem::replace(&mut self.partial, rest);
+        (!whole.is_empty()).then(|| String::from_utf8_lossy(&whole).into_owned())
+    }
+}
+
+impl Kept {
     fn push(&mut self, bytes: &[u8]) {
         let room = self.half.saturating_sub(self.head.len());
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
@@ -109,15 +147,6 @@ impl BoundedOutput {
             String::from_utf8_lossy(&tail)
         )
     }
-
-    /// Returns what can be shown now: a character that is split between pieces waits for its rest.
-    fn whole_characters(&mut self, bytes: &[u8]) -> Option<String> {
-        self.partial.extend_from_slice(bytes);
-        let whole = self.partial.len() - incomplete_tail(&self.partial);
-        let rest = self.partial.split_off(whole);
-        let whole = std::mem::replace(&mut self.partial, rest);
-        (!whole.is_empty()).then(|| String::from_utf8_lossy(&whole).into_owned())
-    }
 }
 
 /// Returns how many bytes at the end begin a character without ending it; 0 to 3.
@@ -136,7 +165,17 @@ mod tests {
     fn kept(bytes_max: usize, pieces: &[&str]) -> String {
         let mut kept = BoundedOutput::new(bytes_max);
         pieces.iter().for_each(|it| kept.push(it.as_bytes()));
-        kept.text()
+        kept.finish();
+        kept.kept.text()
+    }
+
+    #[test]
+    fn progress_is_kept_as_a_terminal_would_show_it() {
+        let bar = |percent: u32| format!("\r{percent:3}%|###");
+        let bars: Vec<String> = (0..=100).map(bar).collect();
+        let pieces: Vec<&str> = bars.iter().map(String::as_str).collect();
+        assert_eq!(kept(64, &pieces), "100%|###");
+        assert_eq!(kept(64, &["\x1b[31mred\x1b[0m a\x08b\r\n"]), "red b\n");
     }
 
     #[test]
