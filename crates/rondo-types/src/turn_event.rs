@@ -258,9 +258,9 @@ pub enum EventBody {
         /// The estimated size of the next request without the summary, in tokens.
         tokens: u64,
     },
-    /// Older messages were summarised, dropped or shortened to make room.
+    /// Older messages were summarised, dropped or shortened to make room, or lost what the provider refuses to read.
     Compacted {
-        /// Messages that were replaced or shortened.
+        /// Messages that were replaced, shortened or looked through.
         replaced: u32,
         /// What was done with them.
         #[serde(default)]
@@ -268,7 +268,7 @@ pub enum EventBody {
         /// The model that wrote the summary, `provider/model`; absent without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Why messages were dropped without a summary; absent otherwise.
+        /// Why messages were dropped without a summary, or what the provider said of what it refused; absent otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -371,6 +371,10 @@ pub enum CompactionKind {
     Dropped,
     /// Their tool results were shortened.
     Cut,
+    /// Their images and files were described in text, since the provider refused them.
+    Described,
+    /// What only the provider that wrote it can read, such as sealed reasoning, was left out, since it was refused.
+    Unsealed,
 }
 
 /// The first event of a turn.

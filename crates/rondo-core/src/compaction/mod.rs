@@ -1,4 +1,4 @@
-//! Compaction: changes that make a transcript shorter, as data that is recorded and applied again.
+//! Compaction: changes that make a transcript shorter or readable, as data that is recorded and applied again.
 //!
 //! Messages are *summarised* or *dropped* in whole groups (a user message and everything that followed from
 //! it), so that no call is separated from its result. Within the last group, results are *shortened* to
@@ -7,10 +7,12 @@
 //!
 //! # Layout
 //! - `plan`: which messages a change covers; `size`: the sizes it goes by.
+//! - `refused`: what a provider refuses to read, and the message without it.
 //! - `shorten`: a long text, reduced to its beginning and end.
 //! - `words`: the texts that the model reads.
 
 mod plan;
+mod refused;
 mod shorten;
 mod size;
 mod words;
@@ -22,16 +24,18 @@ pub(crate) use plan::{
     ContextBudget, HistoryBound, drop_groups, first_kept_by_size, limit_count, shorten_last_group,
     summary_input,
 };
+pub(crate) use refused::{has_media, is_sealed};
 pub(crate) use shorten::shorten_text;
 pub(crate) use size::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 pub(crate) use words::{SUMMARISER, SUMMARY_ASKED, summary_message};
 
+use refused::{describe_media, unseal};
 use rondo_types::{ContentBlock, Message, Part, ToolContent, ToolResult, Transcript};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// One change that makes a transcript shorter.
+/// One change of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
     /// The index of the first message that changes, from 0, in the transcript before the change.
@@ -65,6 +69,17 @@ pub enum Change {
         /// The bytes that each result keeps.
         bytes: u32,
     },
+    /// They stay, and their images and files become texts that describe them.
+    Described {
+        /// What the provider said when it refused them.
+        reason: String,
+    },
+    /// They stay without signatures, sealed reasoning and whatever else only their provider can read, as messages
+    /// from elsewhere do.
+    Unsealed {
+        /// What the provider said when it refused them.
+        reason: String,
+    },
 }
 
 impl Compaction {
@@ -84,6 +99,14 @@ impl Compaction {
             Change::Cut { bytes } => {
                 let messages = transcript.iter_mut().take(to).skip(from);
                 messages.for_each(|message| shorten_results(message, index(*bytes)));
+            }
+            Change::Described { .. } => {
+                let messages = transcript.iter_mut().take(to).skip(from);
+                messages.for_each(describe_media);
+            }
+            Change::Unsealed { .. } => {
+                let messages = transcript.iter_mut().take(to).skip(from);
+                messages.for_each(unseal);
             }
         }
     }

@@ -368,7 +368,7 @@ impl TurnMachine {
     }
 
     /// Applies a change, records it and emits its event.
-    fn compact(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
+    pub(super) fn compact(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
         cx.emit(told(&compaction));
         self.compact_untold(cx, compaction);
     }
@@ -386,6 +386,8 @@ fn told(compaction: &Compaction) -> EventBody {
         Change::Summarised { model, .. } => (CompactionKind::Summarised, Some(model.clone()), None),
         Change::Dropped { reason, .. } => (CompactionKind::Dropped, None, Some(reason.clone())),
         Change::Cut { .. } => (CompactionKind::Cut, None, None),
+        Change::Described { reason } => (CompactionKind::Described, None, Some(reason.clone())),
+        Change::Unsealed { reason } => (CompactionKind::Unsealed, None, Some(reason.clone())),
     };
     EventBody::Compacted {
         replaced: compaction.messages(),

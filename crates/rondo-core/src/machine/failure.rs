@@ -24,6 +24,9 @@ impl TurnMachine {
     ) {
         self.last_finish = None;
         self.last_response = ResponseName::default();
+        if !self.cancelled && !was_shown && self.ask_without_refused(cx, &error) {
+            return;
+        }
         if !self.cancelled
             && let Some(until) = self.retry_at(cx.at, &error, was_shown)
         {
@@ -120,6 +123,7 @@ impl TurnMachine {
         let from = self.model().full_name();
         self.model_index = next;
         self.forget_fits();
+        self.omits_temperature = false;
         self.attempt = 0;
         self.spent.reprice(self.model().price);
         // Only the model that paused a reply can continue it.

@@ -13,6 +13,7 @@
 //! - `batch`: the tool calls of one reply, from the gate to committed results.
 //! - `compact`: when older messages are summarised, dropped or shortened.
 //! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
+//! - `refused`: what is left out of a conversation after the provider refused to read it.
 //! - `guard`: detects calls that are repeated without progress.
 //! - `doubt`: calls whose end is not known after a crash, and those that are asked about again.
 //! - `held`: a request that is not sent before all checks let it pass.
@@ -35,6 +36,7 @@ mod intercept;
 mod io;
 pub(crate) mod judge;
 mod plan_calls;
+mod refused;
 pub(crate) mod render;
 mod turn;
 mod waiting;

@@ -22,6 +22,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnMachine {
     pub(super) config: TurnConfig,
+    /// Whether the model refused to be told a temperature.
+    #[serde(default)]
+    pub(super) omits_temperature: bool,
     /// Index of the active model: 0 is the first, 1 and up are the fallbacks. It only increases.
     #[serde(default, rename = "asked")]
     pub(super) model_index: usize,
@@ -109,6 +112,7 @@ impl TurnMachine {
         let spent = Spent::new(config.model.price);
         Self {
             config,
+            omits_temperature: false,
             model_index: 0,
             phase: Phase::Idle,
             started_at: TimeMs::default(),
@@ -352,6 +356,7 @@ impl TurnMachine {
         };
         let mut sampling = self.config.profile.sampling.clone();
         sampling.max_output_tokens = self.output_cap(sampling.max_output_tokens);
+        sampling.temperature = sampling.temperature.filter(|_| !self.omits_temperature);
         ModelRequest {
             model: self.model().origin.model.clone(),
             system: self.config.system.clone(),

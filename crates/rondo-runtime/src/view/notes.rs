@@ -88,5 +88,13 @@ fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String
         CompactionKind::Summarised => format!("compacted {messages}"),
         CompactionKind::Dropped => format!("dropped {messages}{why}"),
         CompactionKind::Cut => "shortened the results of older calls".to_owned(),
+        CompactionKind::Described => {
+            format!("described images and files in text and asked again{why}")
+        }
+        CompactionKind::Unsealed => {
+            format!(
+                "left out earlier reasoning that only its provider can read and asked again{why}"
+            )
+        }
     }
 }

@@ -229,9 +229,19 @@ impl Fold {
             RecordBody::ToolInDoubt { call_id, .. } => {
                 format!("call {call_id} was running when the turn was cut off")
             }
-            RecordBody::Compacted(change) => {
-                format!("{} earlier messages were made shorter", change.messages())
-            }
+            RecordBody::Compacted(change) => match &change.change {
+                Change::Described { reason } => {
+                    format!("images and files were described in text: {reason}")
+                }
+                Change::Unsealed { reason } => {
+                    format!(
+                        "earlier reasoning that only its provider can read was left out: {reason}"
+                    )
+                }
+                Change::Summarised { .. } | Change::Dropped { .. } | Change::Cut { .. } => {
+                    format!("{} earlier messages were made shorter", change.messages())
+                }
+            },
             RecordBody::Cancelled => "the turn was cancelled".to_owned(),
             RecordBody::Faulted { error } => format!("the turn could not go on: {error}"),
             _ => return,

@@ -286,6 +286,8 @@ fn change(record: &Record) -> Option<&'static str> {
             Change::Summarised { .. } => "summarised",
             Change::Dropped { .. } => "dropped",
             Change::Cut { .. } => "cut",
+            Change::Described { .. } => "described",
+            Change::Unsealed { .. } => "unsealed",
         }),
         _ => None,
     }

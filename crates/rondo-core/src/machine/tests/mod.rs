@@ -8,5 +8,6 @@ mod failures;
 mod fallback;
 mod held;
 mod properties;
+mod refused;
 mod replies;
 pub(crate) mod sim;
