@@ -65,6 +65,7 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
         EventSender {
             shared: Arc::clone(&shared),
             observers: Observers::default(),
+            text_is_unseen: false,
         },
         EventReceiver { shared },
     )
@@ -74,6 +75,8 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
 pub struct EventSender {
     shared: Arc<Shared>,
     observers: Observers,
+    /// Whether the listener shows no text before the turn is over.
+    text_is_unseen: bool,
 }
 
 impl Clone for EventSender {
@@ -82,6 +85,7 @@ impl Clone for EventSender {
         Self {
             shared: Arc::clone(&self.shared),
             observers: self.observers.clone(),
+            text_is_unseen: self.text_is_unseen,
         }
     }
 }
@@ -98,6 +102,19 @@ impl EventSender {
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
         self
+    }
+
+    /// Notes that the listener shows no text before the turn is over: a reply that is cut in its middle is asked for
+    /// again. To be called before the turn is started.
+    #[must_use]
+    pub fn with_unseen_text(mut self) -> Self {
+        self.text_is_unseen = true;
+        self
+    }
+
+    /// Returns whether someone may see the text that is sent now. A listener that is gone sees none.
+    pub(crate) fn shows_text(&self) -> bool {
+        !self.text_is_unseen && !self.shared.queue().receiver_gone
     }
 
     /// Returns the session whose turn this is.

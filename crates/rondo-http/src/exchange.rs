@@ -33,6 +33,8 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a body is waited for once the protocol's own end was read. It spares the
 /// next request a new connection, which is not worth more.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
+/// How often it is told that the server sends what says nothing. The waits that this extends are longer.
+const KEPT_ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How long the protocol's end is waited for behind a finish reason. Token counts still come there,
 /// and they come at once; a server that then keeps the body open does not take the answer back.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -112,6 +114,8 @@ struct Body {
     decoder: Box<dyn Decoder>,
     /// When the reply counts as it is; set once it is whole.
     end_by: Option<Timer>,
+    /// When the latest event was told; none before the first one.
+    told_at: Option<Instant>,
 }
 
 /// An instant that is waited for only where there is nothing else to do.
@@ -247,6 +251,7 @@ impl Exchange {
                 response,
                 decoder: self.link.decoder(tools),
                 end_by: None,
+                told_at: None,
             }),
             (_, Ok(Answer::Refusal(refusal))) => Phase::Refused(refusal),
             (_, Err(error)) => Phase::Failed(error),
@@ -312,8 +317,23 @@ impl Body {
         if decoder.is_whole() && (self.end_by.is_none() || says_more(&events)) {
             self.end_by = Some(Timer::after(END_GRACE));
         }
+        if matches!(more, Ok(true)) {
+            self.note_life(&mut events);
+        }
         *pending = events.into();
         more
+    }
+
+    /// Adds that the server is alive, if for a while no event said so. Before the first one, nothing has begun.
+    fn note_life(&mut self, events: &mut Vec<ModelEvent>) {
+        let now = Instant::now();
+        let is_due = |at: Instant| now.duration_since(at) >= KEPT_ALIVE_EVERY;
+        if events.is_empty() && self.told_at.is_some_and(is_due) {
+            events.push(ModelEvent::KeptAlive);
+        }
+        if !events.is_empty() {
+            self.told_at = Some(now);
+        }
     }
 
     /// Ends a whole reply whose body did not end.

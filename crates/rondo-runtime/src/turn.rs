@@ -131,6 +131,9 @@ pub struct TurnBuilder {
     pub observer: Option<Arc<dyn Observer>>,
     /// Says how the process ends by the turn's outcome, for the record of its end.
     pub end_note: Option<EndNote>,
+    /// Whether the host shows no text before the turn is over, so that a reply that is cut in its middle is asked for
+    /// again.
+    pub text_is_unseen: bool,
     /// Whether the turn is stopped as soon as it goes on, so that its end is recorded.
     pub is_stopped: bool,
     /// The JSON Schema that the answer must fit.
@@ -157,6 +160,7 @@ pub struct Turn {
     secrets: Secrets,
     observer: Option<Arc<dyn Observer>>,
     end_note: Option<EndNote>,
+    text_is_unseen: bool,
     /// Whether it is to be cancelled as soon as it runs.
     pub(crate) is_stopped: bool,
     /// What a person must review of its directories.
@@ -202,6 +206,7 @@ impl TurnBuilder {
             commits: None,
             observer: None,
             end_note: None,
+            text_is_unseen: false,
             is_stopped: false,
             schema: None,
             secrets,
@@ -312,6 +317,7 @@ impl TurnBuilder {
             secrets: self.secrets,
             observer: self.observer,
             end_note: self.end_note,
+            text_is_unseen: self.text_is_unseen,
             is_stopped: self.is_stopped,
             review,
         })
@@ -697,6 +703,10 @@ impl Turn {
         let events = match self.observer {
             Some(observer) => EventSender::observed_by(events, observer),
             None => events,
+        };
+        let events = match self.text_is_unseen {
+            true => events.with_unseen_text(),
+            false => events,
         };
         let events = ReviewWarnings::attach(events, self.review, self.sandbox);
         let control = match self.end_note {

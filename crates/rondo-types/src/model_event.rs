@@ -15,6 +15,9 @@ pub enum ModelEvent {
     Queued,
     /// The wait is over and the request is sent; its timers start now.
     Sent,
+    /// The provider sent something that says nothing, such as a comment that keeps the connection open. It is no content,
+    /// but shows that the reply goes on.
+    KeptAlive,
     /// The provider's id of the response, or the model that answers, became known. A field that is
     /// absent did not come with this event. It is not content, so it does not end the wait for the
     /// first content.

@@ -422,6 +422,14 @@ impl TextView {
         self.end_text()
     }
 
+    /// Ends the text of a reply that another one replaces.
+    fn asked_again(&mut self) -> io::Result<()> {
+        self.end_text()?;
+        self.step_text.clear();
+        self.step_shown = false;
+        Ok(())
+    }
+
     fn step_started(&mut self) {
         self.between_steps = false;
         self.step_text.clear();
@@ -444,6 +452,7 @@ impl View for TextView {
             EventBody::TextDelta { text } => self.answer_text(&text)?,
             EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
             EventBody::StepFinished { .. } => self.step_finished()?,
+            EventBody::RetryScheduled { .. } => self.asked_again()?,
             EventBody::ToolCallPending {
                 id,
                 name,
@@ -471,7 +480,6 @@ impl View for TextView {
             EventBody::ChildEvent { event, .. } => self.in_child(&event),
             EventBody::ArgumentsRepaired { .. }
             | EventBody::ToolsChanged { .. }
-            | EventBody::RetryScheduled { .. }
             | EventBody::ModelFallback { .. }
             | EventBody::ReplyRejected { .. }
             | EventBody::ToolCallRewritten { .. }

@@ -91,7 +91,7 @@ impl Accumulator {
     /// `too_large` when a bound is exceeded; the reply must then be discarded.
     pub fn push(&mut self, event: ModelEvent) -> Result<(), ModelError> {
         match event {
-            ModelEvent::Queued | ModelEvent::Sent => Ok(()),
+            ModelEvent::Queued | ModelEvent::Sent | ModelEvent::KeptAlive => Ok(()),
             ModelEvent::ResponseNamed(name) => self.name_response(name),
             ModelEvent::TextDelta { candidate, text } => {
                 self.append(candidate, TextKind::Text, text)

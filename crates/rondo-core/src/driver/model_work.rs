@@ -37,6 +37,7 @@ pub(super) struct ModelWork {
     queued_at: Option<Instant>,
     /// Whether replies are shown as they come; only the first candidate is.
     streaming: bool,
+    /// Whether text of the answer was shown, so that no other reply can take its place.
     committed: bool,
     received: bool,
     /// When the listener was told that the request waits.
@@ -94,7 +95,7 @@ impl ModelWork {
         let is_partial = |it: &EventBody| matches!(it, EventBody::TextDelta { .. });
         ShownSoFar {
             queued: self.queued.clone(),
-            shown: if shown.iter().all(is_partial) {
+            shown: if self.committed && shown.iter().all(is_partial) {
                 Vec::new()
             } else {
                 shown
@@ -193,24 +194,31 @@ impl ModelWork {
         if self.note_wait(&event, events, clock) {
             return None;
         }
-        if !matches!(event, ModelEvent::ResponseNamed(_)) {
-            self.note_arrival(clock);
+        match event {
+            ModelEvent::KeptAlive if !self.received => {}
+            ModelEvent::ResponseNamed(_) => {}
+            ModelEvent::KeptAlive => self.note_life(clock),
+            _ => {
+                self.received = true;
+                self.note_life(clock);
+            }
         }
         let shown = self.shown(&event);
         if let Err(error) = self.reply.push(event) {
             return Some(self.failed(error));
         }
         if let Some(body) = shown {
-            self.committed = true;
+            // Reasoning is no part of the answer: another reply may follow it.
+            let is_text = matches!(body, EventBody::TextDelta { .. });
+            self.committed |= is_text && events.shows_text();
             events.send(clock.now(), body);
         }
         None
     }
 
-    /// Notes that something of the answer is there: the wait for more of it begins. A provider names
-    /// its response before the model has begun.
-    fn note_arrival(&mut self, clock: &Clock) {
-        self.received = true;
+    /// Begins the wait for more of the reply anew. A provider names its response, and keeps its connection open, before
+    /// the model has begun: that is no part of it.
+    fn note_life(&mut self, clock: &Clock) {
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);
             self.waiting_for = ErrorClass::IdleTimeout;

@@ -297,11 +297,11 @@ pub enum RecordBody {
         error: ModelError,
         /// Text that had been shown before.
         partial: String,
-        /// Whether anything was shown, which rules out a repetition.
+        /// Whether text of the answer was shown, which rules out a repetition.
         committed: bool,
         /// Whether anything had arrived, which was paid for.
         received: bool,
-        /// What had been shown, its deltas joined, where that is more than `partial`.
+        /// What listeners were told, its deltas joined, where that is more than `partial` or nobody saw that.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<EventBody>,
     },

@@ -30,7 +30,8 @@ pub trait Model: Send + Sync {
     /// Sends one request. Nothing happens before the stream is first polled.
     ///
     /// No timers and no repetition here: the driver bounds the wait for the first event, between
-    /// events and as a whole, and the machine decides on repetition. Pings are no events.
+    /// events and as a whole, and the machine decides on repetition. Pings are no content, and at most
+    /// [`ModelEvent::KeptAlive`].
     ///
     /// # Cancel safety
     /// Dropping the stream ends the request.

@@ -236,7 +236,7 @@ impl Stage {
                 committed,
                 shown,
                 ..
-            } if *committed => self.tell_partial(at, partial, shown),
+            } if *committed || !shown.is_empty() => self.tell_partial(at, partial, shown),
             RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
             // Versions that did not tell of questions told of no answers either.
             RecordBody::Answered { answer } if self.told_questions.contains(&answer.hash) => {

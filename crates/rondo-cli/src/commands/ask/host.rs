@@ -3,6 +3,7 @@
 use super::unless_stopped;
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
+use crate::cli::OutputFormat;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::Output;
@@ -62,6 +63,8 @@ enum News {
 struct AskHost {
     schema: Option<Value>,
     output: Output,
+    /// Whether text is printed only when the turn is over.
+    text_is_unseen: bool,
     permits: Arc<Semaphore>,
     news: mpsc::Sender<News>,
     /// The parts of the turn that is being built.
@@ -85,12 +88,17 @@ impl HostedSession {
     pub(super) fn begin(
         opened: OpenedSession,
         schema: Option<Value>,
-        output: Output,
+        (output, format): (Output, OutputFormat),
     ) -> Result<Self> {
         let permits = Arc::new(Semaphore::new(0));
         let (sender, news) = mpsc::channel(NEWS_MAX);
         let host = AskHost {
             schema,
+            text_is_unseen: match format {
+                OutputFormat::Text => !output.stdout_terminal,
+                OutputFormat::Json => true,
+                OutputFormat::StreamJson => false,
+            },
             output,
             permits: Arc::clone(&permits),
             news: sender,
@@ -212,6 +220,7 @@ impl SessionHost for AskHost {
         let approver = Arc::new(approver);
         builder.approver = parking::approver(settings, Arc::clone(&approver) as _);
         builder.schema.clone_from(&self.schema);
+        builder.text_is_unseen = self.text_is_unseen;
         if turn.is_of_host {
             let limits = &mut Arc::make_mut(&mut builder.spec.profile).limits;
             limits.turn_timeout = process_end::shortened(limits.turn_timeout);

@@ -107,7 +107,7 @@ async fn run_turns(prepared: Prepared, opened: Opened, signals: &mut Signals) ->
         earlier,
     } = opened;
     let asks = session.message.is_some();
-    let mut hosted = HostedSession::begin(session, schema, prepared.output)?;
+    let mut hosted = HostedSession::begin(session, schema, (prepared.output, prepared.format))?;
     let mut number = 0;
     loop {
         let begun = hosted.next_turn(signals).await?;

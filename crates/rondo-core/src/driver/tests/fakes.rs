@@ -283,10 +283,24 @@ impl Bench {
         self.run_with(|_| async {}).await.0
     }
 
+    /// Runs the turn for a listener that shows no text before its end.
+    pub(super) async fn run_unseen(self) -> Ran {
+        let user = |_| async {};
+        self.run_before(user, EventSender::with_unseen_text).await.0
+    }
+
     /// Runs the turn beside `user`, who has its handle.
     pub(super) async fn run_with<F: Future<Output = ()>>(
         self,
         user: impl FnOnce(TurnHandle) -> F,
+    ) -> (Ran, Arc<ScriptedModel>) {
+        self.run_before(user, |events| events).await
+    }
+
+    async fn run_before<F: Future<Output = ()>>(
+        self,
+        user: impl FnOnce(TurnHandle) -> F,
+        listener: impl FnOnce(EventSender) -> EventSender,
     ) -> (Ran, Arc<ScriptedModel>) {
         let (handle, turn_control) = control();
         let kept = Arc::clone(&self.records);
@@ -296,7 +310,7 @@ impl Bench {
                 setup,
                 Transcript::new(),
                 Message::user("q"),
-                events,
+                listener(events),
                 turn_control,
             )
         };

@@ -5,6 +5,7 @@ mod bounds;
 mod budgets;
 mod cancel;
 mod children;
+mod cut_replies;
 mod doubt;
 mod equip;
 mod fakes;
