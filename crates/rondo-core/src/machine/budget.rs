@@ -22,6 +22,13 @@ const FINAL_SLICE_MAX: Duration = Duration::from_secs(30);
 /// The share of the turn that is held back for the last answer: one in so many.
 const FINAL_SLICE_SHARE: u32 = 4;
 
+/// Prompt tokens beyond which a count is wrong unless the estimate comes near it.
+const INPUT_TOKENS_MAX: u64 = 4_000_000;
+/// The same of generated tokens.
+const OUTPUT_TOKENS_MAX: u64 = 1_000_000;
+/// How many times the estimate a count may be.
+const COUNT_FACTOR_MAX: u64 = 16;
+
 /// What may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowance {
@@ -120,6 +127,12 @@ impl Spent {
         self.message_bytes
     }
 
+    /// Estimates the tokens of what every request carries besides its messages.
+    pub(super) fn fixed_tokens(&self) -> u64 {
+        let density = self.density.unwrap_or(100 * BYTES_PER_TOKEN);
+        self.fixed_bytes.saturating_mul(100) / density.max(1)
+    }
+
     /// Returns the bytes that every request carries besides its messages.
     pub(super) fn fixed_bytes(&self) -> u64 {
         self.fixed_bytes
@@ -138,13 +151,28 @@ impl Spent {
         let Some(mut usage) = reply.usage else {
             return estimate;
         };
+        // A figure that cannot be right would end the turn for its budget.
+        if !is_plausible(usage.input, estimate.input, INPUT_TOKENS_MAX) {
+            usage.input = estimate.input;
+        }
+        if !is_plausible(usage.output, estimate.output, OUTPUT_TOKENS_MAX) {
+            usage.output = estimate.output;
+        }
         if usage.input == 0 {
             let cached = usage.cache_read.saturating_add(usage.cache_write);
-            usage.input = estimate.input.max(cached);
+            let cached =
+                Some(cached).filter(|it| is_plausible(*it, estimate.input, INPUT_TOKENS_MAX));
+            usage.input = estimate.input.max(cached.unwrap_or_default());
         }
         if usage.output == 0 {
-            usage.output = estimate.output.max(usage.reasoning);
+            let reasoning = Some(usage.reasoning);
+            let reasoning =
+                reasoning.filter(|it| is_plausible(*it, estimate.output, OUTPUT_TOKENS_MAX));
+            usage.output = estimate.output.max(reasoning.unwrap_or_default());
         }
+        usage.reasoning = usage.reasoning.min(usage.output);
+        usage.cache_read = usage.cache_read.min(usage.input);
+        usage.cache_write = usage.cache_write.min(usage.input);
         usage
     }
 
@@ -266,6 +294,11 @@ impl Spent {
     }
 }
 
+/// Returns whether a provider's count may be right.
+fn is_plausible(count: u64, estimate: u64, max: u64) -> bool {
+    count <= max.max(estimate.saturating_mul(COUNT_FACTOR_MAX))
+}
+
 /// Returns the bytes of the system prompt and the tools.
 fn fixed_bytes(config: &TurnConfig) -> u64 {
     let system: usize = config.system.iter().map(String::len).sum();
@@ -315,7 +348,8 @@ impl TurnMachine {
         let Some(deadline) = self.deadline() else {
             return Allowance::Step;
         };
-        let slice = self.final_slice();
+        // Once no call could run any more, tools are not offered either.
+        let slice = self.final_slice() + self.time_to_end_calls();
         self.grade(
             at >= deadline,
             at >= deadline.before(slice),
@@ -504,10 +538,14 @@ impl TurnMachine {
     /// Returns how long a tool call that starts now may run. If a final answer is reserved, the call is
     /// stopped early enough to have ended before the time that is held back for it.
     pub(super) fn call_time_left(&self, at: TimeMs) -> Option<Duration> {
-        let grace = self.config.profile.limits.cancel_grace;
-        let to_end = grace.min(self.final_slice() / 2);
         let deadline = self.work_deadline()?;
-        Some(deadline.before(to_end).since(at))
+        Some(deadline.before(self.time_to_end_calls()).since(at))
+    }
+
+    /// Returns the time in which calls that are stopped must have ended.
+    fn time_to_end_calls(&self) -> Duration {
+        let grace = self.config.profile.limits.cancel_grace;
+        grace.min(self.final_slice() / 2)
     }
 
     /// Bounds generated tokens where the budget runs low.

@@ -79,8 +79,12 @@ impl TurnMachine {
         let Some(tokens) = self.room_tokens() else {
             return false;
         };
+        self.tell_fixed(cx, tokens);
+        if self.spent.fixed_tokens() >= tokens {
+            return false;
+        }
         let policy = &self.config.profile.compaction;
-        let (next, at) = (self.spent.next_input(), percent(tokens, policy.at_percent));
+        let (next, at) = (self.spent.next_input(), self.room_threshold(tokens));
         let may_summarise = self.may_summarise(cx.at);
         // A profile with summaries drops messages without one only once they no longer fit.
         let is_early = next <= tokens && policy.summary_tokens > 0 && !may_summarise;
@@ -171,14 +175,45 @@ impl TurnMachine {
         }
     }
 
+    /// Returns the tokens of a request from which on room is made. Where the part that every request carries takes so many
+    /// by itself, messages have their share of what it leaves: to make room before each request would not help.
+    fn room_threshold(&self, tokens: u64) -> u64 {
+        let share = self.config.profile.compaction.at_percent;
+        let (at, fixed) = (percent(tokens, share), self.spent.fixed_tokens());
+        match fixed < at {
+            true => at,
+            false => fixed.saturating_add(percent(tokens.saturating_sub(fixed), share)),
+        }
+    }
+
+    /// Tells that the part which every request carries fills the context, once to each model.
+    fn tell_fixed(&mut self, cx: &mut Cx<'_>, tokens: u64) {
+        let fixed = self.spent.fixed_tokens();
+        let at = percent(tokens, self.config.profile.compaction.at_percent);
+        if fixed < at || self.spent.steps > 0 || self.first_unread() > 0 {
+            return;
+        }
+        let model = self.model().full_name();
+        let context = self.model().context_tokens.unwrap_or(tokens);
+        let text = format!(
+            "the system prompt and the tools alone take about {fixed} of the {context} tokens that `{model}` reads; offer fewer tools, or set `context_tokens` if it reads more"
+        );
+        cx.emit(EventBody::Warning { text });
+    }
+
     /// Returns how large the messages of a request of so many tokens may be.
     fn context_budget(&self, tokens: u64) -> ContextBudget {
         let policy = &self.config.profile.compaction;
         let bytes = self.spent.bytes_of(tokens);
         let fixed = self.spent.fixed_bytes();
+        let left = bytes.saturating_sub(fixed);
+        let limit = percent(bytes, policy.at_percent).saturating_sub(fixed);
         ContextBudget {
-            limit: percent(bytes, policy.at_percent).saturating_sub(fixed),
-            target: percent(bytes.saturating_sub(fixed), policy.keep_percent),
+            limit: match limit {
+                0 => percent(left, policy.at_percent),
+                limit => limit,
+            },
+            target: percent(left, policy.keep_percent),
         }
     }
 

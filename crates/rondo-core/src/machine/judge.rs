@@ -28,6 +28,8 @@ pub(crate) struct Problem {
     pub(super) error: Option<ModelError>,
     /// Whether it is the answer that was refused, such as by the response schema.
     pub(super) is_of_answer: bool,
+    /// Whether the model ended its reply well and said nothing.
+    pub(super) is_empty: bool,
 }
 
 impl Problem {
@@ -37,6 +39,15 @@ impl Problem {
             blocked: false,
             error: None,
             is_of_answer: false,
+            is_empty: false,
+        }
+    }
+
+    /// Builds the problem of a reply without content.
+    fn empty(text: &str) -> Self {
+        Self {
+            is_empty: true,
+            ..Self::new(text)
         }
     }
 
@@ -83,7 +94,7 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
             Ok(Use::Pause) => return Judged::Paused(candidate),
             Ok(Use::Refusal) => return Judged::Refused(without_calls(candidate)),
             Ok(Use::Nothing) => {
-                first_problem.get_or_insert_with(|| Problem::new("it was empty"));
+                first_problem.get_or_insert_with(|| Problem::empty("it was empty"));
                 empty_candidate.get_or_insert(candidate);
             }
             Err(problem) => {
@@ -95,7 +106,7 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
         (EmptyReply::Complete, Some(candidate), _) => Judged::Answer(candidate),
         (EmptyReply::Complete, None, None) => Judged::Answer(Candidate::default()),
         (_, _, Some(problem)) => Judged::Unusable(problem),
-        (EmptyReply::Invalid, _, None) => Judged::Unusable(Problem::new("it had no content")),
+        (EmptyReply::Invalid, _, None) => Judged::Unusable(Problem::empty("it had no content")),
     }
 }
 

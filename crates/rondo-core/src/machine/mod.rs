@@ -22,6 +22,7 @@
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
 //! - `waiting`: how long people were waited for.
+//! - `written_call`: detects calls that a model wrote into its text.
 
 mod batch;
 mod budget;
@@ -40,6 +41,7 @@ mod refused;
 pub(crate) mod render;
 mod turn;
 mod waiting;
+mod written_call;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -114,7 +114,7 @@ impl TurnMachine {
     }
 
     /// Returns the index of the first message that no accepted request of this model has carried.
-    fn first_unread(&self) -> usize {
+    pub(super) fn first_unread(&self) -> usize {
         let origin = &self.model().origin;
         let is_own = |message: &Arc<Message>| {
             message.role == Role::Assistant && message.origin.as_ref() == Some(origin)

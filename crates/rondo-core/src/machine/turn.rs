@@ -9,6 +9,7 @@ use super::held::{CheckedSteps, HeldRequest};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
 use super::waiting::Waiting;
+use super::written_call::written_call;
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
     Candidate, ErrorClass, EventBody, Finding, FinishReason, Message, ModelError, ModelInfo,
@@ -384,8 +385,8 @@ impl TurnMachine {
         if self.is_summarising() {
             return self.summary_replied(cx, reply);
         }
-        if let Some(usage) = reply.usage {
-            self.spent.note_density(usage);
+        if reply.usage.is_some_and(|it| it.input > 0) {
+            self.spent.note_density(self.spent.counted_usage(&reply));
         }
         self.note_fit();
         self.count_usage(cx, &reply);
@@ -414,7 +415,11 @@ impl TurnMachine {
                     refusal => refusal,
                 };
                 self.push_candidate(candidate);
-                self.finish(cx, Ending::refused(text));
+                let ending = match text.trim().is_empty() {
+                    true => Ending::stopped(StopReason::Refused).because(refused_without_words()),
+                    false => Ending::refused(text),
+                };
+                self.finish(cx, ending);
             }
             Judged::Unusable(problem) => self.unusable(cx, problem),
         }
@@ -461,6 +466,9 @@ impl TurnMachine {
                 return self.unusable(cx, Problem::of_answer(problem));
             }
         };
+        let Some(candidate) = self.without_written_call(cx, candidate, &text) else {
+            return;
+        };
         self.emit_text(cx, &candidate);
         if !self.steering.is_empty() {
             self.remember_text(&candidate);
@@ -476,6 +484,30 @@ impl TurnMachine {
             None => Ending::complete(text),
         };
         self.finish(cx, ending);
+    }
+
+    /// Refuses an answer that holds a call which the model wrote as text, as long as the model may be asked again, and
+    /// returns any other. Afterwards it counts as the answer, and a warning says so.
+    fn without_written_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        candidate: Candidate,
+        text: &str,
+    ) -> Option<Candidate> {
+        let Some(mark) = written_call(text) else {
+            return Some(candidate);
+        };
+        let problem = format!("it holds a tool call that is written as text (`{mark}`)");
+        let can_call = self.finalising.is_none() && !self.offered_tools().is_empty();
+        if can_call && self.invalid_used < self.config.profile.limits.invalid_retries {
+            self.last_finish = candidate.finish_reason;
+            self.push_candidate(candidate);
+            self.unusable(cx, Problem::new(problem));
+            return None;
+        }
+        let text = format!("the answer may be none: {problem}");
+        cx.emit(EventBody::Warning { text });
+        Some(candidate)
     }
 
     fn checked(&self, cx: &mut Cx<'_>, text: String) -> Result<String, String> {
@@ -507,7 +539,16 @@ impl TurnMachine {
         if let Some(reason) = self.finalising {
             return self.finish(cx, Ending::stopped(reason));
         }
-        if self.invalid_used >= self.config.profile.limits.invalid_retries {
+        let retries = self.config.profile.limits.invalid_retries;
+        // A model that said all beside its last call may have nothing to add.
+        if problem.is_empty
+            && self.invalid_used >= retries.min(1)
+            && let Some(text) = self.said_beside_calls()
+            && let Ok(text) = self.checked(cx, text)
+        {
+            return self.finish(cx, Ending::complete(text));
+        }
+        if self.invalid_used >= retries {
             let reason = if problem.blocked {
                 StopReason::Refused
             } else {
@@ -529,6 +570,16 @@ impl TurnMachine {
             .replace("{problem}", &problem.text);
         self.add(cx, Message::synthetic_user(text));
         self.next_step(cx);
+    }
+
+    /// Returns what the model said beside its latest calls, if those are of this turn.
+    fn said_beside_calls(&self) -> Option<String> {
+        let is_of_turn = |message: &&Arc<Message>| message.role != Role::User || message.synthetic;
+        let mut messages = self.transcript.iter().rev().take_while(is_of_turn);
+        let latest = messages.find(|message| message.role == Role::Assistant)?;
+        let text = latest.text();
+        let is_beside_calls = latest.tool_calls().next().is_some();
+        (is_beside_calls && !text.trim().is_empty()).then_some(text)
     }
 
     /// Goes on after the results of a batch were committed.
@@ -662,5 +713,12 @@ fn too_long() -> ModelError {
         format!(
             "the conversation has more than {mib} MiB, which no model reads; compact it, or begin another session"
         ),
+    )
+}
+
+fn refused_without_words() -> ModelError {
+    ModelError::new(
+        ErrorClass::ContentFilter,
+        "the model refused and did not say why",
     )
 }

@@ -474,3 +474,53 @@ fn a_turn_whose_replies_are_huge_ends_at_the_bound_of_its_messages() {
     assert_eq!(ran.outcome.error.unwrap().class, ErrorClass::TooLarge);
     assert_eq!(ran.requests.len(), 4);
 }
+
+#[test]
+fn a_count_of_tokens_that_cannot_be_right_is_estimated() {
+    for (input, output) in [(u64::MAX, 10), (100, u64::MAX), (1 << 40, 1 << 40)] {
+        let usage = Usage {
+            input,
+            output,
+            ..Usage::default()
+        };
+        let mut script = [calls(&[("look", "{}")]), text("42")];
+        if let Say::Reply(reply) = &mut script[0] {
+            reply.usage = Some(usage);
+        }
+        let mut sim = Sim::new("default", script.into());
+        sim.profile.limits.max_tokens_total = Some(100_000);
+        sim.context_tokens = Some(100_000);
+        let ran = sim.run();
+        assert_eq!(ran.outcome.text, "42");
+        assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+        assert!(ran.outcome.usage.total() < 1_000, "{:?}", ran.outcome.usage);
+    }
+    let largest = Usage {
+        input: 4_000_000,
+        output: 1_000_000,
+        ..Usage::default()
+    };
+    let mut script = [text("42")];
+    if let Say::Reply(reply) = &mut script[0] {
+        reply.usage = Some(largest);
+    }
+    let ran = Sim::new("default", script.into()).run();
+    assert_eq!(ran.outcome.usage, largest);
+}
+
+#[test]
+fn tools_are_offered_only_as_long_as_a_call_has_time_to_run() {
+    let mut sim = restless("default");
+    sim.profile.limits.turn_timeout = Some(Duration::from_secs(100));
+    sim.profile.limits.max_steps = 10_000;
+    sim.model_time = Duration::from_millis(100);
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert_eq!(ran.outcome.text, "what I found");
+    let offered = ran
+        .requests
+        .iter()
+        .filter(|it| !it.request.tools.is_empty());
+    let without_time = ran.requests.len() - ran.runs.len();
+    assert!(without_time <= 2, "{without_time} of {}", offered.count());
+}

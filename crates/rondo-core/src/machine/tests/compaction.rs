@@ -635,3 +635,39 @@ fn hub_28_a_turn_begins_with_at_most_fifty_messages_and_splits_no_call_from_its_
         );
     }
 }
+
+#[test]
+fn a_fixed_part_that_fills_the_context_is_told_once_and_no_summary_is_asked_for() {
+    let warnings = |ran: &Ran| {
+        let text = |it: &EventBody| match it {
+            EventBody::Warning { text } => Some(text.clone()),
+            _ => None,
+        };
+        ran.events.iter().filter_map(text).collect::<Vec<_>>()
+    };
+    let filled = |script: Vec<Say>, bytes: usize| {
+        let mut sim = Sim::new("default", script.into_iter().map(uncounted).collect());
+        sim.tools[0].description = "x".repeat(bytes);
+        sim.context_tokens = Some(8_000);
+        sim
+    };
+    for tokens in [5_800, 7_000, 20_000] {
+        let script = vec![
+            calls(&[("look", "{}")]),
+            calls(&[("look", "{}")]),
+            text("ok"),
+        ];
+        let ran = filled(script, tokens * 3).run();
+        assert_eq!(ran.outcome.text, "ok");
+        assert_eq!(ran.requests.len(), 3);
+        assert!(compactions(&ran).is_empty(), "{:?}", compactions(&ran));
+        let told = warnings(&ran);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("8000 tokens that `p/m` reads"), "{told:?}");
+
+        let mut later = filled(vec![text("ok")], tokens * 3);
+        later.history = ran.outcome.transcript.clone();
+        let ran = later.run();
+        assert_eq!((ran.outcome.text.as_str(), warnings(&ran).len()), ("ok", 0));
+    }
+}

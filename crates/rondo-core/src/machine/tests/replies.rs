@@ -245,3 +245,46 @@ fn a_pause_at_the_last_step_ends_in_the_final_answer() {
     assert!(last.synthetic && last.role == Role::User);
     assert_eq!(ran.outcome.text, "42");
 }
+
+fn saying_and_calling(said: &str) -> Say {
+    let parts = vec![Part::text(said), super::sim::call_part("look", "{}")];
+    Say::Reply(reply(parts, FinishReason::ToolCalls))
+}
+
+#[test]
+fn an_answer_beside_a_call_is_the_answer_if_the_model_twice_adds_nothing() {
+    let script = vec![saying_and_calling("it is 42"), empty(), empty()];
+    let ran = Sim::new("default", script).run();
+    assert_eq!(ran.outcome.text, "it is 42");
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    let script = vec![saying_and_calling("I look"), empty(), text("it is 42")];
+    assert_eq!(Sim::new("default", script).run().outcome.text, "it is 42");
+}
+
+#[test]
+fn a_call_that_is_written_as_text_is_asked_for_again_and_then_told() {
+    let leaked = || text("<|channel|>commentary to=functions.look<|message|>{}<|call|>");
+    let script = vec![leaked(), calls(&[("look", "{}")]), text("42")];
+    let ran = Sim::new("default", script).run();
+    assert_eq!(ran.outcome.text, "42");
+    let corrective = ran.requests[1].request.messages.last().unwrap().text();
+    assert!(corrective.contains("written as text"), "{corrective}");
+
+    let ran = Sim::always("default", move |_| leaked()).run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    let is_told = |it: &EventBody| matches!(it, EventBody::Warning { .. });
+    assert_eq!(ran.events.iter().filter(|it| is_told(it)).count(), 1);
+}
+
+#[test]
+fn a_refusal_without_words_is_told_as_one() {
+    let refused = Say::Reply(reply(vec![], FinishReason::Refusal));
+    let ran = Sim::new("default", vec![refused]).run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Refused);
+    assert!(!ran.outcome.answered);
+    assert!(
+        ran.outcome.text.contains("the model refused"),
+        "{}",
+        ran.outcome.text
+    );
+}
