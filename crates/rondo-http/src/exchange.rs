@@ -2,6 +2,7 @@
 
 use crate::base_url::BaseUrl;
 use crate::client::{NetworkError, Response, Sending};
+use crate::compressed::{INPUT_BYTES_MAX, Inflater, inflated};
 use crate::conversations::Conversations;
 use crate::failure::{Stage, network_error, redirect_error, setup_error, unsendable_error};
 use crate::limit::Slot;
@@ -96,9 +97,16 @@ enum Phase {
     Done,
 }
 
+/// A response that is a success.
+pub(crate) struct Success {
+    pub(crate) response: Response,
+    /// Decompresses what the server compressed unasked.
+    pub(crate) inflater: Option<Box<Inflater>>,
+}
+
 /// What came of a request.
 enum Answer {
-    Success(Response),
+    Success(Success),
     Refusal(BoxFuture<'static, ModelError>),
 }
 
@@ -111,6 +119,8 @@ struct Outgoing {
 /// A body that is read.
 struct Body {
     response: Response,
+    /// Decompresses what the server compressed unasked.
+    inflater: Option<Box<Inflater>>,
     decoder: Box<dyn Decoder>,
     /// When the reply counts as it is; set once it is whole.
     end_by: Option<Timer>,
@@ -247,8 +257,9 @@ impl Exchange {
 
     fn answered(&mut self, answer: Result<Answer, ModelError>) -> Phase {
         match (std::mem::replace(&mut self.phase, Phase::Done), answer) {
-            (Phase::Sending(_, tools, _), Ok(Answer::Success(response))) => Phase::Reading(Body {
-                response,
+            (Phase::Sending(_, tools, _), Ok(Answer::Success(success))) => Phase::Reading(Body {
+                response: success.response,
+                inflater: success.inflater,
                 decoder: self.link.decoder(tools),
                 end_by: None,
                 told_at: None,
@@ -304,12 +315,12 @@ impl Body {
         piece: Option<&[u8]>,
         pending: &mut VecDeque<ModelEvent>,
     ) -> Result<bool, ModelError> {
-        let decoder = &mut self.decoder;
         let mut events = Vec::from(std::mem::take(pending));
         let more = match piece {
-            Some(bytes) => decoder.push(bytes, &mut events).map(|()| !decoder.ended()),
+            Some(bytes) => self.push(bytes, &mut events),
             None => Ok(false),
         };
+        let decoder = &mut self.decoder;
         let more = match more {
             Ok(false) => decoder.finish(&mut events).map(|()| false),
             other => other,
@@ -322,6 +333,19 @@ impl Body {
         }
         *pending = events.into();
         more
+    }
+
+    /// Hands a piece to the decoder, decompressed, and returns whether there is more to come.
+    fn push(&mut self, piece: &[u8], events: &mut Vec<ModelEvent>) -> Result<bool, ModelError> {
+        match &mut self.inflater {
+            None => self.decoder.push(piece, events)?,
+            Some(inflater) => {
+                for piece in piece.chunks(INPUT_BYTES_MAX) {
+                    self.decoder.push(&inflater.push(piece)?, events)?;
+                }
+            }
+        }
+        Ok(!self.decoder.ended())
     }
 
     /// Adds that the server is alive, if for a while no event said so. Before the first one, nothing has begun.
@@ -399,12 +423,12 @@ impl Link {
     pub(crate) async fn send(
         self: &Arc<Self>,
         request: Request<Pieces>,
-    ) -> Result<Response, ModelError> {
+    ) -> Result<Success, ModelError> {
         let uri = request.uri().clone();
         let client = self.transport.client(&uri).await;
         let sent = client.map_err(|error| setup_error(&error))?.send(request);
         match self.judged(&uri, sent.await)? {
-            Answer::Success(response) => Ok(response),
+            Answer::Success(success) => Ok(success),
             Answer::Refusal(refusal) => Err(refusal.await),
         }
     }
@@ -427,8 +451,9 @@ impl Link {
             "the head of the reply is there"
         );
         if status.is_success() {
+            let inflater = Inflater::of(response.headers())?.map(Box::new);
             response.forget_headers();
-            return Ok(Answer::Success(response));
+            return Ok(Answer::Success(Success { response, inflater }));
         }
         if status.is_redirection() {
             return Err(self.redirected(uri, &response));
@@ -457,6 +482,7 @@ impl Link {
         let headers = response.headers().clone();
         let header = |name: &str| text(headers.get(name));
         let body = error_body(response).await;
+        let body = inflated(&headers, body, ERROR_BODY_BYTES_MAX);
         self.dialect.error(status, &header, &body, now())
     }
 

@@ -11,6 +11,7 @@
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: the bound on concurrent requests.
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
+//! - `compressed`: bodies that a server compresses unasked.
 //! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
 //!   `raw`: requests of protocols that are not a model's.
 //! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
@@ -22,6 +23,7 @@
 mod address;
 mod base_url;
 mod client;
+mod compressed;
 mod connection;
 mod connector;
 mod conversations;

@@ -1,7 +1,8 @@
 //! Lists the names of a provider's models.
 
 use crate::HttpModel;
-use crate::client::Response;
+use crate::compressed::INPUT_BYTES_MAX;
+use crate::exchange::Success;
 use crate::failure::Stage;
 use hyper::{Method, Request};
 use rondo_types::{ErrorClass, ModelError};
@@ -37,23 +38,31 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
 /// Reads a body to its end, within a bound.
 pub(crate) async fn whole_body(
     model: &HttpModel,
-    mut response: Response,
+    success: Success,
     bytes_max: usize,
     what: &str,
 ) -> Result<Vec<u8>, ModelError> {
     let link = model.link();
+    let Success {
+        mut response,
+        mut inflater,
+    } = success;
     let mut body = Vec::new();
     loop {
-        match response.chunk().await {
-            Ok(Some(piece)) if body.len() + piece.len() <= bytes_max => {
-                body.extend_from_slice(&piece);
+        let piece = match response.chunk().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return Ok(body),
+            Err(error) => return Err(link.network_error(&error, Stage::Reading)),
+        };
+        for piece in piece.chunks(INPUT_BYTES_MAX) {
+            match &mut inflater {
+                None => body.extend_from_slice(piece),
+                Some(inflater) => body.extend_from_slice(&inflater.push(piece)?),
             }
-            Ok(Some(_)) => {
+            if body.len() > bytes_max {
                 let message = format!("{what} is larger than {bytes_max} bytes");
                 return Err(ModelError::new(ErrorClass::TooLarge, message));
             }
-            Ok(None) => return Ok(body),
-            Err(error) => return Err(link.network_error(&error, Stage::Reading)),
         }
     }
 }

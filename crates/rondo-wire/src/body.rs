@@ -1,6 +1,7 @@
 //! Reads the body of a reply for any dialect: framing, bounds, and how it ended.
 
 use crate::framing::{BodyEnd, Frame, Framer};
+use crate::halves::Halves;
 use crate::json::{mend_surrogates, raw};
 use crate::latch::{Latched, Reader};
 use crate::{Bounds, errors, failure};
@@ -75,6 +76,7 @@ pub(crate) type BodyDecoder<P> = Latched<BodyReader<P>>;
 pub(crate) struct BodyReader<P> {
     framer: Framer,
     payloads: P,
+    halves: Halves,
     bytes: u64,
     bytes_max: u64,
 }
@@ -84,6 +86,7 @@ impl<P: PayloadDecoder> BodyDecoder<P> {
         Self::over(BodyReader {
             framer: Framer::new(bounds),
             payloads,
+            halves: Halves::default(),
             bytes: 0,
             bytes_max: bounds.response_bytes_max,
         })
@@ -91,15 +94,20 @@ impl<P: PayloadDecoder> BodyDecoder<P> {
 }
 
 impl<P: PayloadDecoder> BodyReader<P> {
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.halves.finish(out);
+        self.payloads.complete(out)
+    }
+
     fn read_within(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         // What fits is read before the rest is refused, or else the cut would matter.
         let left = usize::try_from(self.bytes_max.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
         let (bytes, beyond) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
         let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(read);
-        let payloads = &mut self.payloads;
+        let (payloads, halves) = (&mut self.payloads, &mut self.halves);
         self.framer
-            .read(bytes, &mut |frame| take(payloads, frame, out))?;
+            .read(bytes, &mut |frame| take(payloads, halves, frame, out))?;
         if beyond.is_empty() || self.framer.is_done() {
             return Ok(());
         }
@@ -123,12 +131,12 @@ impl<P: PayloadDecoder> Reader for BodyReader<P> {
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.payloads.ended() {
-            return self.payloads.complete(out);
+            return self.complete(out);
         }
-        let payloads = &mut self.payloads;
+        let (payloads, halves) = (&mut self.payloads, &mut self.halves);
         let end = self
             .framer
-            .finish(&mut |frame| take(payloads, frame, out))?;
+            .finish(&mut |frame| take(payloads, halves, frame, out))?;
         match end {
             BodyEnd::Document if !self.payloads.has_read_any() => {
                 return Err(malformed("it is json of another kind"));
@@ -145,7 +153,7 @@ impl<P: PayloadDecoder> Reader for BodyReader<P> {
             BodyEnd::Cut => return Err(self.payloads.unfinished("inside an event")),
             BodyEnd::Foreign(text) => return Err(foreign(&text)),
         }
-        self.payloads.complete(out)
+        self.complete(out)
     }
 
     fn is_whole(&self) -> bool {
@@ -153,7 +161,7 @@ impl<P: PayloadDecoder> Reader for BodyReader<P> {
     }
 
     fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        self.payloads.complete(out)
+        self.complete(out)
     }
 
     fn ended(&self) -> bool {
@@ -167,6 +175,7 @@ impl<P: PayloadDecoder> Reader for BodyReader<P> {
 
 fn take<P: PayloadDecoder>(
     payloads: &mut P,
+    halves: &mut Halves,
     frame: Frame<'_>,
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), ModelError> {
@@ -180,8 +189,13 @@ fn take<P: PayloadDecoder>(
                 Ok(json) => Cow::Borrowed(json),
                 Err(_) => String::from_utf8_lossy(text),
             };
-            let json = mend_surrogates(&json).map_or(json, Cow::Owned);
-            take_json(payloads, event, &json, out)
+            let mended = mend_surrogates(&json);
+            let (from, has_halves) = (out.len(), mended.is_some() || !halves.is_empty());
+            let taken = take_json(payloads, event, mended.as_deref().unwrap_or(&json), out);
+            if has_halves {
+                halves.settle(out, from);
+            }
+            taken
         }
     }
 }

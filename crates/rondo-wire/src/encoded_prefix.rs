@@ -6,7 +6,8 @@
 //! providers' prompt caches look for.
 //!
 //! How far the bytes stand depends on the dialect:
-//! - `openai-chat`, `openai-responses`: to the last message.
+//! - `openai-chat`: to the last message that is not the user's, since messages of the user are joined.
+//! - `openai-responses`: to the last message.
 //! - `gemini`: to the last content of the model, since later messages may be joined to those behind it.
 //! - `anthropic`: to the last but one message of the user; from there on the cache marks move.
 //! - `react`: not at all, since it rewrites the conversation before the dialect below encodes it.

@@ -4,6 +4,7 @@
 //! themselves compatible differ in exactly such things. Writing keeps raw values byte for byte,
 //! which a `serde_json::Value` tree would not.
 
+use crate::halves::stand_in;
 use serde::de::{
     Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
 };
@@ -177,8 +178,8 @@ where
     Ok(raw.and_then(|raw| serde_json::from_str(raw.get()).ok()))
 }
 
-/// Replaces escaped halves of surrogate pairs by U+FFFD, if there are any. Servers that cut strings
-/// by UTF-16 units send them, and no string here can hold them.
+/// Replaces escaped halves of surrogate pairs by the characters that [stand for them](crate::halves), if there are any.
+/// Servers that cut strings by UTF-16 units send them, and no string here can hold them.
 pub(crate) fn mend_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let half = |at: usize| matches!(bytes.get(at + 1..at + 3), Some(b"ud" | b"uD"));
@@ -191,13 +192,13 @@ pub(crate) fn mend_surrogates(json: &str) -> Option<String> {
         out.push_str(before);
         let low = escape.get(5..).and_then(|more| more.strip_prefix('\\'));
         let (half, len) = match (code_unit(escape), low.and_then(code_unit)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (false, 11),
-            (Some(0xD800..=0xDFFF), _) => (true, 5),
-            _ => (false, escape.chars().next().map_or(0, char::len_utf8)),
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (None, 11),
+            (Some(unit @ 0xD800..=0xDFFF), _) => (Some(unit), 5),
+            _ => (None, escape.chars().next().map_or(0, char::len_utf8)),
         };
         let (escape, tail) = escape.split_at(len);
-        if half {
-            out.push(char::REPLACEMENT_CHARACTER);
+        if let Some(unit) = half {
+            out.push(stand_in(unit));
         } else {
             out.push('\\');
             out.push_str(escape);

@@ -31,6 +31,7 @@ mod errors;
 mod failure;
 mod framing;
 mod gemini;
+mod halves;
 mod ids;
 mod json;
 mod latch;

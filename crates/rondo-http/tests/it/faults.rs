@@ -254,3 +254,95 @@ async fn a_body_that_goes_on_with_something_else_is_tried_again_and_what_came_is
         (Ok(()), "partial".to_owned())
     );
 }
+
+/// Runs a request that is answered with these bytes, behind which the connection is closed.
+async fn run_raw(reply: Vec<u8>) -> Run {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.read_u8().await.unwrap() != b'\n' {}
+        stream.write_all(&reply).await.unwrap();
+        stream
+    };
+    let stream = ask(&model(&Endpoint::new("local", "openai-chat", url)));
+    tokio::join!(drive(stream, Timers::default()), server).0
+}
+
+fn chunked(frames: Vec<Bytes>, trailers: &str) -> Vec<u8> {
+    let mut reply = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for frame in frames {
+        reply.extend_from_slice(format!("{:x}\r\n", frame.len()).as_bytes());
+        reply.extend_from_slice(&frame);
+        reply.extend_from_slice(b"\r\n");
+    }
+    reply.extend_from_slice(trailers.as_bytes());
+    reply
+}
+
+#[tokio::test]
+async fn trailers_that_are_none_end_no_reply_that_is_not_whole() {
+    for trailers in [
+        "0\r\nno trailer\r\n\r\n",
+        "0\r\n: x\r\n\r\n",
+        "0\r\na b: c\r\n\r\n",
+    ] {
+        let outcome = run_raw(chunked(opening(), trailers)).await;
+        assert_broken(&outcome, ErrorClass::Network, true, "par");
+        let whole = wire::frames(&ReplyScript::text(["par", "tial"]));
+        let outcome = run_raw(chunked(whole, trailers)).await;
+        assert_eq!((outcome.text(), &outcome.end), ("partial".into(), &Ok(())));
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_that_is_compressed_unasked_is_read_all_the_same() {
+    let whole = wire::streamed(&ReplyScript::text(["par", "tial"])).body_bytes();
+    let response = Response::new(200)
+        .header("content-encoding", "gzip")
+        .send(gzip(&whole))
+        .byte_by_byte();
+    let (_server, outcome) = run_fault(response).await;
+    assert_eq!((outcome.text(), &outcome.end), ("partial".into(), &Ok(())));
+
+    let refusal = br#"{"error":{"message":"no such model","code":"model_not_found"}}"#;
+    let response = Response::new(404)
+        .header("content-encoding", "gzip")
+        .send(gzip(refusal));
+    let (_server, outcome) = run_fault(response).await;
+    assert!(
+        outcome.error().message.contains("no such model"),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_compression_that_cannot_be_read_is_named() {
+    let response = Response::new(200)
+        .header("content-encoding", "br")
+        .send("anything");
+    let (_server, outcome) = run_fault(response).await;
+    assert_broken(&outcome, ErrorClass::Protocol, false, "");
+    assert!(
+        outcome
+            .error()
+            .message
+            .contains("compressed its reply as `br`"),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_reply_that_grows_without_end_when_decompressed_ends_at_its_bound() {
+    let response = Response::new(200)
+        .header("content-encoding", "gzip")
+        .send(gzip(&vec![b' '; 80 << 20]));
+    let (_server, outcome) = run_fault(response).await;
+    assert_broken(&outcome, ErrorClass::TooLarge, false, "");
+}

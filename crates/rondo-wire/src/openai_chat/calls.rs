@@ -4,15 +4,18 @@ use super::chunk::CallDelta;
 use crate::body::{number_of, provider_data};
 use crate::json::{json_text, nonempty};
 use crate::scan::JsonScan;
-use rondo_types::{FinishReason, ModelEvent, Opaque, Origin};
+use rondo_types::{FinishReason, ModelEvent, Opaque, Origin, ToolSpec};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Assembles the tool calls of a reply from their deltas.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Calls {
     list: Vec<Call>,
+    /// The tools on offer, whose names tell whether one came in pieces.
+    tools: Arc<Vec<ToolSpec>>,
     calls_max: usize,
     /// The index of the latest call beyond the bound, by candidate. What belongs to such a call
     /// must not reach one that is kept.
@@ -34,9 +37,10 @@ struct Call {
 }
 
 impl Calls {
-    pub(super) fn new(calls_max: usize) -> Self {
+    pub(super) fn new(calls_max: usize, tools: Arc<Vec<ToolSpec>>) -> Self {
         Self {
             list: Vec::new(),
+            tools,
             calls_max,
             dropped: BTreeMap::new(),
         }
@@ -75,7 +79,9 @@ impl Calls {
         };
         let number = number_of(key);
         call.index = call.index.or(delta.index);
-        call.identify(number, id, name, out);
+        let known = |name: &str| self.tools.iter().any(|tool| tool.name.starts_with(name));
+        let name = name.and_then(|name| call.new_name(name, known));
+        call.identify(number, id, name.as_deref(), out);
         call.keep_extra(delta.extra);
         call.add_arguments(number, arguments, out);
     }
@@ -199,7 +205,23 @@ impl Calls {
 }
 
 impl Call {
-    /// Takes an id or a name that came late. What is known already is never overwritten.
+    /// Returns the name that a piece of it leads to, if it is another one than before. A few servers send names in pieces,
+    /// more repeat them: only what then begins the name of a tool is put together.
+    fn new_name<'n>(&self, piece: &'n str, known: impl Fn(&str) -> bool) -> Option<Cow<'n, str>> {
+        if self.name.is_empty() {
+            return Some(Cow::Borrowed(piece));
+        }
+        if self.any_arguments || self.name == piece {
+            return None;
+        }
+        let whole = match piece.starts_with(&self.name) {
+            true => piece.to_owned(),
+            false => format!("{}{piece}", self.name),
+        };
+        known(&whole).then_some(Cow::Owned(whole))
+    }
+
+    /// Takes an id or a name that came late. An id that is known already is never overwritten.
     fn identify(
         &mut self,
         number: u32,
@@ -208,7 +230,7 @@ impl Call {
         out: &mut Vec<ModelEvent>,
     ) {
         let wire_id = id.filter(|_| self.id.is_empty()).map(str::to_owned);
-        let name = name.filter(|_| self.name.is_empty()).map(str::to_owned);
+        let name = name.map(str::to_owned);
         if wire_id.is_none() && name.is_none() {
             return;
         }

@@ -46,7 +46,7 @@ impl ChatPayloadDecoder {
             origin: target.origin.clone(),
             candidates_max: bounds.candidates_max,
             candidates: BTreeMap::new(),
-            calls: Calls::new(bounds.open_calls_max),
+            calls: Calls::new(bounds.open_calls_max, Arc::clone(&target.tools)),
             usage: None,
             naming: Naming::default(),
             any: false,

@@ -2,6 +2,7 @@
 
 use super::OpenAiChat;
 use crate::EncodedPrefix;
+use crate::encoded_prefix::Mark;
 use crate::encoder::{self, Rules, address, effort_text};
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_object, set};
@@ -33,10 +34,10 @@ pub(super) fn encode(
 ) -> Encoded<Vec<Bytes>> {
     let from = prefix.resume(request, target);
     let mut encoder = Encoder::resumed(prefix.mark(), target);
-    encoder.messages(request, from, prefix);
+    let latest = encoder.messages(request, from, prefix);
     let mut body: Fields<'_> = vec![
         (Cow::Borrowed("model"), Json::str(&request.model)),
-        (Cow::Borrowed("messages"), Json::List(Vec::new())),
+        (Cow::Borrowed("messages"), Json::List(latest)),
     ];
     tools(&mut body, request, &target.quirks);
     encoder.sampling(&mut body, request);
@@ -68,20 +69,41 @@ pub(super) fn encode(
 type Encoder<'a> = encoder::Encoder<'a, OpenAiChat>;
 
 impl<'a> Encoder<'a> {
-    fn messages(&mut self, request: &'a ModelRequest, from: usize, prefix: &mut EncodedPrefix) {
-        let mut list = Vec::new();
+    /// Adds the messages that stand whatever comes after them to `prefix`, and returns those behind them.
+    fn messages(
+        &mut self,
+        request: &'a ModelRequest,
+        from: usize,
+        prefix: &mut EncodedPrefix,
+    ) -> Vec<Json<'a>> {
+        let mut list = Messages::default();
+        let mut settled = (from, 0, self.notes.len(), self.own);
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
             match message.role {
-                Role::User => list.extend(self.user(message)),
-                Role::Assistant => list.extend(self.assistant(message)),
+                Role::User => list.say(self.user(message)),
+                Role::Assistant => list.add(self.assistant(message)),
                 Role::Tool => self.results(message, &mut list),
+            }
+            if list.said.is_none() {
+                settled = (index + 1, list.list.len(), self.notes.len(), self.own);
             }
         }
         self.notes.enter(None);
-        prefix.settle_all(request, from, &list, self.own, &self.notes);
+        let (end, elements, notes, own) = settled;
+        let mark = Mark {
+            own,
+            notes: self.notes.first(notes),
+            ..Mark::default()
+        };
+        let mut all = list.take();
+        let latest = all.split_off(elements.min(all.len()));
+        let messages = request.messages.get(from..end).unwrap_or_default();
+        prefix.settle(messages, &all, mark);
+        latest
     }
 
+    /// Returns the content of a user message.
     fn user(&mut self, message: &'a Message) -> Option<Json<'a>> {
         if message
             .parts
@@ -98,14 +120,14 @@ impl<'a> Encoder<'a> {
                 self.notes.add(Lowering::MessageDropped);
                 return None;
             }
-            return Some(message_json("user", Json::List(parts)));
+            return Some(Json::List(parts));
         }
         let text = self.text(message);
         if text.is_empty() {
             self.notes.add(Lowering::MessageDropped);
             return None;
         }
-        Some(message_json("user", Json::Str(text)))
+        Some(Json::Str(text))
     }
 
     fn user_part(&mut self, part: &'a Part) -> Option<Json<'a>> {
@@ -305,17 +327,17 @@ impl<'a> Encoder<'a> {
         made
     }
 
-    fn results(&mut self, message: &'a Message, list: &mut Vec<Json<'a>>) {
+    fn results(&mut self, message: &'a Message, list: &mut Messages<'a>) {
         for (index, result) in results(message) {
             self.notes.enter_part(Some(index));
-            list.push(self.result(result));
+            list.add(Some(self.result(result)));
         }
         // Only behind the last result, since all results must follow the calls directly.
         for (index, result) in
             results(message).filter(|(_, result)| result.media().next().is_some())
         {
             self.notes.enter_part(Some(index));
-            list.extend(self.media_of_result(result));
+            list.say(self.media_of_result(result));
         }
         self.notes.enter_part(None);
     }
@@ -342,7 +364,7 @@ impl<'a> Encoder<'a> {
         self.notes.add(Lowering::MediaMoved);
         let mut parts = vec![text_part(format!("Returned by tool `{}`:", result.name))];
         parts.extend(media);
-        Some(message_json("user", Json::List(parts)))
+        Some(Json::List(parts))
     }
 
     fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
@@ -356,6 +378,59 @@ impl<'a> Encoder<'a> {
         if let Some(effort) = request.sampling.effort {
             set(body, "reasoning_effort", Json::str(effort_text(effort)));
         }
+    }
+}
+
+/// The messages of a request, in which no two of the user follow one another: many chat templates refuse that.
+#[derive(Default)]
+struct Messages<'a> {
+    list: Vec<Json<'a>>,
+    /// The content of the user's message at the end.
+    said: Option<Json<'a>>,
+}
+
+impl<'a> Messages<'a> {
+    /// Adds content of the user, to the message before it if that is the user's too.
+    fn say(&mut self, content: Option<Json<'a>>) {
+        let Some(content) = content else { return };
+        self.said = Some(match (self.said.take(), content) {
+            (None, content) => content,
+            (Some(Json::Str(before)), Json::Str(text)) => {
+                Json::Str(Cow::Owned(format!("{before}\n\n{text}")))
+            }
+            (Some(before), content) => {
+                let mut parts = content_parts(before);
+                parts.extend(content_parts(content));
+                Json::List(parts)
+            }
+        });
+    }
+
+    /// Adds a message that is not the user's.
+    fn add(&mut self, message: Option<Json<'a>>) {
+        if let Some(message) = message {
+            self.end_user();
+            self.list.push(message);
+        }
+    }
+
+    fn end_user(&mut self) {
+        let said = self.said.take();
+        self.list.extend(said.map(|it| message_json("user", it)));
+    }
+
+    /// Takes all messages out.
+    fn take(&mut self) -> Vec<Json<'a>> {
+        self.end_user();
+        std::mem::take(&mut self.list)
+    }
+}
+
+fn content_parts(content: Json<'_>) -> Vec<Json<'_>> {
+    match content {
+        Json::List(parts) => parts,
+        Json::Str(text) => vec![text_part(text)],
+        other => vec![other],
     }
 }
 

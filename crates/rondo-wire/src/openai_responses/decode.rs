@@ -160,7 +160,7 @@ impl ResponsesPayloadDecoder {
             | "response.failed"
             | "response.cancelled" => match event.response {
                 Some(response) => self.take_end(kind, response, out),
-                None => Err(malformed("its last event has no response")),
+                None => self.take_bare_end(kind, out),
             },
             _ => Ok(()),
         }
@@ -414,6 +414,27 @@ impl ResponsesPayloadDecoder {
         if as_sent && call.named && !cut && !is_open(&call.arguments) {
             call.item = Some(raw.get().to_owned());
         }
+        Ok(())
+    }
+
+    /// Takes the end of a response that the event does not repeat, as some servers send it. What came before must be
+    /// whole.
+    fn take_bare_end(&mut self, kind: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let is_whole = |item: &ItemState| item.done || (item.has_text && item.call.is_none());
+        let has_come = !self.items.is_empty() && self.items.values().all(is_whole);
+        if kind != "response.completed" || !has_come {
+            return Err(malformed("its last event has no response"));
+        }
+        let reason = match self.calls.is_empty() {
+            true => FinishReason::Stop,
+            false => FinishReason::ToolCalls,
+        };
+        self.end = Some(true);
+        out.push(ModelEvent::Finished {
+            candidate: CANDIDATE,
+            reason,
+            raw: "completed".to_owned(),
+        });
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! The text of a message's deltas as a fingerprint, so that the whole text that a server sends behind them can be
 //! compared without keeping the text twice.
 
+use crate::halves::Joiner;
+
 /// A fingerprint of text that arrives in pieces. White space does not count: several servers trim
 /// the whole text, or lay it out anew.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -8,16 +10,23 @@ pub(super) struct DeltaText {
     chars: u64,
     hash: u64,
     ends_blank: bool,
+    halves: Joiner,
 }
 
 impl DeltaText {
     pub(super) fn add(&mut self, piece: &str) {
+        let mut halves = self.halves;
         for it in piece.chars() {
-            self.ends_blank = it.is_whitespace();
-            if !self.ends_blank {
-                self.chars = self.chars.saturating_add(1);
-                self.hash = mixed(self.hash, it);
-            }
+            halves.take(it, |it| self.add_char(it));
+        }
+        self.halves = halves;
+    }
+
+    fn add_char(&mut self, it: char) {
+        self.ends_blank = it.is_whitespace();
+        if !self.ends_blank {
+            self.chars = self.chars.saturating_add(1);
+            self.hash = mixed(self.hash, it);
         }
     }
 

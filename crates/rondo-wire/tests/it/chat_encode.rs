@@ -39,6 +39,30 @@ fn png() -> Media {
 }
 
 #[test]
+fn messages_of_the_user_that_follow_one_another_are_one() {
+    let mut seen = Message::user("three");
+    seen.parts.push(Part::Media(png()));
+    let list = vec![
+        Message::user("one"),
+        Message::user("two"),
+        assistant(vec![Part::text("ok")], Some(origin(NAME))),
+        seen,
+        Message::user("four"),
+    ];
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
+    assert_eq!(
+        messages(&chat(), list),
+        json!([
+            {"role": "user", "content": "one\n\ntwo"},
+            {"role": "assistant", "content": "ok"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "three"}, image, {"type": "text", "text": "four"},
+            ]},
+        ])
+    );
+}
+
+#[test]
 fn gs_1_gs_2_a_call_and_its_result_have_the_exact_shape() {
     let call = tool_call(Some("call_abc123"), "exec", "{\"command\": \"ls -la\"}");
     let content = ToolContent::Text("{\"stdout\": \"...\", \"exitCode\": 0}".to_owned());

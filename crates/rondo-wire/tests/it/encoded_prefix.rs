@@ -6,7 +6,7 @@ use crate::support::{
 use proptest::prelude::*;
 use rondo_types::{
     ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Origin, Part,
-    ReasoningPart, TextPart, ToolChoice, ToolContent, ToolErrorCode, ToolResult, Transcript,
+    ReasoningPart, Role, TextPart, ToolChoice, ToolContent, ToolErrorCode, ToolResult, Transcript,
 };
 use rondo_wire::{EncodedPrefix, Quirks, Target, dialect};
 use serde_json::json;
@@ -216,12 +216,7 @@ fn steps(name: &str, count: usize) -> Transcript {
 
 #[test]
 fn of_a_growing_conversation_all_but_its_end_is_kept() {
-    for (name, end) in [
-        ("openai-chat", 0),
-        ("openai-responses", 0),
-        ("gemini", 1),
-        ("anthropic", 3),
-    ] {
+    for (name, end) in [("openai-responses", 0), ("gemini", 1), ("anthropic", 3)] {
         let mut prefix = EncodedPrefix::default();
         let messages = steps(name, 40);
         let (dialect, to) = (dialect(name).unwrap(), target(name));
@@ -236,6 +231,24 @@ fn of_a_growing_conversation_all_but_its_end_is_kept() {
                 .map(|last| Arc::as_ptr(&messages[last]).addr());
             assert_eq!(prefix.last_message(), last, "{name}, {count} messages");
         }
+    }
+}
+
+#[test]
+fn of_a_chat_all_but_the_messages_of_the_user_at_its_end_is_kept() {
+    let mut prefix = EncodedPrefix::default();
+    let messages = steps("openai-chat", 40);
+    let (dialect, to) = (dialect("openai-chat").unwrap(), target("openai-chat"));
+    for count in 1..=messages.len() {
+        let asked = ModelRequest {
+            messages: messages[..count].to_vec(),
+            ..request()
+        };
+        dialect.encode_onto(&mut prefix, &asked, &to);
+        let is_users = |message: &Arc<Message>| message.role == Role::User;
+        let last = messages[..count].iter().rposition(|it| !is_users(it));
+        let last = last.map(|last| Arc::as_ptr(&messages[last]).addr());
+        assert_eq!(prefix.last_message(), last, "{count} messages");
     }
 }
 

@@ -581,3 +581,22 @@ fn counts_of_nothing_are_no_counts() {
         );
     }
 }
+
+#[test]
+fn an_end_that_does_not_repeat_the_response_ends_what_came_whole() {
+    let bare = r#"{"type":"response.completed"}"#;
+    let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"hello"}"#;
+    let decoded = decode(NAME, &sse(&[text, bare]));
+    assert_eq!(decoded.error, None);
+    assert_eq!(decoded.candidate().text(), "hello");
+    assert_eq!(decoded.candidate().finish_reason, Some(FinishReason::Stop));
+
+    let decoded = decode(NAME, &sse(&[ADDED, DELTA, DONE, bare]));
+    assert_eq!(decoded.error, None);
+    assert_eq!(decoded.calls(), [call("f", "{\"a\":1}", true)]);
+
+    for body in [sse(&[bare]), sse(&[ADDED, DELTA, bare])] {
+        let error = decode(NAME, &body).error.unwrap();
+        assert_eq!(error.class, ErrorClass::Protocol);
+    }
+}
