@@ -2,8 +2,7 @@
 
 use super::{Fold, Item, Note, TurnEnding, TurnView};
 use rondo_types::text::first_bytes;
-use rondo_types::{CallId, EventBody, TimeMs, TurnEvent};
-use serde_json::Value;
+use rondo_types::{EventBody, InitEvent, TimeMs, TurnEvent, TurnId};
 
 /// The bound on steps that are kept of a turn.
 const STEPS_MAX: usize = 1000;
@@ -12,30 +11,59 @@ const ITEMS_MAX: usize = 1000;
 /// The bound on a text of a reply, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
+/// A text that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Writing {
+    is_reasoning: bool,
+    /// Whether the latest event began it.
+    is_new: bool,
+}
+
 impl Fold {
     /// Takes the next event, and returns the line that it is worth beside the answer.
     pub fn event(&mut self, event: &TurnEvent) -> Option<Note> {
-        if let EventBody::Init(init) = &event.body {
-            // A turn that is resumed begins its events anew.
-            let is_resumed = self.id.as_ref() == Some(&event.turn)
-                && self.turn.as_ref().is_some_and(|turn| turn.ending.is_none());
-            if !is_resumed {
-                self.begin(event.at, &init.profile, 1);
-            }
-            self.id = Some(event.turn.clone());
-            self.model.clone_from(&init.model);
-            self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
+        self.observe(&event.turn, &event.body, event.at)
+    }
+
+    /// Takes what happened in a turn, as [`Self::event`] does.
+    pub fn observe(&mut self, turn: &TurnId, body: &EventBody, at: TimeMs) -> Option<Note> {
+        if let Some(writing) = &mut self.writing {
+            writing.is_new = false;
         }
-        if let Some(turn) = &mut self.turn {
-            turn.seen(event.at);
+        if let EventBody::Init(init) = body {
+            self.init(turn, init, at);
         }
-        let note = self.worded(&event.body);
-        self.body(&event.body, event.at);
+        // Events of a turn that are heard from its middle on.
+        let unheard = || TurnView::begun(1, "", at);
+        self.turn.get_or_insert_with(unheard).seen(at);
+        let note = self.worded(body);
+        self.body(body, at);
         if let Some(note) = &note {
             let text = note.text.clone();
             self.push(Item::Note { text });
         }
         note
+    }
+
+    /// Returns whether the latest event began a text or reasoning, rather than went on with it.
+    #[must_use]
+    pub fn begins_text(&self) -> bool {
+        self.writing.is_some_and(|writing| writing.is_new)
+    }
+
+    fn init(&mut self, id: &TurnId, init: &InitEvent, at: TimeMs) {
+        // A turn that is resumed begins its events anew.
+        let is_resumed = self.id.as_ref() == Some(id)
+            && self.turn.as_ref().is_some_and(|turn| turn.ending.is_none());
+        if !is_resumed {
+            self.begin(at, &init.profile, 1);
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.limits = Some(init.limits.clone());
+        }
+        self.id = Some(id.clone());
+        self.model.clone_from(&init.model);
+        self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
     }
 
     fn worded(&mut self, body: &EventBody) -> Option<Note> {
@@ -71,8 +99,8 @@ impl Fold {
                 let number = number.map_or(1, |step| step.number);
                 self.asked(number, at);
             }
-            EventBody::TextDelta { text } => self.grow(text, |text| Item::Text { text }),
-            EventBody::ReasoningDelta { text } => self.grow(text, |text| Item::Reasoning { text }),
+            EventBody::TextDelta { text } => self.grow(text, false),
+            EventBody::ReasoningDelta { text } => self.grow(text, true),
             EventBody::Usage { cost_usd, .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.count(at, body.usage(), *cost_usd);
@@ -102,71 +130,77 @@ impl Fold {
                     tool: name.clone(),
                     arguments: super::shown(arguments),
                 });
-                let call = (name.clone(), arguments.clone());
-                self.calls.insert(id.clone(), call);
+                self.calls.ask(id, name, arguments.clone());
             }
+            EventBody::ToolCallStarted { id } => self.calls.start(id),
             EventBody::ToolCallRewritten { id, arguments, .. }
             | EventBody::ApprovalResolved {
                 id,
                 arguments: Some(arguments),
                 ..
-            } => self.changed(id, arguments),
+            } => self.calls.change(id, arguments),
             EventBody::ToolCallFinished {
                 id,
+                ok,
                 code,
                 result,
                 duration_ms,
                 ..
             } => {
-                let (tool, arguments) = self.calls.remove(id).unwrap_or_default();
-                self.push(Item::Result {
-                    tool,
-                    arguments,
-                    error: code.map(|code| code.to_string()),
-                    text: super::shown(result),
-                    took_ms: *duration_ms,
-                });
+                let (tool, arguments) = self.calls.end(id, *ok, *duration_ms);
+                if !self.is_brief {
+                    self.push(Item::Result {
+                        tool,
+                        arguments,
+                        error: code.map(|code| code.to_string()),
+                        text: super::shown(result),
+                        took_ms: *duration_ms,
+                    });
+                }
             }
             _ => {}
         }
     }
 
-    fn changed(&mut self, id: &CallId, arguments: &Value) {
-        if let Some(call) = self.calls.get_mut(id) {
-            call.1.clone_from(arguments);
-        }
-    }
-
+    /// Begins a step. Of very many the oldest are forgotten.
     fn asked(&mut self, step: u32, at: TimeMs) {
-        if let Some(turn) = self.turn.as_mut().filter(|it| it.steps.len() < STEPS_MAX) {
+        self.writing = None;
+        if let Some(turn) = &mut self.turn {
+            if turn.steps.len() >= STEPS_MAX {
+                turn.steps.remove(0);
+            }
             turn.request(step, &self.model, at);
         }
     }
 
     fn push(&mut self, item: Item) {
-        if self.items().is_some_and(|items| items.len() < ITEMS_MAX) {
+        self.writing = None;
+        if self.is_brief || self.items().is_some_and(|items| items.len() < ITEMS_MAX) {
             self.add(item);
         }
     }
 
     /// Adds to the text that is being written, or begins one.
-    fn grow(&mut self, delta: &str, begun: impl FnOnce(String) -> Item) {
-        let last = self.items().and_then(|items| items.last_mut());
-        let new = begun(String::new());
-        match (last, &new) {
-            (Some(Item::Text { text }), Item::Text { .. })
-            | (Some(Item::Reasoning { text }), Item::Reasoning { .. }) => {
+    fn grow(&mut self, delta: &str, is_reasoning: bool) {
+        let writing = self.writing.filter(|it| it.is_reasoning == is_reasoning);
+        if writing.is_none() {
+            let text = String::new();
+            self.push(match is_reasoning {
+                true => Item::Reasoning { text },
+                false => Item::Text { text },
+            });
+        }
+        self.writing = Some(Writing {
+            is_reasoning,
+            is_new: writing.is_none(),
+        });
+        match (self.items().and_then(|it| it.last_mut()), is_reasoning) {
+            (Some(Item::Text { text }), false) | (Some(Item::Reasoning { text }), true) => {
                 let room = TEXT_BYTES_MAX.saturating_sub(text.len());
                 text.push_str(first_bytes(delta, room));
             }
-            _ => {
-                self.push(new);
-                if let Some(Item::Text { text } | Item::Reasoning { text }) =
-                    self.items().and_then(|items| items.last_mut())
-                {
-                    text.push_str(first_bytes(delta, TEXT_BYTES_MAX));
-                }
-            }
+            // There was no room for one more.
+            _ => {}
         }
     }
 

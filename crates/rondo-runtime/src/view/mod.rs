@@ -1,10 +1,11 @@
 //! What a turn did, for every front end: steps, texts, calls, tokens, cost and its end. Pure: no I/O, no clock.
 //!
 //! # Layout
-//! - `records`: from the records of a session; `events`: from the events of a turn that runs.
+//! - `records`: from the records of a session; `events`: from the events of a turn that runs; `calls`: how far calls are.
 //! - `cells`: Python cells between turns, and what a script did; `totals`: all turns of a session together.
 //! - `notes`: words for what happens beside the answer; `failure`: why there is no answer, and what to do about it.
 
+mod calls;
 mod cells;
 mod events;
 mod failure;
@@ -12,12 +13,13 @@ mod notes;
 mod records;
 mod totals;
 
+pub use calls::{CallState, CallView};
 pub use failure::{Failure, stopped_by};
 pub use notes::Note;
 pub use records::Fold;
 pub use totals::Totals;
 
-use rondo_types::{ModelError, Question, StopReason, TimeMs, Usage};
+use rondo_types::{Limits, ModelError, Question, StopReason, TimeMs, Usage};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -52,6 +54,15 @@ pub struct TurnView {
     /// What a script did outside of its conversations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<Item>,
+    /// What it may use, if the turn was seen as it ran.
+    #[serde(skip)]
+    pub limits: Option<Limits>,
+    /// Money of the replies whose price is known.
+    #[serde(skip)]
+    pub known_cost_usd: f64,
+    /// Replies whose price is not known.
+    #[serde(skip)]
+    unpriced: u32,
 }
 
 impl TurnView {
@@ -70,7 +81,16 @@ impl TurnView {
             waits_for: Vec::new(),
             cells: Vec::new(),
             script: Vec::new(),
+            limits: None,
+            known_cost_usd: 0.0,
+            unpriced: 0,
         }
+    }
+
+    /// Returns the number of the latest step; 0 before the first.
+    #[must_use]
+    pub fn step(&self) -> u32 {
+        self.steps.last().map_or(0, |step| step.number)
     }
 
     /// Returns the steps, each with its duration in milliseconds; without one if it is not over.
@@ -85,20 +105,23 @@ impl TurnView {
     }
 
     /// Returns the texts of the model, in order.
-    fn texts(&self) -> impl DoubleEndedIterator<Item = &str> {
-        let items = self.steps.iter().flat_map(|step| &step.items);
-        items.filter_map(|item| match item {
-            Item::Text { text } => Some(text.as_str()),
-            _ => None,
-        })
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().flat_map(StepView::texts)
+    }
+
+    /// Returns what the model said in the latest step that has a text.
+    #[must_use]
+    pub fn last_said(&self) -> String {
+        let steps = self.steps.iter().rev();
+        let mut said = steps.map(|step| step.texts().collect::<String>());
+        said.find(|said| !said.is_empty()).unwrap_or_default()
     }
 
     /// Returns the answer if no step said it: one that the runtime built.
     #[must_use]
     pub fn built_answer(&self) -> Option<&str> {
         let ending = self.ending.as_ref()?;
-        let last = self.texts().next_back();
-        let is_said = last.is_some_and(|said| said.contains(&ending.text));
+        let is_said = self.last_said().contains(&ending.text);
         (!is_said && !ending.text.is_empty()).then_some(&ending.text)
     }
 
@@ -138,6 +161,23 @@ impl TurnView {
         }
     }
 
+    /// Forgets all items. Only the two latest steps have any if this is done at each item.
+    fn forget_items(&mut self) {
+        self.said.clear();
+        let latest = self.steps.iter_mut().rev().take(2);
+        latest.for_each(|step| step.items.clear());
+    }
+
+    /// Returns the text that the model said last, if nothing but figures followed it.
+    #[must_use]
+    pub fn latest_text(&self) -> Option<&str> {
+        let items = self.steps.last().map_or(&self.said, |step| &step.items);
+        match items.last()? {
+            Item::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+
     /// Notes a request. One that is sent again belongs to its step.
     fn request(&mut self, number: u32, model: &str, at: TimeMs) {
         let is_open = |step: &&mut StepView| {
@@ -169,11 +209,11 @@ impl TurnView {
         step.usage = usage;
         step.cost_usd = cost_usd;
         self.usage += usage.unwrap_or_default();
-        let mut replied = self
-            .steps
-            .iter()
-            .filter(|step| step.replied_after_ms.is_some());
-        self.cost_usd = replied.try_fold(0.0, |sum, step| Some(sum + step.cost_usd?));
+        match cost_usd {
+            Some(cost) => self.known_cost_usd += cost,
+            None => self.unpriced = self.unpriced.saturating_add(1),
+        }
+        self.cost_usd = (self.unpriced == 0).then_some(self.known_cost_usd);
     }
 
     /// Notes that the turn was seen at that time.
@@ -202,6 +242,15 @@ pub struct StepView {
     pub cost_usd: Option<f64>,
     /// What happened in it, in order.
     pub items: Vec<Item>,
+}
+
+impl StepView {
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// One thing that happened.
@@ -237,7 +286,7 @@ pub enum Item {
     },
     /// A call ended.
     Result {
-        /// The tool; empty for a call that was never begun.
+        /// The tool; empty for a call of which nothing is known.
         tool: String,
         /// The arguments that it was run with.
         arguments: Value,

@@ -1,13 +1,13 @@
 //! Groups records into turns and steps.
 
-use super::{Item, TurnEnding, TurnView, cells, shown};
+use super::calls::Calls;
+use super::events::Writing;
+use super::{CallView, Item, TurnEnding, TurnView, cells, shown};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::units::elapsed;
 use rondo_types::{
     CallId, Message, ModelInfo, NanoUsd, Part, Question, Reply, TimeMs, ToolOutcome, TurnId,
 };
-use serde_json::Value;
-use std::collections::HashMap;
 
 /// Builds the views of turns, from the records of a session or from the events of turns that run.
 #[derive(Debug, Default)]
@@ -15,8 +15,7 @@ pub struct Fold {
     pub(super) turn: Option<TurnView>,
     /// The models that may be asked in the turn, with their prices.
     models: Vec<ModelInfo>,
-    /// Calls that are not over, each with its tool and arguments.
-    pub(super) calls: HashMap<CallId, (String, Value)>,
+    pub(super) calls: Calls,
     /// The turn's id and the model that answers, as events name them.
     pub(super) id: Option<TurnId>,
     pub(super) model: String,
@@ -24,6 +23,10 @@ pub struct Fold {
     pub(super) attempts_max: u32,
     /// Why the latest reply could not be used, until it is known whether the model is asked again.
     pub(super) rejected: Option<String>,
+    /// What the latest event wrote, if it wrote a text.
+    pub(super) writing: Option<Writing>,
+    /// Whether only the latest item of a turn is kept.
+    pub(super) is_brief: bool,
 }
 
 impl Fold {
@@ -33,6 +36,27 @@ impl Fold {
             turn: Some(turn),
             ..Self::default()
         }
+    }
+
+    /// Builds views that keep the figures and the calls of a turn, and of all else only the latest item.
+    #[must_use]
+    pub fn brief() -> Self {
+        Self {
+            is_brief: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the calls of the turn, in the order in which the model asked for them.
+    #[must_use]
+    pub fn calls(&self) -> &[CallView] {
+        self.calls.all()
+    }
+
+    /// Returns a call of the turn.
+    #[must_use]
+    pub fn call(&self, id: &CallId) -> Option<&CallView> {
+        self.calls.get(id)
     }
 
     /// Returns the turn so far.
@@ -102,8 +126,8 @@ impl Fold {
                 arguments,
                 ..
             } => {
-                let call = (name.clone(), arguments.clone());
-                self.calls.insert(call_id.clone(), call);
+                self.calls.ask(call_id, name, arguments.clone());
+                self.calls.start(call_id);
             }
             RecordBody::ToolFinished {
                 call_id,
@@ -121,6 +145,7 @@ impl Fold {
 
     pub(super) fn begin(&mut self, at: TimeMs, profile: &str, number: u32) {
         self.calls.clear();
+        self.writing = None;
         self.turn = Some(TurnView::begun(number, profile, at));
     }
 
@@ -131,7 +156,11 @@ impl Fold {
     }
 
     pub(super) fn add(&mut self, item: Item) {
+        self.writing = None;
         if let Some(turn) = &mut self.turn {
+            if self.is_brief {
+                turn.forget_items();
+            }
             turn.add(item);
         }
     }
@@ -176,10 +205,15 @@ impl Fold {
             Part::Reasoning(part) => Item::Reasoning {
                 text: part.text.clone(),
             },
-            Part::ToolCall(call) => Item::Call {
-                tool: call.name.clone(),
-                arguments: call.arguments.clone(),
-            },
+            Part::ToolCall(call) => {
+                let arguments = serde_json::from_str(&call.arguments);
+                let arguments = arguments.unwrap_or_else(|_| call.arguments.clone().into());
+                self.calls.ask(&call.id, &call.name, arguments);
+                Item::Call {
+                    tool: call.name.clone(),
+                    arguments: call.arguments.clone(),
+                }
+            }
             Part::ToolResult(_) | Part::Media(_) | Part::Opaque(_) => return,
         };
         let is_empty =
@@ -190,7 +224,8 @@ impl Fold {
     }
 
     fn result(&mut self, call_id: &CallId, outcome: &ToolOutcome, took_ms: u64) {
-        let (tool, arguments) = self.calls.remove(call_id).unwrap_or_default();
+        let is_ok = matches!(outcome, ToolOutcome::Ok(_));
+        let (tool, arguments) = self.calls.end(call_id, is_ok, took_ms);
         let (error, text) = match outcome {
             ToolOutcome::Ok(output) => (None, shown(&output.value)),
             ToolOutcome::Error(error) => (Some(error.code.to_string()), error.message.clone()),

@@ -241,3 +241,80 @@ fn a_turn_without_an_answer_says_why_what_it_did_and_what_helps() {
     );
     assert_eq!(failure(&|_| ()).message, "no key");
 }
+
+#[test]
+fn of_many_calls_and_steps_the_latest_are_kept() {
+    let mut fold = fold(vec![init()]);
+    for at in 1..=2_000 {
+        let _ = fold.event(&event(0, EventBody::StepStarted { step: at }));
+        let _ = fold.event(&event(0, pending(&at.to_string())));
+        let _ = fold.event(&event(0, counted()));
+    }
+    let last = fold.calls().last().unwrap();
+    assert_eq!((fold.calls().len(), last.id.as_str()), (1_024, "2000"));
+    let turn = fold.turn().unwrap();
+    assert_eq!((turn.steps.len(), turn.step()), (1_000, 2_000));
+    assert!(turn.cost_usd.unwrap() > 1_999.0 * NanoUsd(5).usd());
+}
+
+#[test]
+fn a_call_is_known_with_its_state_until_the_next_turn() {
+    let mut fold = fold(vec![init(), pending("c")]);
+    let id = CallId::new("c");
+    let state = |fold: &Fold| fold.call(&id).map(|call| call.state);
+    assert_eq!(state(&fold), Some(CallState::Asked));
+    let _ = fold.event(&event(1, EventBody::ToolCallStarted { id: id.clone() }));
+    assert_eq!(state(&fold), Some(CallState::Running));
+    let _ = fold.event(&event(2, finished("c", None)));
+    let (is_ok, took_ms) = (true, 5);
+    assert_eq!(state(&fold), Some(CallState::Ended { is_ok, took_ms }));
+    let mut next = event(3, init());
+    next.turn = TurnId::new("next");
+    let _ = fold.event(&next);
+    assert_eq!(state(&fold), None);
+}
+
+#[test]
+fn a_text_begins_anew_after_anything_else_and_is_said_as_a_whole() {
+    let reasoning = |text: &str| EventBody::ReasoningDelta {
+        text: text.to_owned(),
+    };
+    let mut fold = fold(vec![init(), EventBody::StepStarted { step: 1 }]);
+    let mut begins = |body| {
+        let _ = fold.event(&event(1, body));
+        fold.begins_text()
+    };
+    assert!(begins(text("One ")));
+    assert!(!begins(text("and ")));
+    assert!(begins(reasoning("Hm.")));
+    assert!(begins(text("two.")));
+    assert!(!begins(result(
+        |outcome| outcome.text = "One and two.".to_owned()
+    )));
+    let turn = fold.turn().unwrap();
+    assert_eq!(turn.last_said(), "One and two.");
+    assert_eq!(turn.built_answer(), None);
+}
+
+#[test]
+fn a_brief_fold_keeps_figures_calls_and_the_latest_item() {
+    let mut fold = Fold::brief();
+    for body in [
+        init(),
+        EventBody::StepStarted { step: 1 },
+        text("I look."),
+        counted(),
+        pending("c"),
+        finished("c", None),
+        EventBody::StepStarted { step: 2 },
+        text("It is "),
+        text("there."),
+    ] {
+        let _ = fold.event(&event(1, body));
+    }
+    let turn = fold.turn().unwrap();
+    let items: Vec<_> = turn.steps.iter().flat_map(|step| &step.items).collect();
+    let text = "It is there.".to_owned();
+    assert_eq!(items, [&Item::Text { text }]);
+    assert_eq!((fold.calls().len(), turn.usage.input), (1, 10));
+}

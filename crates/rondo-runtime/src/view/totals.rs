@@ -1,6 +1,6 @@
 //! Tokens and cost of all turns of a session.
 
-use super::{Fold, TurnView};
+use super::{Fold, Note, TurnView};
 use rondo_types::{TurnEvent, Usage};
 
 /// What the turns of a session used, and its latest turn.
@@ -26,17 +26,44 @@ impl Totals {
         self.latest.turn()
     }
 
-    /// Takes an event of a turn that runs.
-    pub fn event(&mut self, event: &TurnEvent) {
+    /// Returns the latest turn with its calls.
+    #[must_use]
+    pub fn fold(&self) -> &Fold {
+        &self.latest
+    }
+
+    /// Returns the turn that is not over, if the latest one is not.
+    #[must_use]
+    pub fn running(&self) -> Option<&TurnView> {
+        self.latest().filter(|turn| turn.ending.is_none())
+    }
+
+    /// Returns the money of all turns as far as the prices are known, that of the running turn included.
+    #[must_use]
+    pub fn cost_so_far_usd(&self) -> f64 {
+        self.cost_usd + self.running().map_or(0.0, |turn| turn.known_cost_usd)
+    }
+
+    /// Takes what the turns before these used.
+    pub fn precede(&mut self, earlier: &Self) {
+        self.usage += earlier.usage;
+        self.cost_usd += earlier.cost_so_far_usd();
+        self.is_cost_partial |= earlier.is_cost_partial;
+        self.turns = self.turns.saturating_add(earlier.turns);
+    }
+
+    /// Takes an event of a turn that runs, and returns the line that it is worth beside the answer.
+    pub fn event(&mut self, event: &TurnEvent) -> Option<Note> {
         let is_over = |totals: &Self| totals.latest().is_some_and(|turn| turn.ending.is_some());
         let was_over = is_over(self);
-        self.latest.event(event);
+        let note = self.latest.event(event);
         if !was_over && is_over(self) {
             self.count();
         }
         if let Some(usage) = event.body.usage() {
             self.context_tokens = Some(usage.total());
         }
+        note
     }
 
     /// Takes a turn that is over, as its records tell it.
@@ -54,12 +81,10 @@ impl Totals {
         let Some(turn) = self.latest.turn() else {
             return;
         };
-        let (usage, cost) = (turn.usage, turn.cost_usd);
+        let (usage, known) = (turn.usage, turn.known_cost_usd);
+        self.is_cost_partial |= turn.cost_usd.is_none();
         self.turns = self.turns.saturating_add(1);
         self.usage += usage;
-        match cost {
-            Some(cost) => self.cost_usd += cost,
-            None => self.is_cost_partial = true,
-        }
+        self.cost_usd += known;
     }
 }

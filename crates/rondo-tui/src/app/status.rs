@@ -29,8 +29,8 @@ impl App {
     /// Returns whether who answers is as in the latest turn: it runs, or began since that was chosen. A session that was
     /// opened may have had others.
     fn is_as_latest(&self) -> bool {
-        let began = self.story.meter.since;
-        self.story.is_in_turn || began.is_some_and(|it| it >= self.answers_since)
+        let latest = self.story.totals.latest();
+        self.story.is_in_turn || latest.is_some_and(|it| it.began_ms >= self.answers_since)
     }
 
     pub(super) fn input_title(&self) -> String {
@@ -76,24 +76,27 @@ impl App {
 
     /// Returns what is used, of what may be used.
     fn figures(&self) -> Vec<String> {
-        let meter = &self.story.meter;
+        let totals = &self.story.totals;
         let mut figures = Vec::new();
-        if let Some(limits) = meter.limits.as_ref().filter(|_| self.story.is_in_turn) {
-            figures.push(format!("step {}/{}", meter.step, limits.max_steps));
+        let running = totals.running().filter(|_| self.story.is_in_turn);
+        if let Some((turn, limits)) = running.and_then(|it| Some((it, it.limits.as_ref()?))) {
+            figures.push(format!("step {}/{}", turn.step(), limits.max_steps));
             if let Some(max) = limits.max_cost {
-                figures.push(format!("{:.3} of {:.2} USD", meter.cost, max.usd()));
+                let cost = turn.known_cost_usd;
+                figures.push(format!("{cost:.3} of {:.2} USD", max.usd()));
             }
         }
-        if let Some(max) = self.context_max.filter(|it| *it > 0 && meter.context > 0) {
-            figures.push(format!(
-                "{}% context",
-                meter.context.saturating_mul(100) / max
-            ));
-        } else if meter.context > 0 {
-            figures.push(format!("{} tokens", short(meter.context)));
+        let context = totals.context_tokens.filter(|it| *it > 0);
+        match (context, self.context_max.filter(|it| *it > 0)) {
+            (Some(context), Some(max)) => {
+                figures.push(format!("{}% context", context.saturating_mul(100) / max));
+            }
+            (Some(context), None) => figures.push(format!("{} tokens", short(context))),
+            (None, _) => {}
         }
-        if meter.total_cost > 0.0 {
-            figures.push(dollars(meter.total_cost));
+        let cost = totals.cost_so_far_usd();
+        if cost > 0.0 {
+            figures.push(dollars(cost));
         }
         if self.story.transcript.is_empty() {
             let hints = ["/ commands", "@ files", "! shell"];

@@ -6,11 +6,11 @@ use crate::transcript::{Answer, Card, CardEnd, Child, Entry, Quote, Tone, Transc
 use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::view::{Failure, Fold, TurnView, stopped_by};
+use rondo_runtime::view::{Failure, Totals, TurnView, stopped_by};
 use rondo_types::units::{counted, dollars, took};
 use rondo_types::{
-    CallId, EventBody, InitEvent, Limits, Question, QuestionId, ResultEvent, StopReason, TimeMs,
-    TodoItem, TurnEvent,
+    CallId, EventBody, InitEvent, Question, QuestionId, ResultEvent, StopReason, TimeMs, TodoItem,
+    TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -44,24 +44,6 @@ impl From<String> for Told {
     }
 }
 
-/// What a turn may use, and what it used so far.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Meter {
-    pub(crate) limits: Option<Limits>,
-    pub(crate) step: u32,
-    /// Tokens of the turn.
-    pub(crate) tokens: u64,
-    /// Tokens of the last request: what the context holds.
-    pub(crate) context: u64,
-    /// Cost of the turn in US dollars.
-    pub(crate) cost: f64,
-    /// Tokens and cost of all turns that were seen.
-    pub(crate) total_tokens: u64,
-    pub(crate) total_cost: f64,
-    /// When the turn began.
-    pub(crate) since: Option<TimeMs>,
-}
-
 /// The conversation and the turn.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
@@ -71,7 +53,8 @@ pub(crate) struct Story {
     /// Those that were answered last.
     answered: Vec<Question>,
     pub(crate) todo: Vec<TodoItem>,
-    pub(crate) meter: Meter,
+    /// What the turns did and used.
+    pub(crate) totals: Totals,
     /// `provider/model` of the latest turn.
     pub(crate) model: Option<String>,
     pub(crate) profile: Option<String>,
@@ -84,8 +67,6 @@ pub(crate) struct Story {
     calls: HashMap<CallId, usize>,
     cell: Option<usize>,
     reader: EventReader,
-    /// What the turn did.
-    fold: Fold,
     /// The model of the turn, for hints about its key and address.
     pub(crate) target: Option<ModelTarget>,
 }
@@ -161,11 +142,7 @@ impl Story {
         if self.todo.is_empty() {
             self.todo = earlier.todo;
         }
-        let meter = &mut self.meter;
-        meter.total_tokens = meter
-            .total_tokens
-            .saturating_add(earlier.meter.total_tokens);
-        meter.total_cost += earlier.meter.total_cost;
+        self.totals.precede(&earlier.totals);
     }
 
     /// Shows what went along with a person's words.
@@ -180,8 +157,6 @@ impl Story {
         self.close_texts();
         self.is_in_turn = true;
         self.ended = None;
-        let meter = &mut self.meter;
-        (meter.step, meter.tokens, meter.cost, meter.since) = (0, 0, 0.0, None);
     }
 
     fn close_texts(&mut self) {
@@ -190,7 +165,7 @@ impl Story {
 
     fn event(&mut self, event: TurnEvent) {
         let at = event.at;
-        if let Some(note) = self.fold.event(&event) {
+        if let Some(note) = self.totals.event(&event) {
             let tone = if note.is_warning {
                 Tone::Warn
             } else {
@@ -233,9 +208,7 @@ impl Story {
         let is_react = self.is_react();
         match body {
             EventBody::Init(init) => self.init(*init, at),
-            EventBody::StepStarted { step } => {
-                self.close_texts();
-                self.meter.step = step;
+            EventBody::StepStarted { .. } => {
                 self.activity = Activity::thinking(is_react, at);
             }
             EventBody::TextDelta { text } => self.text(&text, at),
@@ -245,7 +218,6 @@ impl Story {
                 name,
                 arguments,
             } => {
-                self.close_texts();
                 let card = Card::call(&name, &arguments);
                 self.open_card(id, card);
             }
@@ -328,12 +300,6 @@ impl Story {
                 self.answered = std::mem::take(&mut self.questions);
                 self.is_in_turn = true;
             }
-            EventBody::Usage {
-                input,
-                output,
-                cost_usd,
-                ..
-            } => self.usage(input, output, cost_usd),
             EventBody::Result(result) => self.result(&result),
             body => self.aside(body, at),
         }
@@ -383,7 +349,6 @@ impl Story {
             EventBody::RequestQueued => self.activity = Activity::queued(at),
             EventBody::Warning { text } => self.note(Tone::Warn, &text),
             EventBody::Steered { text, .. } => {
-                self.close_texts();
                 let (words, quotes) = Quote::split_words(&text);
                 self.transcript.push(Entry::Steered(clean::text(&words)));
                 self.quote(&quotes);
@@ -397,21 +362,16 @@ impl Story {
         self.is_in_turn = true;
         self.model = Some(init.model);
         self.profile = Some(init.profile);
-        self.meter.limits = Some(init.limits);
-        self.meter.since.get_or_insert(at);
         self.reader = EventReader::default();
         self.activity = Activity::thinking(self.is_react(), at);
     }
 
     fn text(&mut self, text: &str, at: TimeMs) {
-        self.thought = None;
-        let number = match self.answer {
+        let number = match self.answer.filter(|_| !self.totals.fold().begins_text()) {
             Some(number) => number,
-            None => {
-                let number = self.transcript.push(Entry::Answer(Answer::default()));
-                *self.answer.insert(number)
-            }
+            None => self.transcript.push(Entry::Answer(Answer::default())),
         };
+        self.answer = Some(number);
         self.transcript.change(number, |entry| {
             if let Entry::Answer(answer) = entry {
                 answer.push(text);
@@ -421,13 +381,11 @@ impl Story {
     }
 
     fn reasoning(&mut self, text: &str) {
-        let number = match self.thought {
+        let number = match self.thought.filter(|_| !self.totals.fold().begins_text()) {
             Some(number) => number,
-            None => {
-                let number = self.transcript.push(Entry::Thought(String::new()));
-                *self.thought.insert(number)
-            }
+            None => self.transcript.push(Entry::Thought(String::new())),
         };
+        self.thought = Some(number);
         let text = clean::text(text);
         self.transcript.change(number, |entry| {
             if let Entry::Thought(thought) = entry {
@@ -492,22 +450,16 @@ impl Story {
         }
     }
 
-    fn usage(&mut self, input: u64, output: u64, cost: Option<f64>) {
-        let meter = &mut self.meter;
-        meter.context = input.saturating_add(output);
-        meter.tokens = meter.tokens.saturating_add(meter.context);
-        meter.total_tokens = meter.total_tokens.saturating_add(meter.context);
-        meter.cost += cost.unwrap_or_default();
-        meter.total_cost += cost.unwrap_or_default();
-    }
-
     /// The answer as it is at last: what was streamed stays where it is the same.
     fn final_answer(&mut self, text: &str) {
         let shown = self.answer.and_then(|it| match self.transcript.get(it) {
             Some(Entry::Answer(answer)) => Some(answer.source().trim().to_owned()),
             _ => None,
         });
-        if shown.as_deref() != Some(clean::text(text).trim()) && !text.trim().is_empty() {
+        let is_shown = shown.as_deref() == Some(clean::text(text).trim());
+        let said = self.totals.latest().map(TurnView::last_said);
+        let is_said = shown.is_some() && said.is_some_and(|said| said.trim() == text.trim());
+        if !is_shown && !is_said && !text.trim().is_empty() {
             self.transcript.push(Entry::Answer(Answer::new(text)));
         }
         self.close_texts();
@@ -515,7 +467,7 @@ impl Story {
 
     fn result(&mut self, result: &ResultEvent) {
         let reason = result.stop_reason;
-        let turn = self.fold.turn();
+        let turn = self.totals.latest();
         let is_built = turn.is_some_and(|turn| turn.built_answer().is_some());
         let found = turn.map_or("", TurnView::found).to_owned();
         match reason {

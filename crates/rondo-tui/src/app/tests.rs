@@ -10,8 +10,8 @@ use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{CellEvent, FileBefore, Replaced};
 use rondo_types::{
-    AnswerValue, CallId, EventBody, Grant, GrantScope, Question, QuestionId, QuestionKind,
-    SessionId, TurnEvent, TurnId,
+    AnswerValue, CallId, EventBody, Grant, GrantScope, InitEvent, Question, QuestionId,
+    QuestionKind, SessionId, TurnEvent, TurnId,
 };
 
 const AREA: Rect = Rect::new(0, 0, 80, 24);
@@ -495,14 +495,33 @@ fn tab_completes_a_word_of_the_pane_as_far_as_all_names_agree() {
 fn who_answers_is_as_in_the_latest_turn_unless_that_was_before_it_was_chosen() {
     let mut scene = Scene::new();
     scene.now = 10;
-    scene.app.story.model = Some("local/small".to_owned());
-    scene.app.story.meter.since = Some(TimeMs(10));
+    let began = |scene: &mut Scene, turn: &str, at: u64| {
+        let limits = rondo_core::profile::builtin("default").unwrap().limits;
+        scene.app.story.update(UpdateBody::Turn {
+            event: Box::new(TurnEvent {
+                session: SessionId::new("s"),
+                turn: TurnId::new(turn),
+                seq: 0,
+                at: TimeMs(at),
+                body: EventBody::Init(Box::new(InitEvent {
+                    schema_version: 1,
+                    model: "local/small".to_owned(),
+                    fallbacks: Vec::new(),
+                    profile: "default".to_owned(),
+                    limits,
+                    tools: Default::default(),
+                })),
+            }),
+        });
+        scene.app.story.is_in_turn = false;
+    };
+    began(&mut scene, "one", 10);
     assert!(scene.shown().contains(" local/small · "));
     scene.ctrl('l');
     scene
         .app
         .set_answers("openai/next".to_owned(), "default".to_owned(), None);
-    scene.app.story.meter.since = Some(TimeMs(9));
+    began(&mut scene, "two", 9);
     assert!(scene.shown().contains(" openai/next · "));
 }
 

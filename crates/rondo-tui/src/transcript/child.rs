@@ -1,118 +1,79 @@
 //! What a subagent does, as branches below the card of the call that started it.
 
-use super::card::Card;
 use super::entry::cut;
 use crate::text::{Piece, Row, clean, columns};
 use crate::theme::Theme;
+use rondo_runtime::view::{CallState, CallView, Fold};
 use rondo_types::units::took;
-use rondo_types::{CallId, EventBody, TurnEvent};
+use rondo_types::{CallId, EventBody, StopReason, TurnEvent};
 
-/// Calls of a subagent that are kept; the oldest ones give way.
-const CALLS_MAX: usize = 64;
+/// Subagents of a subagent that are kept; the oldest ones give way.
+const CHILDREN_MAX: usize = 64;
 /// Subagents within each other whose calls are shown.
 const DEPTH_MAX: usize = 6;
 /// Columns of a branch's text at least.
 const TEXT_COLUMNS_MIN: usize = 4;
 
 /// A subagent, as far as it was heard of.
-#[derive(Debug, Default)]
-pub(crate) struct Child {
-    calls: Vec<Call>,
-    step: u32,
-    state: State,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Works,
-    /// For an answer to a question.
-    Waits,
-    /// It ended; in words, and whether it has done its task.
-    Ended(String, bool),
-}
-
 #[derive(Debug)]
-struct Call {
-    id: CallId,
-    line: String,
-    /// Whether it succeeded, and how long it ran; none while it runs.
-    end: Option<(bool, u64)>,
-    child: Option<Box<Child>>,
+pub(crate) struct Child {
+    fold: Fold,
+    /// The subagents that its own calls started.
+    children: Vec<(CallId, Self)>,
+}
+
+impl Default for Child {
+    fn default() -> Self {
+        Self {
+            fold: Fold::brief(),
+            children: Vec::new(),
+        }
+    }
 }
 
 impl Child {
     /// Takes an event of its session.
     pub(crate) fn take(&mut self, event: &TurnEvent) {
-        match &event.body {
-            EventBody::StepStarted { step } => {
-                self.step = *step;
-                self.state = State::Works;
+        let _ = self.fold.event(event);
+        if let EventBody::ChildEvent { id, event } = &event.body {
+            if let Some(child) = self.child_mut(id) {
+                child.take(event);
             }
-            EventBody::ToolCallPending {
-                id,
-                name,
-                arguments,
-            } => self.begin(id, Card::call(name, arguments).line()),
-            EventBody::ToolCallFinished {
-                id,
-                ok,
-                duration_ms,
-                ..
-            } => {
-                if let Some(call) = self.call(id) {
-                    call.end = Some((*ok, *duration_ms));
-                }
-            }
-            EventBody::ChildEvent { id, event } => {
-                if let Some(call) = self.call(id) {
-                    call.child.get_or_insert_default().take(event);
-                }
-            }
-            EventBody::Parked { .. } => self.state = State::Waits,
-            EventBody::Resumed { .. } => self.state = State::Works,
-            EventBody::Result(result) => {
-                let first = result.text.lines().next().unwrap_or_default();
-                let said = clean::line(&format!("{}: {first}", result.stop_reason));
-                let is_done = result.stop_reason == rondo_types::StopReason::Complete;
-                self.state = State::Ended(said, is_done);
-            }
-            _ => {}
         }
     }
 
-    fn begin(&mut self, id: &CallId, line: String) {
-        if self.calls.len() >= CALLS_MAX {
-            self.calls.remove(0);
+    /// Returns the subagent that a call started.
+    fn child_mut(&mut self, id: &CallId) -> Option<&mut Self> {
+        if self.children.iter().all(|child| child.0 != *id) {
+            if self.children.len() >= CHILDREN_MAX {
+                self.children.remove(0);
+            }
+            self.children.push((id.clone(), Self::default()));
         }
-        self.calls.push(Call {
-            id: id.clone(),
-            line,
-            end: None,
-            child: None,
-        });
-    }
-
-    fn call(&mut self, id: &CallId) -> Option<&mut Call> {
-        self.calls.iter_mut().rev().find(|it| it.id == *id)
+        let mut children = self.children.iter_mut();
+        children
+            .find(|child| child.0 == *id)
+            .map(|child| &mut child.1)
     }
 
     /// Returns what is said of it in a few words.
     pub(crate) fn state(&self) -> String {
-        match &self.state {
-            State::Works if self.step == 0 => "starts".to_owned(),
-            State::Works => format!("step {}", self.step),
-            State::Waits => "waits for an answer".to_owned(),
-            State::Ended(said, _) => said.clone(),
+        let turn = self.fold.turn();
+        match turn.map(|turn| (turn, &turn.ending)) {
+            Some((_, Some(ending))) => {
+                let first = ending.text.lines().next().unwrap_or_default();
+                clean::line(&format!("{}: {first}", ending.stop_reason))
+            }
+            Some((turn, None)) if !turn.waits_for.is_empty() => "waits for an answer".to_owned(),
+            Some((turn, None)) if turn.step() > 0 => format!("step {}", turn.step()),
+            _ => "starts".to_owned(),
         }
     }
 
     /// Returns all of it as lines, indented by two blanks.
     pub(crate) fn source(&self) -> String {
-        self.calls
-            .iter()
-            .map(|it| format!("\n  {}", it.line))
-            .collect()
+        let calls = self.fold.calls().iter();
+        calls.map(|call| format!("\n  {}", line(call))).collect()
     }
 
     /// Returns a row for each of its latest calls, and for those of subagents of its own, at most so wide.
@@ -130,49 +91,51 @@ impl Child {
         calls_max: usize,
         rows: &mut Vec<Row>,
     ) {
-        let skipped = self.calls.len().saturating_sub(calls_max);
+        let calls = self.fold.calls();
+        let skipped = calls.len().saturating_sub(calls_max);
         if skipped > 0 {
             let text = format!("{before}├ … {skipped} before (Alt-E)");
             rows.push(Row::of(cut(&text, width), theme.dim));
         }
-        for call in self.calls.iter().skip(skipped) {
-            rows.push(call.row(before, width, theme));
-            if let Some(child) = &call.child
+        for call in calls.iter().skip(skipped) {
+            rows.push(call_row(call, before, width, theme));
+            let child = self.children.iter().find(|child| child.0 == call.id);
+            if let Some((_, child)) = child
                 && before.chars().count() < 2 * DEPTH_MAX
             {
                 let inner = format!("{before}│ ");
                 child.branches(&inner, width, theme, calls_max, rows);
             }
         }
-        let (mark, style) = match &self.state {
-            State::Works => ("● ", theme.accent),
-            State::Waits => ("▲ ", theme.warn),
-            State::Ended(_, true) => ("✓ ", theme.good),
-            State::Ended(_, false) => ("✗ ", theme.bad),
+        let turn = self.fold.turn();
+        let ending = turn.and_then(|turn| turn.ending.as_ref());
+        let mark = match ending.map(|ending| ending.stop_reason) {
+            Some(StopReason::Complete) => ("✓ ", theme.good),
+            Some(_) => ("✗ ", theme.bad),
+            None if turn.is_some_and(|turn| !turn.waits_for.is_empty()) => ("▲ ", theme.warn),
+            None => ("● ", theme.accent),
         };
         let branch = format!("{before}└ ");
-        rows.push(branch_row(
-            &branch,
-            (mark, style),
-            &self.state(),
-            "",
-            width,
-            theme,
-        ));
+        rows.push(branch_row(&branch, mark, &self.state(), "", width, theme));
     }
 }
 
-impl Call {
-    fn row(&self, before: &str, width: usize, theme: &Theme) -> Row {
-        let mark = match self.end {
-            None => ("● ", theme.accent),
-            Some((true, _)) => ("✓ ", theme.good),
-            Some((false, _)) => ("✗ ", theme.bad),
-        };
-        let took = self.end.map_or_else(String::new, |it| took(it.1));
-        let branch = format!("{before}├ ");
-        branch_row(&branch, mark, &self.line, &took, width, theme)
-    }
+/// Returns a call as one line.
+fn line(call: &CallView) -> String {
+    clean::line(&format!("{} {}", call.tool, call.summary))
+}
+
+fn call_row(call: &CallView, before: &str, width: usize, theme: &Theme) -> Row {
+    let (mark, took) = match call.state {
+        CallState::Asked | CallState::Running => (("● ", theme.accent), String::new()),
+        CallState::Ended {
+            is_ok: true,
+            took_ms,
+        } => (("✓ ", theme.good), took(took_ms)),
+        CallState::Ended { took_ms, .. } => (("✗ ", theme.bad), took(took_ms)),
+    };
+    let branch = format!("{before}├ ");
+    branch_row(&branch, mark, &line(call), &took, width, theme)
 }
 
 fn branch_row(
@@ -261,23 +224,12 @@ mod tests {
     #[test]
     fn a_question_of_a_subagent_is_told() {
         let mut child = Child::default();
+        let kind = json!({"kind": "approval"});
+        let question = json!({"id": "c", "kind": kind, "prompt": "run it?", "hash": "1"});
+        let question = serde_json::from_value(question).unwrap();
         child.take(&event(EventBody::Parked {
-            questions: Vec::new(),
+            questions: vec![question],
         }));
         assert_eq!(shown(&child, 5), ["└ ▲ waits for an answer"]);
-    }
-
-    #[test]
-    fn of_many_calls_the_latest_are_kept() {
-        let mut child = Child::default();
-        for at in 0..200 {
-            child.take(&event(pending(
-                &at.to_string(),
-                "exec",
-                &format!("echo {at}"),
-            )));
-        }
-        assert_eq!(child.calls.len(), CALLS_MAX);
-        assert!(shown(&child, 1)[1].contains("echo 199"));
     }
 }
