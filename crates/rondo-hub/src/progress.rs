@@ -5,8 +5,9 @@ use crate::outgoing;
 use rondo_core::clock::Clock;
 use rondo_core::observe::{Moment, Observer};
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
+use rondo_runtime::view::{Fold, TurnView};
 use rondo_types::text::first_bytes;
-use rondo_types::{EventBody, SessionId, TurnId};
+use rondo_types::{EventBody, SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,13 +46,31 @@ struct ShownTurn {
     chat: ChatKey,
     /// Its id, once it has begun.
     turn: Option<TurnId>,
-    text: String,
+    /// What the turn does.
+    fold: Fold,
     has_changed: bool,
     is_busy: bool,
     placeholder: Option<Receipt>,
     ticks: u64,
     /// Tells those apart that were begun again.
     number: u64,
+}
+
+impl ShownTurn {
+    /// Returns the beginning of what the model says. What it said before it called tools is not its answer.
+    fn draft(&self) -> &str {
+        let text = self.fold.turn().and_then(TurnView::latest_text);
+        first_bytes(text.unwrap_or_default(), DRAFT_BYTES_MAX)
+    }
+
+    /// Takes an event of the turn.
+    fn event(&mut self, body: &EventBody) {
+        if let Some(turn) = &self.turn {
+            // How long it takes is not shown.
+            let _ = self.fold.observe(turn, body, TimeMs(0));
+        }
+        self.has_changed |= matches!(body, EventBody::TextDelta { .. });
+    }
 }
 
 /// The message that stands in the place of a final.
@@ -111,7 +130,7 @@ impl Shown {
         let turn = ShownTurn {
             chat: chat.clone(),
             turn: None,
-            text: String::new(),
+            fold: Fold::brief(),
             has_changed: false,
             is_busy: false,
             placeholder: None,
@@ -178,7 +197,7 @@ impl Shown {
             if can.drafts && turn.has_changed {
                 turn.has_changed = false;
                 progress.push(Progress::Draft {
-                    text: turn.text.clone(),
+                    text: turn.draft().to_owned(),
                     placeholder: turn.placeholder.clone(),
                 });
             }
@@ -352,14 +371,12 @@ impl Observer for Watch {
     fn observe(&self, moment: &Moment<'_>) {
         match moment {
             Moment::Begun { setup, .. } => self.with(|it| it.turn = Some(setup.turn.clone())),
-            Moment::Event(EventBody::TextDelta { text }) => self.with(|turn| {
-                let room = DRAFT_BYTES_MAX.saturating_sub(turn.text.len());
-                turn.text.push_str(first_bytes(text, room));
-                turn.has_changed = true;
-            }),
-            Moment::Event(EventBody::Warning { text }) => self.tell(text),
-            // What the model said before it called tools is not its answer.
-            Moment::ToolStarted(_) => self.with(|turn| turn.text.clear()),
+            Moment::Event(body) => {
+                if let EventBody::Warning { text } = body {
+                    self.tell(text);
+                }
+                self.with(|turn| turn.event(body));
+            }
             _ => {}
         }
     }
@@ -384,6 +401,39 @@ mod tests {
 
     fn shown() -> Shown {
         Shown::new(in_memory().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_draft_is_what_the_model_said_last_and_is_bounded() {
+        let shown = shown();
+        let session = SessionId::new("s");
+        let chat = ChatKey {
+            channel: "c".to_owned(),
+            account: String::new(),
+            chat_id: "1".to_owned(),
+            topic: None,
+        };
+        let _watch = shown.watch(&session, &chat, false);
+        let happens = |body| {
+            let mut turns = shown.turns();
+            let turn = turns.get_mut(&session).unwrap();
+            turn.turn = Some(TurnId::new("t"));
+            turn.event(&body);
+            turn.draft().to_owned()
+        };
+        let text = |text: &str| EventBody::TextDelta {
+            text: text.to_owned(),
+        };
+        assert_eq!(happens(text("I ")), "I ");
+        assert_eq!(happens(text("look.")), "I look.");
+        let pending = EventBody::ToolCallPending {
+            id: rondo_types::CallId::new("c"),
+            name: "exec".to_owned(),
+            arguments: serde_json::Value::Null,
+        };
+        assert_eq!(happens(pending), "");
+        assert_eq!(happens(text("Done.")), "Done.");
+        assert_eq!(happens(text(&"x".repeat(20_000))).len(), DRAFT_BYTES_MAX);
     }
 
     #[tokio::test]
