@@ -2,13 +2,22 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
+use crate::view::{Fold, StepView};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Entry, RecordBody, Seq};
+use rondo_core::ports::{RecordBody, Seq};
 use rondo_core::session_store::{SessionInfo, StoreError};
 use rondo_core::storage::Store;
 use rondo_memory::calendar;
-use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
+use rondo_types::{NanoUsd, SessionId, TimeMs, Usage};
 use std::collections::BTreeMap;
+
+/// The kinds of records that say which model was asked at which price, and what its reply used.
+const COUNTED: [&str; 4] = [
+    "turn_started",
+    "equipped",
+    "model_requested",
+    "model_replied",
+];
 
 /// What usage is summed up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,15 +106,21 @@ fn of_session(
 ) -> Result<()> {
     // What a fork shares with its parent is the parent's.
     let own = info.parent.as_ref().map_or(1, |(_, at)| at.0 + 1);
-    let mut asked = Asked::default();
+    let mut fold = Fold::brief();
     store.each::<SetupError>(&info.id, Seq(1), |entry| {
-        let is_counted = entry.seq.0 >= own;
-        if let Some((model, replied)) = asked.take(entry)
-            && is_counted
-            && replied.at >= since
-        {
-            let key = key(by, info, &model, replied.at);
-            sums.entry(key).or_default().add(&replied);
+        let is_own = entry.seq.0 >= own;
+        if !COUNTED.contains(&entry.kind().as_str()) {
+            return Ok(());
+        }
+        let Some(record) = entry.into_record() else {
+            return Ok(());
+        };
+        fold.record(&record);
+        let is_reply = matches!(record.body, RecordBody::ModelReplied { .. });
+        let step = fold.turn().and_then(|turn| turn.steps.last());
+        if let Some(step) = step.filter(|_| is_reply && is_own && record.at_ms >= since) {
+            let key = key(by, info, &step.model, record.at_ms);
+            sums.entry(key).or_default().add(step);
         }
         Ok(())
     })
@@ -129,57 +144,13 @@ fn key(by: UsageBy, info: &SessionInfo, model: &str, at: TimeMs) -> String {
     }
 }
 
-/// The models of the turn under way, and the one that is asked.
-#[derive(Default)]
-struct Asked {
-    models: Vec<ModelInfo>,
-    model: String,
-}
-
-/// A reply, and what it cost.
-struct Replied {
-    at: TimeMs,
-    usage: Option<Usage>,
-    cost: Option<NanoUsd>,
-}
-
-impl Asked {
-    fn take(&mut self, entry: Entry) -> Option<(String, Replied)> {
-        if !["equipped", "model_requested", "model_replied"].contains(&entry.kind().as_str()) {
-            return None;
-        }
-        let record = entry.into_record()?;
-        match record.body {
-            RecordBody::TurnEnvironment { models, .. } => {
-                self.models = models;
-                None
-            }
-            RecordBody::ModelRequested { model, .. } => {
-                self.model = model;
-                None
-            }
-            RecordBody::ModelReplied { reply } => {
-                let model = self.models.iter().find(|it| it.full_name() == self.model);
-                let price = model.and_then(|it| it.price);
-                let usage = reply.usage;
-                let replied = Replied {
-                    at: record.at_ms,
-                    usage,
-                    cost: usage.and_then(|usage| price.map(|it| it.cost(usage))),
-                };
-                Some((self.model.clone(), replied))
-            }
-            _ => None,
-        }
-    }
-}
-
 impl UsageSum {
-    fn add(&mut self, replied: &Replied) {
+    /// Counts a step that has its reply.
+    fn add(&mut self, step: &StepView) {
         self.requests += 1;
-        self.usage += replied.usage.unwrap_or_default();
-        match replied.cost {
-            Some(cost) => self.cost += cost,
+        self.usage += step.usage.unwrap_or_default();
+        match step.cost_usd {
+            Some(cost) => self.cost += NanoUsd::from_usd(cost),
             None => self.uncounted += 1,
         }
     }
