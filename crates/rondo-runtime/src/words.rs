@@ -17,7 +17,7 @@ pub fn failed_request(class: ErrorClass, status: Option<u16>) -> String {
         ErrorClass::RateLimited => "too many requests at",
         ErrorClass::Overloaded => "overload at",
         ErrorClass::Server => "server error at",
-        ErrorClass::Network => "no connection to",
+        ErrorClass::Network => "connection failure at",
         ErrorClass::FirstByteTimeout => "no reply in time from",
         ErrorClass::IdleTimeout => "the reply stood still at",
         ErrorClass::StepTimeout => "the reply took too long at",

@@ -4,6 +4,12 @@ use crate::target::ModelTarget;
 use rondo_types::units::counted;
 use rondo_types::{ErrorClass, ModelError, ResultEvent, StopReason};
 
+/// How the errors of replies begin whose connection was lost.
+const CUT_REPLIES: [&str; 2] = [
+    "the response ended early",
+    "a part of the response was lost",
+];
+
 /// Why a turn has no answer, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -69,8 +75,17 @@ pub fn stopped_by(reason: StopReason) -> &'static str {
     }
 }
 
+/// Returns whether the connection was lost while the reply came: the server is there. The error holds only the words.
+fn is_cut_reply(error: &ModelError) -> bool {
+    let mut begun = CUT_REPLIES.iter();
+    error.class == ErrorClass::Network && begun.any(|words| error.message.starts_with(words))
+}
+
 fn hint(error: &ModelError, target: Option<&ModelTarget>) -> Option<String> {
     Some(match (error.class, target) {
+        _ if is_cut_reply(error) => {
+            "the connection was lost in the middle of the reply; ask again".to_owned()
+        }
         (ErrorClass::Quota, _) => "check the account's plan and billing at the provider".to_owned(),
         (ErrorClass::ContextTooLong, _) => {
             "ask with less text, or choose a model with a larger context".to_owned()

@@ -318,3 +318,22 @@ fn a_brief_fold_keeps_figures_calls_and_the_latest_item() {
     assert_eq!(items, [&Item::Text { text }]);
     assert_eq!((fold.calls().len(), turn.usage.input), (1, 10));
 }
+
+#[test]
+fn a_reply_that_was_cut_does_not_send_the_user_to_look_for_a_server() {
+    let hint = |message: &str| {
+        let body = result(|outcome| {
+            outcome.error = Some(ModelError::new(rondo_types::ErrorClass::Network, message));
+        });
+        let EventBody::Result(result) = body else {
+            unreachable!()
+        };
+        Failure::of(&result, None).hint
+    };
+    let cut = hint("the response ended early: the connection was closed");
+    assert_eq!(
+        cut.as_deref(),
+        Some("the connection was lost in the middle of the reply; ask again")
+    );
+    assert_eq!(hint("cannot connect"), None, "no address is known");
+}

@@ -109,7 +109,12 @@ fn the_text_of_a_cut_stream_is_shown_once() {
     );
     assert_eq!(
         shown(&story),
-        ["Some words.", "the response ended early", "1 step · 0.0 s"]
+        [
+            "Some words.",
+            "the response ended early",
+            "the connection was lost in the middle of the reply; ask again",
+            "1 step · 0.0 s"
+        ]
     );
 }
 
