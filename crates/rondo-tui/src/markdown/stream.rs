@@ -16,6 +16,8 @@ pub(crate) struct Stream {
     done: usize,
     /// Rows that stay.
     kept: usize,
+    /// The line that opened the code in which they end, with its line break; else empty.
+    fence: String,
 }
 
 impl Stream {
@@ -37,25 +39,38 @@ impl Stream {
         }
         rows.truncate(self.kept);
         let rest = source.get(self.done..).unwrap_or_default();
-        let end = finished(rest);
-        let (whole, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let rest = format!("{}{rest}", self.fence);
+        let end = match finished(&rest) {
+            // One line of code has no end.
+            end if end > 0 && end <= self.fence.len() => rest.len(),
+            end => end,
+        };
+        let (whole, mut after) = rest.split_at_checked(end).unwrap_or((&rest, ""));
         if end > 0 {
-            append(rows, blocks::rows(whole, width, theme), margin);
-            self.done += end;
+            self.append(rows, blocks::rows(whole, width, theme), margin);
+            self.done += end.saturating_sub(self.fence.len());
             self.kept = rows.len();
+            let open = open_fence(whole);
+            self.fence = open.map_or_else(String::new, |line| format!("{line}\n"));
         }
-        append(rows, blocks::rows(rest, width, theme), margin);
+        let code;
+        if end > 0 && !self.fence.is_empty() {
+            code = format!("{}{after}", self.fence);
+            after = &code;
+        }
+        self.append(rows, blocks::rows(after, width, theme), margin);
     }
-}
 
-fn append(rows: &mut Vec<Row>, more: Vec<Row>, margin: &Piece) {
-    if !rows.is_empty() && !more.is_empty() {
-        rows.push(Row::default());
+    /// Adds rows, after an empty one unless they go on with code.
+    fn append(&self, rows: &mut Vec<Row>, more: Vec<Row>, margin: &Piece) {
+        if !rows.is_empty() && !more.is_empty() && self.fence.is_empty() {
+            rows.push(Row::default());
+        }
+        rows.extend(more.into_iter().map(|mut row| {
+            row.gutter.insert(0, margin.clone());
+            row
+        }));
     }
-    rows.extend(more.into_iter().map(|mut row| {
-        row.gutter.insert(0, margin.clone());
-        row
-    }));
 }
 
 /// Returns the bytes of the blocks that are finished: those before the last empty line outside of code, behind which
@@ -146,6 +161,40 @@ mod tests {
             }
             let text = |rows: &[Row]| rows.iter().map(Row::whole).collect::<Vec<_>>();
             assert_eq!(text(&rows), text(&whole), "{step}");
+        }
+    }
+
+    #[test]
+    fn code_that_is_cut_stays_code() {
+        let theme = Theme::of(Colours::Dark);
+        let margin = Piece::new("", theme.text);
+        let code = "let *a* = `b`; # x\n".repeat(3_000);
+        for step in [100, 7_000, 1 << 20] {
+            let text = format!("Before.\n\n```rust\n{code}```\n\nAfter *it*.\n");
+            let (mut stream, mut rows, mut at) = (Stream::default(), Vec::new(), 0);
+            while at < text.len() {
+                at = (at + step).min(text.len());
+                stream.update(&mut rows, &text[..at], 80, &theme, &margin);
+            }
+            let shown: Vec<String> = rows.iter().map(Row::whole).collect();
+            let lines = shown.iter().filter(|it| it.contains("let *a* = `b`; # x"));
+            assert_eq!(lines.count(), 3_000, "{step}");
+            let empty = shown.iter().filter(|it| it.trim().is_empty());
+            assert_eq!(empty.count(), 2, "{step}");
+            assert!(shown.last().unwrap().contains("After it."), "{step}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_code_without_an_end_is_not_laid_out_again_and_again() {
+        let theme = Theme::of(Colours::Dark);
+        let (mut stream, mut text) = (Stream::default(), "```\n".to_owned());
+        let (mut rows, margin) = (Vec::new(), Piece::new("", theme.text));
+        for _ in 0..20 {
+            text.push_str(&"word-".repeat(1_000));
+            stream.update(&mut rows, &text, 80, &theme, &margin);
+            // The line that opens the code is cut off first.
+            assert!(text.len() - stream.done <= BLOCK_BYTES_MAX + 5_000);
         }
     }
 
