@@ -7,11 +7,13 @@
 //! # Layout
 //! - `run`: the loop between terminal, session and `App`.
 //! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
+//! - `call_line`: a call on one line, shared with the line prompt and `rondo ask`.
 //! - [`prompt`]: what is typed, shared with the line prompt.
 //! - `pane`: a terminal within the screen, for the shell.
 //! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
 
 mod app;
+mod call_line;
 mod markdown;
 pub mod options;
 mod pane;
@@ -22,6 +24,7 @@ mod text;
 mod theme;
 mod transcript;
 
+pub use call_line::call_line;
 pub use futures_util::future::BoxFuture;
 pub use markdown::Written;
 pub use options::{AtExit, Colours, Mouse, Notify, Options};

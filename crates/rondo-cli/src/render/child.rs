@@ -1,9 +1,9 @@
 //! What is shown of a turn's to-do list, and of the sessions that its calls started.
 
-use super::tool_line::tool_line;
 use crate::commands::ask::answers;
 use rondo_core::shown::readable;
 use rondo_runtime::todo::mark;
+use rondo_tui::call_line;
 use rondo_types::text::first_line;
 use rondo_types::units::{counted, dollars};
 use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEvent};
@@ -35,7 +35,7 @@ pub(super) fn of_event(event: &TurnEvent, columns: usize) -> Shown {
             name, arguments, ..
         } => Shown::Now(format!(
             "subagent: {}",
-            tool_line(name, arguments, columns / 2)
+            call_line(name, arguments, columns / 2)
         )),
         EventBody::Result(result) => Shown::Line(over(&event.session, result, columns)),
         EventBody::Parked { questions } => Shown::Line(format!(

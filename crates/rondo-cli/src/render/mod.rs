@@ -9,7 +9,6 @@ mod question;
 mod silent;
 mod spinner;
 mod text;
-mod tool_line;
 mod view;
 mod wrap;
 
@@ -18,6 +17,5 @@ pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::{Fitted, asks_for, fitted, in_full, offer_of_rest};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
-pub(crate) use tool_line::tool_line;
 pub(crate) use view::{DeniedCall, FinishedTurn, View};
 pub(crate) use wrap::wrapped;

@@ -5,7 +5,6 @@ use super::change;
 use super::child::{self, Shown};
 use super::question::painted;
 use super::spinner::Spinner;
-use super::tool_line::tool_line;
 use super::view::{FinishedTurn, View};
 use super::wrapped;
 use crate::changes::Changes;
@@ -17,7 +16,7 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::view::Fold;
 use rondo_runtime::words;
-use rondo_tui::Written;
+use rondo_tui::{Written, call_line};
 use rondo_types::text::first_line;
 use rondo_types::{AnswerValue, CallId, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent};
 use serde_json::Value;
@@ -177,7 +176,7 @@ impl TextView {
             return;
         };
         call.started = true;
-        let line = tool_line(&call.name, &call.arguments, columns);
+        let line = call_line(&call.name, &call.arguments, columns);
         self.spinner.label("running");
         self.aside(&format!("• {line}"));
     }
@@ -224,7 +223,7 @@ impl TextView {
         }
         let columns = self.output.columns();
         if !call.started {
-            let line = tool_line(&call.name, &call.arguments, columns);
+            let line = call_line(&call.name, &call.arguments, columns);
             self.aside(&format!("• {line}"));
         }
         self.changed(id, columns);

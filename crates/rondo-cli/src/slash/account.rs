@@ -1,7 +1,7 @@
 //! Steps and cost of a session's turns.
 
-use crate::render::tool_line;
 use rondo_runtime::view::{Item, StepView, Totals};
+use rondo_tui::call_line;
 use rondo_tui::prompt::reply::{Reply, Shown};
 use rondo_types::units::{counted, dollars, tokens, took};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub(super) fn cost(totals: &Totals) -> Reply {
 
 pub(super) fn steps(totals: &Totals, columns: usize) -> Reply {
     let text = steps_text(totals, |text, (tool, arguments), (_, error, ms)| {
-        let line = tool_line(tool, arguments, columns.saturating_sub(TIME_COLUMNS));
+        let line = call_line(tool, arguments, columns.saturating_sub(TIME_COLUMNS));
         let time = took(ms);
         let _ = match error {
             None => writeln!(text, "  • {line}  {time}"),

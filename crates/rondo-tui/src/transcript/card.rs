@@ -2,8 +2,9 @@
 
 use super::child::Child;
 use super::diff::Diff;
-use super::entry::{MARGIN, cut};
+use super::entry::MARGIN;
 use super::quote::Quote;
+use crate::call_line::{about, shortened};
 use crate::text::clean::{self, LiveText};
 use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
@@ -68,7 +69,7 @@ impl Card {
     pub(crate) fn call(name: &str, arguments: &Value) -> Self {
         Self {
             name: clean::line(name),
-            told: clean::line(&shown::summary(arguments)),
+            told: about(arguments),
             arguments: arguments.clone(),
             ..Self::default()
         }
@@ -141,7 +142,7 @@ impl Card {
 
     /// Changes its arguments.
     pub(crate) fn set_arguments(&mut self, arguments: &Value) {
-        self.told = clean::line(&shown::summary(arguments));
+        self.told = about(arguments);
         self.arguments = arguments.clone();
     }
 
@@ -300,10 +301,7 @@ impl Card {
         let name = format!("{} ", self.name);
         let taken = columns(mark) + columns(&name) + columns(&said) + 2;
         let room = width.saturating_sub(taken).max(4);
-        let mut told = cut(&self.told, room);
-        if told.len() < self.told.len() {
-            told = cut(&self.told, room.saturating_sub(1)) + "…";
-        }
+        let told = shortened(&self.told, room);
         Row {
             gutter: vec![Piece::new(mark, style)],
             pieces: vec![

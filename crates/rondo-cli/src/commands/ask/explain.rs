@@ -3,9 +3,10 @@
 use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
-use crate::render::{DeniedCall, tool_line};
+use crate::render::DeniedCall;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::view::{Failure, stopped_by};
+use rondo_tui::call_line;
 use rondo_types::{AskReason, Outcome, ResultEvent, StopReason};
 
 /// Columns of a call that a hint names.
@@ -81,7 +82,7 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
         1 => " and another call".to_owned(),
         more => format!(" and {more} more calls"),
     };
-    let line = tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX);
+    let line = call_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX);
     let (what, way) = hint(&call.reasons);
     format!("`{line}`{more} {what} and there was no terminal to ask on; {way}")
 }

@@ -1,12 +1,12 @@
 //! A script's streams, its user and its gate.
 
 use crate::output::{Output, has_person};
-use crate::render::tool_line;
 use async_trait::async_trait;
 use rondo_core::Approver;
 use rondo_runtime::error::Result;
 use rondo_runtime::sanitize::plain;
 use rondo_script::{ScriptHost, StdinRead, UserQuestion};
+use rondo_tui::call_line;
 use rondo_types::{EventBody, TurnEvent};
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl ScriptHost for Host {
         } = &event.body
         {
             let columns = self.output.columns();
-            let line = tool_line(name, arguments, columns.saturating_sub(agent.len() + 3));
+            let line = call_line(name, arguments, columns.saturating_sub(agent.len() + 3));
             self.output
                 .stderr(&format!("{}: {}\n", plain(agent), plain(&line)));
         }
