@@ -4,6 +4,7 @@ use crate::cron::HeartbeatConfig;
 use crate::users::{Role, User};
 use rondo_runtime::Layer;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::{SandboxChoice, TimeSpan};
 use serde::Deserialize;
@@ -30,7 +31,8 @@ pub struct HubConfig {
     pub steer: bool,
     /// Tokens of a whole context: what precedes the history takes three quarters at the most.
     pub context_tokens: Option<u64>,
-    /// Messages of the past that stay once there are more than the profile keeps: 25 of 50, so that prompt caches live.
+    /// Messages of the past that stay once there are more than the profile's `compaction.max_messages`, in place of its
+    /// `compaction.keep_messages`, which is 25 of 50 unless the user sets it.
     pub keep_messages: Option<u32>,
     /// The heartbeat; none where it is absent.
     pub heartbeat: Option<HeartbeatConfig>,
@@ -62,13 +64,31 @@ pub enum Strangers {
     GuestsInGroups,
 }
 
+/// The profile that a hub's turns have, unless the user chooses another one.
+const PROFILE: &str = "hub";
+/// What a gateway does otherwise than the profile `hub`, whose thirty seconds for a whole request or command would cut off
+/// ordinary answers: replies are streamed, and silence ends a request instead.
+const GATEWAY_VALUES: &str = "
+streaming = true
+[limits]
+step_timeout_ms = 600_000
+first_byte_timeout_ms = 30_000
+idle_timeout_ms = 30_000
+tool_timeout_ms = 120_000
+[compaction]
+keep_messages = 25
+";
+
 /// Returns the flags of a hub's runtime: what the user does not set is set as it suits a gateway. Turns have the profile
-/// `hub`, and commands run without a shell and reach no further than their chat's directory.
-#[must_use]
-pub fn flags(flags: Layer, user: &Settings) -> Layer {
+/// `hub` with the time of a gateway, and commands run without a shell and reach no further than their chat's directory.
+///
+/// # Errors
+/// When there is no profile of the name that the user chose, or its values make no sense.
+pub fn flags(flags: Layer, user: &Settings) -> Result<Layer> {
     let mut flags = flags;
+    set_gateway_values(&mut flags, user)?;
     if user.values.profile.is_none() {
-        flags.profile = Some("hub".to_owned());
+        flags.profile = Some(PROFILE.to_owned());
     }
     if user.values.sandbox.is_none() {
         flags.sandbox = Some(SandboxChoice::WorkspaceWrite);
@@ -78,7 +98,42 @@ pub fn flags(flags: Layer, user: &Settings) -> Layer {
     }
     // Nobody in a chat chooses for the folder, and what was chosen at a terminal does not count for chats.
     flags.sandboxed_folders = Some(Vec::new());
-    flags
+    Ok(flags)
+}
+
+/// Sets those values of a gateway that the profile still has from the built-in `hub`.
+fn set_gateway_values(flags: &mut Layer, user: &Settings) -> Result<()> {
+    let name = user.values.profile.as_deref().unwrap_or(PROFILE);
+    let sources = profiles::resolve(user, name)?.sources;
+    let builtin = format!("profile {PROFILE}");
+    // A value that the built-in profile does not have is nobody's yet.
+    let is_free = |key: &str| sources.get(key).is_none_or(|source| *source == builtin);
+    if !sources.values().any(|source| *source == builtin) {
+        return Ok(());
+    }
+    let values: toml::Table = toml::from_str(GATEWAY_VALUES)
+        .map_err(|error| SetupError::caused(SetupErrorKind::Other, error))?;
+    let profile = flags.profiles.entry(name.to_owned()).or_default();
+    for (key, value) in values {
+        match value {
+            toml::Value::Table(section) => {
+                let free = section.into_iter();
+                let free = free.filter(|(own, _)| is_free(&format!("{key}.{own}")));
+                let free: Vec<_> = free.collect();
+                let below = profile
+                    .entry(key)
+                    .or_insert_with(|| toml::Table::new().into());
+                if let Some(below) = below.as_table_mut() {
+                    below.extend(free);
+                }
+            }
+            value if is_free(&key) => {
+                profile.insert(key, value);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl HubConfig {

@@ -154,8 +154,10 @@ impl Core {
         builder.commits = Some(self.source(session, &chat, source).await?);
         builder.extensions = self.own_extensions(&actor).await?;
         builder.system = Some(system);
-        let compaction = &mut Arc::make_mut(&mut builder.spec.profile).compaction;
-        compaction.keep_messages = Some(self.keep_messages);
+        if let Some(kept) = self.keep_messages {
+            let compaction = &mut Arc::make_mut(&mut builder.spec.profile).compaction;
+            compaction.keep_messages = Some(kept);
+        }
         builder.answers = tools::answers(&chat);
         builder.memory = self.memory_of(&actor, &chat);
         builder.tool_filter = tools_of(&actor, &chat);

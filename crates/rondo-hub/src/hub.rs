@@ -38,8 +38,6 @@ const RESTART_MAX: Duration = Duration::from_mins(1);
 const STEADY: Duration = Duration::from_mins(5);
 /// How long the hub goes on sending after its turns have stopped.
 const FLUSH: Duration = Duration::from_secs(5);
-/// Messages of the past that stay once there are more than the profile keeps (50), where the configuration does not say.
-const KEEP_MESSAGES: u32 = 25;
 /// The directory of the chats' own directories.
 pub(crate) const CHATS_DIR: &str = "chats";
 /// The directory of the files that are to be sent.
@@ -72,7 +70,7 @@ pub(crate) struct Core {
     /// The workspace and the chats' directories.
     pub(crate) directory: PathBuf,
     pub(crate) context_tokens: u64,
-    pub(crate) keep_messages: u32,
+    pub(crate) keep_messages: Option<u32>,
     pub(crate) heartbeat: Option<HeartbeatConfig>,
     pub(crate) own_extensions: OwnExtensions,
     drain_for: Duration,
@@ -115,7 +113,7 @@ impl Hub {
             trial: Trial::default(),
             drain: CancellationToken::new(),
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
-            keep_messages: config.keep_messages.unwrap_or(KEEP_MESSAGES),
+            keep_messages: config.keep_messages,
             heartbeat: config.heartbeat.clone(),
             own_extensions: OwnExtensions::new(),
             drain_for: config.drain(),

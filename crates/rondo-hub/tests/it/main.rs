@@ -20,6 +20,7 @@ mod people;
 mod restarting;
 mod shortage;
 mod suspects;
+mod time;
 mod timed;
 mod workspace;
 mod world;
