@@ -152,7 +152,8 @@ impl SandboxOffer {
     }
 
     /// Returns whether the user chose it.
-    pub(crate) fn is_chosen(&self) -> bool {
+    #[must_use]
+    pub fn is_chosen(&self) -> bool {
         self.0.chosen.get().is_some()
     }
 

@@ -128,6 +128,29 @@ impl FoundSession {
         Self::of(runtime, options, settings, source, taken)
     }
 
+    /// Returns the session's id; `None` for a new one.
+    #[must_use]
+    pub fn id(&self) -> Option<&SessionId> {
+        match &self.source {
+            FoundSource::Known(_, info) => Some(&info.id),
+            FoundSource::Memory | FoundSource::New(_) => None,
+        }
+    }
+
+    /// One that is in a journal already, with settings that its host has read.
+    pub(crate) fn with_settings(
+        runtime: &Runtime,
+        store: &Store,
+        info: SessionInfo,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            settings,
+            runtime: runtime.clone(),
+            source: FoundSource::Known(store.clone(), Box::new(info)),
+        }
+    }
+
     fn of(
         runtime: &Runtime,
         options: &SessionOptions,
@@ -438,14 +461,14 @@ impl Session {
         before.ok_or_else(|| SetupError::new(SetupErrorKind::NoSession, "nothing was asked yet"))
     }
 
-    /// Records what is of no turn, where there is a record.
+    /// Records what is of no turn, and returns the record's place; `None` if the session has no record yet.
     ///
     /// # Errors
     /// When it cannot be recorded; then what it announces must not happen.
-    pub async fn record(&self, body: RecordBody) -> Result<()> {
+    pub async fn record(&self, body: RecordBody) -> Result<Option<Seq>> {
         match &self.conversation {
-            Some(conversation) => conversation.record(body).await.map(drop),
-            None => Ok(()),
+            Some(conversation) => conversation.record(body).await.map(Some),
+            None => Ok(None),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::parking::{MailApprover, SessionApprover};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
 use crate::sandboxed::{SandboxApprover, SandboxGate, SandboxOffer};
-use crate::sessions::{Conversation, CutOff};
+use crate::sessions::{Conversation, CutOff, Watched};
 use crate::settings::Settings;
 use crate::spec::{ConnectedModel, TurnSpec};
 use crate::subagent::{self, Built, ParentTurn, Places, SubagentTool};
@@ -167,6 +167,8 @@ pub struct Turn {
     review: Review,
     /// How far its commands are confined; none where they are not.
     sandbox: Option<SandboxMode>,
+    /// The journal of its session.
+    journal: Arc<Watched>,
 }
 
 /// The session that a turn is built for.
@@ -230,6 +232,20 @@ impl TurnBuilder {
             TurnStart::CutOff(cut_off) => TurnStart::CutOff(cut_off),
         };
         self
+    }
+
+    /// Returns the message that begins the turn; none if it goes on.
+    #[must_use]
+    pub fn message(&self) -> Option<&Message> {
+        self.start.message().map(|it| &**it)
+    }
+
+    /// Has the turn begin with another message in place of that, such as with files that it names. A turn that goes on has
+    /// none.
+    pub fn set_message(&mut self, message: Message) {
+        if let TurnStart::Message(before) | TurnStart::Queued(_, before) = &mut self.start {
+            *before = Arc::new(message);
+        }
     }
 
     /// Returns the host's tools.
@@ -320,6 +336,7 @@ impl TurnBuilder {
             text_is_unseen: self.text_is_unseen,
             is_stopped: self.is_stopped,
             review,
+            journal: conversation.journal.clone(),
         })
     }
 
@@ -620,8 +637,15 @@ impl Turn {
         }
     }
 
+    /// Returns the journal of its session, which remembers whether it failed.
+    #[must_use]
+    pub fn journal(&self) -> &Arc<Watched> {
+        &self.journal
+    }
+
     /// Returns the sandbox that its questions about commands offer.
-    pub(crate) fn offer(&self) -> Option<&SandboxOffer> {
+    #[must_use]
+    pub fn offer(&self) -> Option<&SandboxOffer> {
         self.toolset.offer.as_ref()
     }
 

@@ -386,7 +386,8 @@ impl AgentChat {
     /// # Errors
     /// When it cannot be recorded.
     pub(super) async fn record(&self, body: RecordBody) -> Result<()> {
-        Ok(self.session.record(body).await?)
+        self.session.record(body).await?;
+        Ok(())
     }
 
     /// Returns whether nothing is kept.

@@ -263,6 +263,9 @@ impl Actor {
     async fn act(&mut self, action: Action) {
         match action {
             Action::Take => self.take().await,
+            Action::Start { run, .. } | Action::Resume { run, .. } if !self.lets_begin() => {
+                self.inputs.push_back(Input::NotStarted { run });
+            }
             Action::Start { run, message } => self.start(run, *message).await,
             Action::Resume { run, answers, .. } => self.resume(run, answers),
             Action::Steer { message, .. } => self.steer(&message).await,
@@ -288,6 +291,10 @@ impl Actor {
             }
             Action::Tell(event) => self.tell(UpdateBody::Session { event }),
         }
+    }
+
+    fn lets_begin(&self) -> bool {
+        self.entry.service.host.lets_begin(&self.entry.id)
     }
 
     async fn take(&mut self) {
@@ -328,7 +335,8 @@ impl Actor {
             None => self.rows().await.unwrap_or_default(),
         };
         let waiting = self.waiting_in(rows).await;
-        let standing = standing(&session);
+        let asks_again = self.entry.service.host.asks_again(&self.entry.id);
+        let standing = standing(&session, asks_again);
         self.session = Some(session);
         self.inputs.push_back(Input::Taken { standing, waiting });
     }
@@ -691,6 +699,11 @@ impl Actor {
                 });
                 self.inputs.push_back(Input::TurnEnded { run });
             }
+            // The host does not want it to go on now.
+            None if !self.entry.service.host.lets_begin(&self.entry.id) => {
+                self.running = None;
+                self.inputs.push_back(Input::NotStarted { run });
+            }
             // It has to be carried on for its end to be recorded.
             None => running.is_cancelled = true,
         }
@@ -756,23 +769,6 @@ impl Actor {
     /// Sends an update that is in no record, after the last one that was sent.
     pub(super) fn tell(&self, body: UpdateBody) {
         self.entry.tell_unrecorded(body);
-    }
-
-    fn stop_cell(&mut self) {
-        if let Some(cell) = &mut self.cell {
-            cell.stop(Clock::system().now());
-        }
-    }
-
-    /// The session is let go of where a turn could not begin: cells need none.
-    fn ask_cells_again(&mut self) {
-        match self.entry.drains() {
-            true => self.refuse_cells(),
-            false => {
-                let again = self.cells.iter().map(|_| Input::CellAsked);
-                self.inputs.extend(again);
-            }
-        }
     }
 }
 

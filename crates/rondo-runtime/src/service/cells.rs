@@ -4,6 +4,7 @@
 use super::actor::Actor;
 use super::entry::Entry;
 use super::handle::SessionHandle;
+use super::host_cell::AskedHostCell;
 use super::lent::LentPython;
 use super::update::UpdateBody;
 use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_part};
@@ -123,18 +124,26 @@ impl CellEvent {
 }
 
 /// A cell that waits for its turn.
-pub(super) struct AskedCell {
-    cell: Cell,
-    /// Whether what a command prints goes along with the next message.
-    is_shared: bool,
-    actor: String,
-    done: oneshot::Sender<Result<CellEnd>>,
+pub(super) enum AskedCell {
+    /// One that the session runs in what is lent to it.
+    Run {
+        cell: Cell,
+        /// Whether what a command prints goes along with the next message.
+        is_shared: bool,
+        actor: String,
+        done: oneshot::Sender<Result<CellEnd>>,
+    },
+    /// One that the host runs.
+    OfHost(AskedHostCell),
 }
 
 impl AskedCell {
     pub(super) fn refuse(self, error: SetupError) {
         // Whoever asked may be gone.
-        let _ = self.done.send(Err(error));
+        match self {
+            Self::Run { done, .. } => drop(done.send(Err(error))),
+            Self::OfHost(asked) => asked.refuse(error),
+        }
     }
 }
 
@@ -142,10 +151,18 @@ impl AskedCell {
 pub(super) struct RunningCell {
     work: BoxFuture<'static, Finished>,
     stop: Stop,
-    done: oneshot::Sender<Result<CellEnd>>,
+    done: CellDone,
     /// The record of its beginning.
     started: Option<Seq>,
     is_shared: bool,
+}
+
+/// Takes the end of the cell that runs.
+enum CellDone {
+    /// How one ended that the session ran.
+    Run(oneshot::Sender<Result<CellEnd>>),
+    /// The record of the end of one that the host ran.
+    OfHost(oneshot::Sender<Result<Seq>>),
 }
 
 /// Stops a cell: it is interrupted, and given up once it is to be stopped again some time after.
@@ -159,6 +176,8 @@ struct Stop {
 
 /// What came of a cell.
 pub(super) enum Finished {
+    /// What the host has recorded of its own cell; nothing if it dropped that.
+    OfHost(Option<RecordBody>),
     Shell(Result<(CommandEnd, bool)>, String),
     /// Its record, and the traceback if it raised something.
     Python(Box<RecordBody>, Option<String>),
@@ -172,7 +191,10 @@ impl RunningCell {
     /// Interrupts it and waits for nothing, as the session was lost.
     pub(super) fn abandon(self) {
         drop(self.work);
-        let _ = self.done.send(Err(lost_meanwhile()));
+        match self.done {
+            CellDone::Run(done) => drop(done.send(Err(lost_meanwhile()))),
+            CellDone::OfHost(done) => drop(done.send(Err(lost_meanwhile()))),
+        }
     }
 
     pub(super) fn stop(&mut self, now: TimeMs) {
@@ -229,7 +251,7 @@ impl SessionHandle {
         }
         self.entry.is_lent(&cell)?;
         let (done, end) = oneshot::channel();
-        let asked = AskedCell {
+        let asked = AskedCell::Run {
             cell,
             is_shared,
             actor: self.user(),
@@ -264,7 +286,7 @@ impl Entry {
         }
     }
 
-    fn ask_cell(self: &Arc<Self>, asked: AskedCell) -> Result<()> {
+    pub(super) fn ask_cell(self: &Arc<Self>, asked: AskedCell) -> Result<()> {
         if self.drains() {
             return Err(not_run());
         }
@@ -310,24 +332,50 @@ impl Actor {
         let Some(asked) = self.cells.pop_front() else {
             return self.inputs.push_back(Input::CellEnded);
         };
-        let AskedCell {
-            cell,
-            is_shared,
-            actor,
-            done,
-        } = asked;
+        let (cell, is_shared, actor, done) = match asked {
+            AskedCell::Run {
+                cell,
+                is_shared,
+                actor,
+                done,
+            } => (cell, is_shared, actor, done),
+            AskedCell::OfHost(asked) => return self.run_host_cell(asked).await,
+        };
         match self.begin_cell(cell, actor).await {
             Ok((work, stop, started)) => {
                 self.cell = Some(RunningCell {
                     work,
                     stop,
-                    done,
+                    done: CellDone::Run(done),
                     started,
                     is_shared,
                 });
             }
             Err(error) => {
                 let _ = done.send(Err(error));
+                self.inputs.push_back(Input::CellEnded);
+            }
+        }
+    }
+
+    /// Records the beginning of a cell that the host runs, and waits for its end.
+    async fn run_host_cell(&mut self, asked: AskedHostCell) {
+        let begun = match &mut self.session {
+            Some(session) => asked.begin(session).await,
+            None => Err((not_run(), asked)),
+        };
+        match begun {
+            Ok((end, recorded)) => {
+                self.cell = Some(RunningCell {
+                    work: Box::pin(async move { Finished::OfHost(end.await.ok()) }),
+                    stop: Stop::default(),
+                    done: CellDone::OfHost(recorded),
+                    started: None,
+                    is_shared: false,
+                });
+            }
+            Err((error, asked)) => {
+                asked.refuse(error);
                 self.inputs.push_back(Input::CellEnded);
             }
         }
@@ -380,6 +428,24 @@ impl Actor {
         Ok((work, stop, started))
     }
 
+    /// Interrupts the cell that runs.
+    pub(super) fn stop_cell(&mut self) {
+        if let Some(cell) = &mut self.cell {
+            cell.stop(Clock::system().now());
+        }
+    }
+
+    /// Asks for the session again, which is let go of if a turn could not begin: cells need none.
+    pub(super) fn ask_cells_again(&mut self) {
+        match self.entry.drains() {
+            true => self.refuse_cells(),
+            false => {
+                let again = self.cells.iter().map(|_| Input::CellAsked);
+                self.inputs.extend(again);
+            }
+        }
+    }
+
     /// Records how a cell ended, tells of it, and lets whoever asked know.
     pub(super) async fn cell_is_over(&mut self, finished: Finished) {
         let Some(RunningCell {
@@ -391,7 +457,18 @@ impl Actor {
         else {
             return;
         };
+        let done = match done {
+            CellDone::Run(done) => done,
+            CellDone::OfHost(recorded) => {
+                if let Finished::OfHost(Some(body)) = finished {
+                    // Whoever ran it may be gone.
+                    let _ = recorded.send(self.record_end(body).await);
+                }
+                return self.input(Input::CellEnded).await;
+            }
+        };
         let end = match finished {
+            Finished::OfHost(_) => Err(not_run()),
             Finished::Shell(ended, shown) => ended.map(|(end, is_restarted)| {
                 if is_shared {
                     self.entry.attached().add(shell_part(&shown, &end));
@@ -417,6 +494,13 @@ impl Actor {
         self.input(Input::CellEnded).await;
     }
 
+    /// Records how a cell ended.
+    async fn record_end(&mut self, body: RecordBody) -> Result<Seq> {
+        let conversation = self.session.as_ref().and_then(|it| it.conversation());
+        let conversation = conversation.ok_or_else(lost_meanwhile)?;
+        conversation.record(body).await
+    }
+
     async fn python_is_over(
         &mut self,
         body: RecordBody,
@@ -425,10 +509,8 @@ impl Actor {
     ) -> Result<CellEnd> {
         let end = of_python(&body, traceback);
         if let Some(started) = started {
-            let conversation = self.session.as_ref().and_then(|it| it.conversation());
-            let conversation = conversation.ok_or_else(lost_meanwhile)?;
             let has_run = !is_gone(&body);
-            let last = conversation.record(body).await?;
+            let last = self.record_end(body).await?;
             if let Some(lent) = self.entry.python().filter(|_| has_run) {
                 lent.ran(&self.entry.id, started, last);
             }
@@ -667,7 +749,7 @@ fn lost_meanwhile() -> SetupError {
     SetupError::new(SetupErrorKind::SessionInUse, message)
 }
 
-fn not_run() -> SetupError {
+pub(super) fn not_run() -> SetupError {
     let message = "the session was closed or lost, and the cell did not run";
     SetupError::new(SetupErrorKind::SessionInUse, message)
 }

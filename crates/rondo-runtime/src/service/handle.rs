@@ -16,8 +16,9 @@ use crate::usage::{self, UsageSum};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, MailboxError, NewMail, Pushed};
 use rondo_core::session::{Delivery, TicketId};
-use rondo_core::session_store::{SessionState, StoreError};
-use rondo_types::{Answer, Grant, Message, Question, SessionId};
+use rondo_core::session_store::{SessionInfo, SessionState, StoreError};
+use rondo_core::storage::Store;
+use rondo_types::{Answer, Grant, Message, Question, SessionId, TodoItem};
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -76,6 +77,36 @@ impl SessionHandle {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.entry.id
+    }
+
+    /// Returns the journal that the session is in.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.entry.store()
+    }
+
+    /// Returns its entry in the list of sessions; `None` if nothing is recorded of it yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn info(&self) -> Result<Option<SessionInfo>> {
+        match self.store().session(self.id()) {
+            Ok(info) => Ok(Some(info)),
+            Err(StoreError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(sessions::failed(error)),
+        }
+    }
+
+    /// Returns its to-do list.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn todo(&self) -> Result<Vec<TodoItem>> {
+        match self.store().history(self.id()) {
+            Ok(history) => Ok(history.todo().to_vec()),
+            Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(sessions::failed(error)),
+        }
     }
 
     /// Submits a message of the user of this process. See [`submit_as`](Self::submit_as).

@@ -48,6 +48,27 @@ pub trait SessionHost: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns what is in force in a session for its next turn or cell, if the host decides that itself, such as in the
+    /// directory of its shell. Otherwise the settings of the session's directory are read.
+    fn settings(&self, session: &SessionId) -> Option<Settings> {
+        let _ = session;
+        None
+    }
+
+    /// Returns whether turns may begin or go on in a session now. If not, its messages stay in the mailbox, and a turn that
+    /// was cut off stays so, until the session is looked at again.
+    fn lets_begin(&self, session: &SessionId) -> bool {
+        let _ = session;
+        true
+    }
+
+    /// Returns whether a parked turn goes on at once and asks its questions again, such as of a person at the host's
+    /// terminal. Otherwise it waits for their answers.
+    fn asks_again(&self, session: &SessionId) -> bool {
+        let _ = session;
+        false
+    }
+
     /// Is told of a turn that is built and about to run, and of what stops it.
     fn begins(&self, turn: &Turn, handle: &TurnHandle) {
         let _ = (turn, handle);

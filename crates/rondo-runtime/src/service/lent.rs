@@ -100,7 +100,7 @@ impl LentPython {
     }
 
     /// Returns whether an interpreter was lost since the last time.
-    pub(super) fn sync(&self) -> bool {
+    pub fn sync(&self) -> bool {
         self.presence().sync(self.python.interpreters_started())
     }
 
@@ -109,7 +109,8 @@ impl LentPython {
         self.presence().add(session, first, last);
     }
 
-    fn presence(&self) -> MutexGuard<'_, Presence> {
+    /// Returns what ran in it, for a host that notes its own cells.
+    pub fn presence(&self) -> MutexGuard<'_, Presence> {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

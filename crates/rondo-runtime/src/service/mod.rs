@@ -7,7 +7,8 @@
 //! # Layout
 //! - [`handle`]: what can be done in a session.
 //! - [`host`]: what a host brings to turns.
-//! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed.
+//! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed; `host_cell`: cells that the
+//!   host runs itself.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
 //! - [`opened`]: works on a session that its host has opened already.
@@ -27,6 +28,7 @@ mod folder;
 mod follower;
 pub mod handle;
 pub mod host;
+mod host_cell;
 pub mod kept;
 mod known;
 mod lent;
@@ -49,6 +51,7 @@ pub use cursor::{BadCursor, Cursor};
 pub use entry::Attendance;
 pub use handle::{SessionHandle, Ticket};
 pub use host::{AskedTurn, NoHost, SessionHost};
+pub use host_cell::HostCell;
 pub use kept::KeptSession;
 pub use lent::LentPython;
 pub use opened::OpenedSession;
@@ -195,11 +198,23 @@ impl SessionService {
     /// When the settings make no sense, or the journal cannot be used.
     pub fn open(runtime: Runtime, directory: PathBuf, host: impl SessionHost) -> Result<Self> {
         let settings = runtime.settings(directory)?;
+        Self::of_settings(runtime, &settings, host)
+    }
+
+    /// Does the same with settings that the host has read.
+    ///
+    /// # Errors
+    /// When the journal cannot be used.
+    pub fn of_settings(
+        runtime: Runtime,
+        settings: &Settings,
+        host: impl SessionHost,
+    ) -> Result<Self> {
         let store = match settings.values.ephemeral {
             Some(true) => sessions::in_memory()?,
-            _ => sessions::open(&settings)?,
+            _ => sessions::open(settings)?,
         };
-        let live = live_dir(&settings, &store);
+        let live = live_dir(settings, &store);
         Ok(Self::start(runtime, Arc::new(host), store, false, live))
     }
 
@@ -285,6 +300,17 @@ impl SessionService {
     pub fn new_session(&self, options: SessionOptions) -> SessionHandle {
         let id = ids::new_session(Clock::system().now());
         self.session(id, options)
+    }
+
+    /// Returns a new session, which is in memory if the settings keep nothing.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn begin_session(&self, options: SessionOptions) -> Result<SessionHandle> {
+        match self.shared.store.is_in_memory() {
+            true => self.new_ephemeral_session(options),
+            false => Ok(self.new_session(options)),
+        }
     }
 
     /// Returns a new session that is in memory alone: its mailbox and its records are gone with the service, and no
@@ -378,10 +404,7 @@ impl SessionService {
         options: SessionOptions,
     ) -> Result<SessionHandle> {
         match source {
-            SessionSource::New if self.shared.store.is_in_memory() => {
-                self.new_ephemeral_session(options)
-            }
-            SessionSource::New => Ok(self.new_session(options)),
+            SessionSource::New => self.begin_session(options),
             SessionSource::Id(name) => self.find(name, options).await,
             SessionSource::Latest => {
                 let (store, directory) = (self.shared.store.clone(), options.directory.clone());

@@ -23,11 +23,12 @@ pub(super) fn runs_of(records: &[Record]) -> u32 {
     u32::try_from(records.iter().filter(began).count()).unwrap_or(u32::MAX)
 }
 
-pub(super) fn standing(session: &Session) -> Standing {
+/// Returns where a session stands. With `asks_again`, a parked turn counts as one that was cut off.
+pub(super) fn standing(session: &Session, asks_again: bool) -> Standing {
     let cut_off = session.conversation().and_then(|it| it.cut_off.clone());
     match cut_off {
         None => Standing::Idle,
-        Some(cut_off) if cut_off.questions.is_empty() => Standing::CutOff {
+        Some(cut_off) if asks_again || cut_off.questions.is_empty() => Standing::CutOff {
             turn: cut_off.turn(),
         },
         Some(cut_off) => Standing::Parked {
@@ -106,17 +107,44 @@ pub(super) fn read_again(entry: &Entry, taken: Answer) -> Result<Settings> {
     Ok(found(entry, info, Some(taken))?.settings)
 }
 
+/// Returns the settings that the host gives the session.
+fn given(entry: &Entry) -> Result<Option<Settings>> {
+    let given = entry.service.host.settings(&entry.id);
+    given
+        .map(|mut settings| {
+            keeps(entry, &mut settings)?;
+            Ok(settings)
+        })
+        .transpose()
+}
+
+/// Returns what is in force in a session of which nothing is recorded yet.
+fn of_new(entry: &Entry) -> Result<Settings> {
+    let mut settings = entry
+        .service
+        .runtime
+        .settings(entry.options.directory.clone())?;
+    chosen(entry).over(&mut settings.values);
+    let values = &mut *settings.values;
+    values.model = named_model(entry).or(values.model.take());
+    keeps(entry, &mut settings)?;
+    Ok(settings)
+}
+
 /// Takes a session, be it there or not.
 pub(super) fn take(entry: &Entry) -> Result<Session> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
+    let given = given(entry)?;
     let taken = match store.session(&entry.id) {
-        Ok(info) => found(entry, info, None)?.open(String::new()),
+        Ok(info) => {
+            let found = match given {
+                Some(settings) => FoundSession::with_settings(runtime, store, info, settings),
+                None => found(entry, info, None)?,
+            };
+            found.open(String::new())
+        }
         Err(StoreError::Unknown { .. }) => {
-            let mut settings = runtime.settings(entry.options.directory.clone())?;
-            chosen(entry).over(&mut settings.values);
-            let values = &mut *settings.values;
-            values.model = named_model(entry).or(values.model.take());
-            keeps(entry, &mut settings)?;
+            let settings = given.map_or_else(|| of_new(entry), Ok)?;
             let (id, store) = (entry.id.clone(), store.clone());
             Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))
         }

@@ -142,10 +142,7 @@ impl Conversation {
     /// Tells the user if the end of the session was lost.
     pub fn note_lost_end(&self, notices: &dyn Notices) {
         if self.lost_end {
-            notices.note(&format!(
-                "the end of session `{}` is missing: it goes on from its last record that is there, and what was done after that is not known",
-                self.session
-            ));
+            note_lost(&self.session, notices);
         }
     }
 
@@ -258,6 +255,19 @@ impl Conversation {
             folder_question: None,
         }
     }
+}
+
+/// Tells the user if the end of a session was lost.
+pub fn note_lost_end(info: &SessionInfo, notices: &dyn Notices) {
+    if info.lost_end {
+        note_lost(&info.id, notices);
+    }
+}
+
+fn note_lost(session: &SessionId, notices: &dyn Notices) {
+    notices.note(&format!(
+        "the end of session `{session}` is missing: it goes on from its last record that is there, and what was done after that is not known"
+    ));
 }
 
 /// Returns what the user allowed in a session: nothing where its records came from a file, whose author may have written

@@ -9,7 +9,7 @@ mod watched;
 
 pub use cells::{Cells, KeptCell};
 pub(crate) use conversation::grants;
-pub use conversation::{Conversation, CutOff};
+pub use conversation::{Conversation, CutOff, note_lost_end};
 pub use engine::{in_memory, open, open_to_read, open_to_remove, open_to_repair, sync_above};
 pub use fork::{Fork, StepPlace, before_latest_turn, fork, fork_at};
 pub use last_asked::LastAsked;

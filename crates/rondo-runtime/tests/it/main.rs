@@ -11,6 +11,7 @@ mod cells;
 mod ephemeral;
 mod extensions;
 mod folder;
+mod hosting;
 mod json_lines;
 mod latest;
 mod look_first;
