@@ -188,6 +188,8 @@ fn told(record: &Record) -> Option<String> {
             Change::Summarised { .. } => "summarised".to_owned(),
             Change::Dropped { .. } => "dropped".to_owned(),
             Change::Cut { .. } => "cut".to_owned(),
+            Change::Described { .. } => "described".to_owned(),
+            Change::Unsealed { .. } => "unsealed".to_owned(),
         },
         RecordBody::Final { stop_reason, .. } => format!("final:{stop_reason}"),
         _ => return None,

@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::events::Writing;
 use super::{CallView, Item, TurnEnding, TurnView, cells, shown};
+use rondo_core::compaction::Change;
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::units::elapsed;
 use rondo_types::{
