@@ -13,10 +13,20 @@ use std::time::{Duration, Instant};
 
 /// How long a command has to print nothing before one that reads lines is given the end of input.
 const LINE_QUIET: Duration = Duration::from_millis(300);
-/// The same before one that reads keys is ended.
-const KEY_QUIET: Duration = Duration::from_secs(1);
-/// The same before one is ended that waits for several files at once, of which the terminal may be one.
-const POLL_QUIET: Duration = Duration::from_secs(5);
+/// The same if it is not known whether it reads.
+const UNKNOWN_QUIET: Duration = Duration::from_secs(1);
+/// The same before one is ended that reads keys and has the whole screen, as pagers and editors have.
+const SCREEN_QUIET: Duration = Duration::from_secs(1);
+/// The same if it waits for several files at once, of which the terminal may be one.
+const SCREEN_POLL_QUIET: Duration = Duration::from_secs(5);
+/// The same without the whole screen, if its last line is not ended, as that of a menu is not.
+const MENU_QUIET: Duration = Duration::from_secs(10);
+/// The same otherwise: a program may read keys for one elsewhere that is just busy, as `ssh -t` does.
+const RELAY_QUIET: Duration = Duration::from_mins(1);
+const ESCAPE: u8 = 0x1b;
+/// What switches to the screen of full-screen programs, and back.
+const SCREEN_ON: &[u8] = b"\x1b[?1049h";
+const SCREEN_OFF: &[u8] = b"\x1b[?1049l";
 /// How often the end of input is given before the one who reads is ended: some ask again and again.
 const ENDS_MAX: u32 = 32;
 /// The bound on prompts that are kept.
@@ -29,6 +39,8 @@ const TEXT_MAX: usize = 200;
 pub(super) struct Prompts {
     /// When the command last printed something.
     quiet_since: Instant,
+    /// Whether a program has switched to the whole screen.
+    has_screen: bool,
     /// How often the end of input was given.
     ends: u32,
     /// The process that was last told to end.
@@ -40,15 +52,23 @@ impl Prompts {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             quiet_since: now,
+            has_screen: false,
             ends: 0,
             told_to_end: None,
             found: Vec::new(),
         }
     }
 
-    /// Notes that the command has printed something.
-    pub(super) fn note_output(&mut self, now: Instant) {
+    /// Notes what the command has printed.
+    pub(super) fn note_output(&mut self, now: Instant, output: &[u8]) {
         self.quiet_since = now;
+        if !output.contains(&ESCAPE) {
+            return;
+        }
+        let mut latest = output.windows(SCREEN_ON.len()).rev();
+        if let Some(switch) = latest.find(|it| [SCREEN_ON, SCREEN_OFF].contains(it)) {
+            self.has_screen = switch == SCREEN_ON;
+        }
     }
 
     pub(super) fn take(&mut self) -> Vec<Prompt> {
@@ -74,20 +94,20 @@ impl Prompts {
         let Some(reader) = unix::terminal_reader(slave) else {
             return;
         };
-        let is_due = match (reader.waiting, reads_lines) {
-            (Waiting::Reads, true) => true,
-            (Waiting::Reads, false) => quiet >= KEY_QUIET,
-            (Waiting::Polls, false) => quiet >= POLL_QUIET,
-            // A server or a build waits like this too.
-            (Waiting::Polls, true) | (Waiting::Unknown, false) => false,
-            (Waiting::Unknown, true) => quiet >= KEY_QUIET,
-        };
-        if !is_due {
-            return;
-        }
         let output = output();
-        // Of one whose wait cannot be seen, only a line that is not ended says that it asks.
-        if reader.waiting == Waiting::Unknown && output.last().is_none_or(|it| *it == b'\n') {
+        let is_within_line = output.last().is_some_and(|it| *it != b'\n');
+        let needed = match (reader.waiting, reads_lines) {
+            (Waiting::Reads, true) => Some(LINE_QUIET),
+            // Of one whose wait cannot be seen, only a line that is not ended says that it asks.
+            (Waiting::Unknown, true) => is_within_line.then_some(UNKNOWN_QUIET),
+            // A server or a build waits like this too.
+            (Waiting::Polls, true) | (Waiting::Unknown, false) => None,
+            (Waiting::Reads, false) if self.has_screen => Some(SCREEN_QUIET),
+            (Waiting::Polls, false) if self.has_screen => Some(SCREEN_POLL_QUIET),
+            (_, false) if is_within_line => Some(MENU_QUIET),
+            (_, false) => Some(RELAY_QUIET),
+        };
+        if needed.is_none_or(|it| quiet < it) {
             return;
         }
         if reads_lines {

@@ -505,7 +505,7 @@ impl<'a> Supervision<'a> {
                 let output = buffer.get(..length).unwrap_or_default();
                 self.capture.push(output);
                 self.link.relay(output);
-                self.prompts.note_output(Instant::now());
+                self.prompts.note_output(Instant::now(), output);
             }
         }
     }

@@ -176,3 +176,21 @@ async fn a_time_limit_below_the_timeout_asked_for_is_named() {
         "the command exceeded its time limit of 1 s and was ended"
     );
 }
+
+/// As `ssh -t` and the like do: it reads keys for a program elsewhere.
+const RELAY: &str = "import os, sys, threading, time, tty\n\
+    keys = os.open('/dev/tty', os.O_RDWR)\n\
+    tty.setraw(keys)\n\
+    threading.Thread(target=lambda: os.read(keys, 1), daemon=True).start()\n\
+    time.sleep(4)\n\
+    print('done', end='\\r\\n', flush=True)\n\
+    os._exit(0)\n";
+
+#[tokio::test]
+async fn one_that_reads_keys_for_a_busy_program_elsewhere_is_not_ended() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path().join("relay.py"), RELAY).unwrap();
+    let result = fixture.run("python3 relay.py").await;
+    assert_eq!(result["stdout"], "done\n", "{result}");
+    assert_eq!(result["note"], Value::Null);
+}
