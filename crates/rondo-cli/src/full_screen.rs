@@ -12,6 +12,7 @@ use crate::slash::{self, MemoryChoice};
 use crate::{terminal_context, user_input};
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
+use rondo_runtime::secrets;
 use rondo_runtime::service::SessionService;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::{
@@ -291,7 +292,8 @@ impl Program for Own {
     ) -> BoxFuture<'static, rondo_runtime::error::Result<Reply>> {
         let memory = self.memory.clone();
         Box::pin(async move {
-            let context = slash::Context::on_screen(command, context, memory).await;
+            let secrets = secrets::of_env(&context.settings);
+            let context = slash::Context::read(command, context, secrets, memory).await;
             let reply = slash::run(command, rest, context.map_err(for_screen)?).await;
             reply.map_err(for_screen)
         })

@@ -26,6 +26,7 @@ mod error;
 mod executor;
 mod exit;
 mod full_screen;
+mod hosted;
 mod interactive;
 mod log;
 mod output;

@@ -1,21 +1,24 @@
 //! Records the user's Python cells, and knows which of them ran in the current interpreter.
 
-use super::talk::AgentChat;
+use super::talk::LineSession;
 use crate::error::Result;
-use rondo_core::ports::Seq;
 use rondo_python::{CellEnd, SessionError};
 use rondo_runtime::cells;
+use rondo_runtime::service::HostCell;
 use std::time::Duration;
 
-impl AgentChat {
-    /// Records that a cell is about to run, and returns the record's place when it is durable. The
-    /// first one begins the session. None where nothing is kept.
+impl LineSession {
+    /// Records that a cell is about to run. The first one begins the session. Returns `None` if nothing is kept.
     ///
     /// # Errors
     /// When it cannot be recorded; then the cell must not run.
-    pub(super) async fn cell_starts(&mut self, code: &str) -> Result<Option<Seq>> {
-        let secrets = self.all_secrets();
-        Ok(self.session.cell_starts(code, &secrets).await?)
+    pub(super) async fn cell_starts(&mut self, code: &str) -> Result<Option<HostCell>> {
+        if self.is_ephemeral() {
+            return Ok(None);
+        }
+        self.hand_over();
+        let cell = self.handle.begin_cell(code, &self.all_secrets()).await?;
+        Ok(Some(cell))
     }
 
     /// Records how a cell ended, and whether the interpreter took the place of a lost one.
@@ -24,24 +27,24 @@ impl AgentChat {
     /// When it cannot be recorded.
     pub(super) async fn cell_ended(
         &mut self,
-        started: Seq,
+        cell: HostCell,
         ended: &std::result::Result<CellEnd, SessionError>,
         is_new: bool,
         took: Duration,
     ) -> Result<()> {
         let body = cells::cell_finished(ended, is_new, took, &self.all_secrets());
-        let has_run = ended.is_ok();
-        let Some(conversation) = self.current() else {
-            return Ok(());
-        };
-        let session = conversation.session.clone();
-        let recorded = conversation.record(body).await;
-        if let Err(SessionError::Lost(_)) = ended {
-            self.presence.forget();
-        }
-        if has_run {
-            let last = *recorded.as_ref().unwrap_or(&started);
-            self.presence.add(&session, started, last);
+        let started = cell.started();
+        let recorded = cell.end(body).await;
+        if let Some(python) = &self.python {
+            let mut presence = python.presence();
+            match ended {
+                Err(SessionError::Lost(_)) => presence.forget(),
+                Ok(_) => {
+                    let last = *recorded.as_ref().unwrap_or(&started);
+                    presence.add(self.handle.id(), started, last);
+                }
+                Err(_) => {}
+            }
         }
         recorded?;
         Ok(())
@@ -49,7 +52,6 @@ impl AgentChat {
 
     /// Notes which interpreter there is now, and returns whether one was lost since the last time.
     pub(super) fn sync_presence(&mut self) -> bool {
-        let started = self.python.as_ref().map(|it| it.interpreters_started());
-        self.presence.sync(started.unwrap_or_default())
+        self.python.as_ref().is_some_and(|it| it.sync())
     }
 }

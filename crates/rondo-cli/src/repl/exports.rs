@@ -2,7 +2,7 @@
 
 use super::Repl;
 use super::mode::Mode;
-use super::talk::AgentChat;
+use super::talk::LineSession;
 use rondo_runtime::assignments::{is_export, mask};
 use std::ffi::OsStr;
 
@@ -21,7 +21,7 @@ impl Repl {
     }
 }
 
-impl AgentChat {
+impl LineSession {
     /// Keeps the keys in a line of the shell out of everything from now on, and returns the line without
     /// them.
     pub(super) fn mask(&mut self, line: &str) -> String {
@@ -53,12 +53,12 @@ impl AgentChat {
         let is_new = |(name, value): &&(&str, &str)| before.get(name) != Some(OsStr::new(value));
         let mut is_any = false;
         for (name, value) in keys.iter().filter(is_new) {
-            self.session.settings.env.export(name, value);
+            self.settings.env.export(name, value);
             is_any = true;
         }
         if is_any {
             // The connected model has the earlier key.
-            self.session.runtime().disconnect();
+            self.runtime().disconnect();
         }
         is_any
     }

@@ -1,10 +1,9 @@
 //! Keeps the Python interpreters of sessions. When the prompt switches to another session, the interpreter of
 //! the former one is kept until the prompt returns to it.
 
-use super::talk::AgentChat;
+use super::talk::LineSession;
 use crate::error::Result;
-use rondo_python::Session;
-use rondo_runtime::cells::Presence;
+use rondo_runtime::service::LentPython;
 use rondo_types::SessionId;
 use std::sync::Arc;
 
@@ -14,17 +13,16 @@ const PARKED_MAX: usize = 4;
 /// An interpreter whose session is not at the prompt.
 pub(super) struct Parked {
     session: SessionId,
-    python: Arc<Session>,
-    presence: Presence,
+    python: Arc<LentPython>,
 }
 
 impl Parked {
-    pub(super) fn python(&self) -> &Arc<Session> {
+    pub(super) fn python(&self) -> &Arc<LentPython> {
         &self.python
     }
 }
 
-impl AgentChat {
+impl LineSession {
     /// Has the session at the prompt keep its interpreter, where cells of it ran there, and has the next
     /// one begin with another. An interpreter in which nothing of it ran stays for the next session.
     ///
@@ -32,21 +30,16 @@ impl AgentChat {
     /// When there is no interpreter.
     pub(super) fn park_python(&mut self) -> Result<()> {
         let ran = self.sorted_cells().is_ok_and(|it| !it.here.is_empty());
-        let session = self.current().map(|it| it.session.clone());
-        let (true, Some(session)) = (ran, session) else {
+        if !ran {
             return Ok(());
-        };
-        let presence = std::mem::take(&mut self.presence);
+        }
+        let session = self.handle.id().clone();
         if let Some(python) = self.python.take() {
             self.parked.retain(|it| it.session != session);
             if self.parked.len() >= PARKED_MAX {
                 self.parked.remove(0);
             }
-            self.parked.push(Parked {
-                session,
-                python,
-                presence,
-            });
+            self.parked.push(Parked { session, python });
         }
         self.python().map(drop)
     }
@@ -56,7 +49,6 @@ impl AgentChat {
         let waiting = self.parked.iter().position(|it| it.session == *session);
         if let Some(at) = waiting {
             let parked = self.parked.remove(at);
-            self.presence = parked.presence;
             self.use_python(parked.python);
         }
     }

@@ -8,12 +8,12 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::TurnHandle;
 use rondo_core::redact::Secrets;
-use rondo_core::session::Delivery;
-use rondo_runtime::MessageBox;
+use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::assignments::is_export;
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::secrets::KeyNames;
-use rondo_types::{MailId, Message};
+use rondo_runtime::service::{SessionHandle, Ticket};
+use rondo_types::Message;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -49,20 +49,20 @@ pub(super) struct Keyboard {
     /// Lines for the prompt once the turn is over.
     pub(super) queue: Vec<String>,
     asked: Option<Asked>,
-    /// Where messages wait; none if nothing is kept of the session.
-    message_box: Option<MessageBox>,
+    /// The session whose turn runs, in whose mailbox messages wait.
+    session: Option<SessionHandle>,
     /// The message that is being submitted.
     submission: Option<Submission>,
     /// Messages that are submitted after it.
     entered: VecDeque<String>,
-    /// The rows of messages that are in the mailbox.
-    pub(super) submitted: Vec<MailId>,
+    /// The messages that are in the mailbox.
+    pub(super) submitted: Vec<TicketId>,
 }
 
 /// A message on its way into the session's mailbox. It is submitted by a task of its own, since the turn may end meanwhile.
 struct Submission {
     text: String,
-    task: JoinHandle<rondo_runtime::error::Result<MailId>>,
+    task: JoinHandle<rondo_runtime::error::Result<Ticket>>,
 }
 
 impl Submission {
@@ -70,7 +70,7 @@ impl Submission {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    async fn end(&mut self) -> Result<MailId, String> {
+    async fn end(&mut self) -> Result<Ticket, String> {
         match (&mut self.task).await {
             Ok(submitted) => submitted.map_err(|error| error.line()),
             Err(failure) => Err(failure.to_string()),
@@ -94,23 +94,23 @@ impl Keyboard {
             early: Vec::new(),
             queue: Vec::new(),
             asked: None,
-            message_box: None,
+            session: None,
             submission: None,
             entered: VecDeque::new(),
             submitted: Vec::new(),
         }
     }
 
-    /// Has messages wait in the session's mailbox, so that none is lost if the process is killed.
-    pub(super) fn submit_to(&mut self, message_box: Option<MessageBox>) {
-        self.message_box = message_box;
+    /// Has messages wait in the session's mailbox until its turn takes them, so that none is lost if the process is killed.
+    pub(super) fn submit_to(&mut self, session: SessionHandle) {
+        self.session = Some(session);
     }
 
     /// Waits until everything that was entered is in the session's mailbox.
     pub(super) async fn submit_rest(&mut self) {
         while let Some(submission) = &mut self.submission {
             let submitted = submission.end().await;
-            self.take_submitted(submitted, None);
+            self.take_submitted(submitted);
         }
     }
 
@@ -170,7 +170,7 @@ impl Keyboard {
                     continue;
                 }
                 submitted = ended(&mut self.submission) => {
-                    self.take_submitted(submitted, Some(handle));
+                    self.take_submitted(submitted);
                     continue;
                 }
                 keys = next_keys(&mut self.ahead, &self.keys, &mut self.reader) => keys,
@@ -225,15 +225,11 @@ impl Keyboard {
             Some((_, secrets)) => secrets.text(line.to_owned()),
             None => line.to_owned(),
         };
-        if !is_for_the_prompt && self.message_box.is_some() && self.entered.len() < QUEUE_MAX {
+        if !is_for_the_prompt && self.session.is_some() && self.entered.len() < QUEUE_MAX {
             self.entered.push_back(told);
             return self.submit_next();
         }
-        let is_taken =
-            !is_for_the_prompt && self.message_box.is_none() && handle.steer(told.clone());
-        if is_taken {
-            self.screen.show_line(format!("queued: {told}"));
-        } else if self.queue.len() < QUEUE_MAX {
+        if self.queue.len() < QUEUE_MAX {
             self.queue.push(line.to_owned());
             self.screen.show_line(format!("after this turn: {told}"));
         } else {
@@ -244,7 +240,7 @@ impl Keyboard {
 
     /// Submits the next message that was entered, unless one is on its way.
     fn submit_next(&mut self) {
-        let Some(message_box) = self.message_box.clone() else {
+        let Some(session) = self.session.clone() else {
             return;
         };
         if self.submission.is_some() {
@@ -252,7 +248,7 @@ impl Keyboard {
         }
         self.submission = self.entered.pop_front().map(|text| {
             let message = Message::user(&text);
-            let submit = async move { message_box.submit(message, Delivery::Steer).await };
+            let submit = async move { session.submit(message, Delivery::Steer).await };
             Submission {
                 text,
                 task: tokio::spawn(submit),
@@ -260,17 +256,14 @@ impl Keyboard {
         });
     }
 
-    /// Has the turn take the message that is in the mailbox now, and submits the next one. What the turn does not take is
-    /// asked after it.
-    fn take_submitted(&mut self, submitted: Result<MailId, String>, handle: Option<&TurnHandle>) {
+    /// Notes that a message is in the mailbox, and submits the next one. What the turn does not take is asked after it.
+    fn take_submitted(&mut self, submitted: Result<Ticket, String>) {
         let Some(Submission { text, .. }) = self.submission.take() else {
             return;
         };
         match submitted {
-            Ok(mail) => {
-                self.submitted.push(mail);
-                let message = Message::user(&text);
-                let _ = handle.is_some_and(|it| it.steer_from(mail, message));
+            Ok(ticket) => {
+                self.submitted.push(ticket.id);
                 self.screen.show_line(format!("queued: {text}"));
             }
             Err(why) => {
@@ -299,7 +292,7 @@ impl Drop for Keyboard {
     }
 }
 
-async fn ended(submission: &mut Option<Submission>) -> Result<MailId, String> {
+async fn ended(submission: &mut Option<Submission>) -> Result<Ticket, String> {
     match submission {
         Some(submission) => submission.end().await,
         None => std::future::pending().await,

@@ -10,16 +10,11 @@ use tokio::sync::watch;
 
 /// The totals of a session, shared between the prompt and the view of a turn.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Books(Arc<Mutex<Totals>>);
+pub(super) struct Books(Arc<Mutex<Totals>>);
 
 impl Books {
-    /// Shares totals.
-    pub(crate) fn new(totals: Totals) -> Self {
-        Self(Arc::new(Mutex::new(totals)))
-    }
-
     /// Opens the books.
-    pub(crate) fn open(&self) -> MutexGuard<'_, Totals> {
+    pub(super) fn open(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 //! # Layout
 //! - `mode`: the meaning of a line in each mode; `editor`: the line editor.
 //! - `slash`: slash commands.
-//! - `talk`, `turn`: the conversation with the agent, and one turn of it.
+//! - `talk`, `turn`: the session with the agent, and its turns; `host`: what the prompt brings to them.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `question`, `draft`: questions about calls.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
@@ -20,13 +20,14 @@ mod chosen;
 mod draft;
 mod editor;
 mod exports;
+mod host;
 mod interpreters;
 mod jobs;
 mod keyboard;
 mod keys;
-pub(crate) mod ledger;
+mod ledger;
 mod mode;
-pub(crate) mod place;
+mod place;
 mod python;
 mod question;
 mod restore;
@@ -45,12 +46,11 @@ use crate::exit::{Exit, Stop};
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
-use chosen::Chosen;
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
-use rondo_core::session_store::SessionInfo;
+use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::LentPython;
@@ -58,8 +58,8 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
-use rondo_runtime::{Runtime, Session, SessionOptions};
-use rondo_runtime::{models, profiles, providers, secrets};
+use rondo_runtime::{Runtime, SessionOptions};
+use rondo_runtime::{models, profiles, providers, sessions};
 use rondo_script::Init;
 use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
@@ -70,7 +70,7 @@ use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use talk::AgentChat;
+use talk::{LineSession, Opening};
 use tokio::task::spawn_blocking;
 use turn::TurnEnd;
 use unix::Terminal;
@@ -97,7 +97,7 @@ enum After {
 
 /// A prompt, and all that it knows.
 struct Repl {
-    talk: AgentChat,
+    talk: LineSession,
     /// Away while a line is read, on a thread that may wait for it.
     editor: Option<Editor>,
     shared: Shared,
@@ -158,8 +158,8 @@ pub(crate) fn run(
     let notices = SharedOutput::new(*early);
     let parts = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
     parts.ask_about_folders(TerminalApprover::for_folders(parts.env(), early));
-    let chosen = Chosen::find(&parts, &args, &options)?;
-    let settings = chosen.settings();
+    let opening = chosen::find(&parts, &args, &options)?;
+    let settings = &opening.settings;
     let output = output_of(&settings.values, &settings.env, color);
     notices.set(output);
     if !(output.stdout_terminal && output.stderr_terminal) {
@@ -173,12 +173,12 @@ pub(crate) fn run(
             false => WHERE_YOU_ARE_WITHOUT_KEYS,
         });
     }
-    let own = chosen.own_directory(&options);
+    let own = opening.own_directory(&options);
     let init = Init::load(&parts, settings, &(Arc::clone(&notices) as _))?.map(Arc::new);
     if let Some(init) = &init {
         parts.extend(init.extensions());
     }
-    let mut repl = Repl::new(chosen.open()?, output, terminal, mode, init);
+    let mut repl = Repl::new(opening, output, terminal, mode, init)?;
     repl.names_directory = options.is_directory_named;
     repl.queue((!first.trim().is_empty()).then_some(first));
     if let Some(own) = own {
@@ -221,17 +221,16 @@ fn no_terminal() -> CliError {
 
 impl Repl {
     fn new(
-        session: Session,
+        opening: Opening,
         output: Output,
         terminal: Terminal,
         mode: Mode,
         init: Option<Arc<Init>>,
-    ) -> Self {
-        let settings = &session.settings;
+    ) -> Result<Self> {
+        let settings = &opening.settings;
         let shared = Shared::new(mode);
         shared.set_directory(settings.directory.clone());
         let home = settings.env.text("HOME").map(PathBuf::from);
-        let secrets = secrets::of_env(settings);
         let history = settings.paths.state.join(rondo_tui::prompt::history::FILE);
         let kept = settings.values.ephemeral != Some(true);
         let editor = EditorSettings {
@@ -243,9 +242,9 @@ impl Repl {
             own_keys: init.as_ref().map_or_else(Vec::new, |it| it.keys().to_vec()),
         };
         let began_as = RunMode::of(&settings.values);
-        Self {
+        Ok(Self {
             editor: Some(Editor::new(editor, shared.clone())),
-            talk: AgentChat::new(session, output, secrets, terminal, shared.clone()),
+            talk: LineSession::open(opening, output, terminal, shared.clone())?,
             shared,
             home,
             queue: VecDeque::new(),
@@ -261,14 +260,15 @@ impl Repl {
             init,
             began_as,
             goes_on: None,
-        }
+        })
     }
 
     /// Goes on in what the user's own commands and cells ran in before, and where that is.
     fn go_on_in(&mut self, kept: Kept) {
         if let Some(python) = kept.python {
-            self.talk.presence = python.take_presence();
-            self.talk.use_python(Arc::clone(python.session()));
+            let own = LentPython::new(Arc::clone(python.session()));
+            let own = own.with_presence(python.take_presence());
+            self.talk.use_python(Arc::new(own));
         }
         if let Some(shell) = kept.shell {
             if let Some(workdir) = shell.workdir().cloned() {
@@ -286,9 +286,7 @@ impl Repl {
         if let Some(shell) = &shell {
             shell.hide(self.talk.all_secrets().reveal().iter().cloned());
         }
-        let presence = std::mem::take(&mut self.talk.presence);
         let python = self.talk.python.take();
-        let python = python.map(|it| Arc::new(LentPython::new(it).with_presence(presence)));
         Kept { shell, python }
     }
 
@@ -306,8 +304,8 @@ impl Repl {
     /// again first where the command line says so.
     fn tell_session(&mut self, restores: bool) -> Result<()> {
         self.restores = restores;
-        match self.talk.current() {
-            Some(_) => self.tell_taken(named_session),
+        match self.talk.handle.info()? {
+            Some(info) => self.tell_taken(&info, named_session),
             None if restores => {
                 let message = "`--restore-python` goes with `-c` or `--session`";
                 return Err(CliError::new(Exit::Usage, message));
@@ -328,27 +326,27 @@ impl Repl {
     /// Goes on with a session, of which `named` says what it is by its id and its turns.
     fn take_as(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) -> Result<()> {
         self.talk.take(info)?;
-        self.tell_taken(named);
+        self.tell_taken(info, named);
         Ok(())
     }
 
-    fn tell_taken(&mut self, named: impl Fn(&str, &str) -> String) {
+    fn tell_taken(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) {
         let output = self.talk.output;
-        let Some(conversation) = self.talk.current() else {
-            return;
+        sessions::note_lost_end(info, &output);
+        let (what, open) = match info.state {
+            SessionState::CutOff | SessionState::Parked => (
+                "its last turn was cut off, and is carried on by `/resume` or the next question",
+                1,
+            ),
+            SessionState::Running => ("another process works on it", 1),
+            SessionState::Done => ("the next question goes on with it", 0),
         };
-        conversation.note_lost_end(&output);
-        let what = match conversation.cut_off {
-            Some(_) => {
-                "its last turn was cut off, and is carried on by `/resume` or the next question"
-            }
-            None => "the next question goes on with it",
-        };
-        let turns = counted(conversation.turns, "turn");
-        let named = named(conversation.session.as_str(), &turns);
+        let turns = counted(info.turns.saturating_sub(open), "turn");
+        let named = named(info.id.as_str(), &turns);
         output.note(&format!("{named}: {what}"));
-        // Where the mailbox cannot be read, the next question says so.
-        let waiting = self.talk.session.queued().map_or(0, |it| it.len());
+        // If the mailbox cannot be read, the next question says so.
+        let mail = self.talk.handle.store().mail(&info.id).unwrap_or_default();
+        let waiting = mail.iter().filter(|it| it.body.is_message()).count();
         if waiting > 0 {
             let what = match waiting {
                 1 => "1 queued message is".to_owned(),
@@ -533,7 +531,7 @@ impl Repl {
 
     /// Changes what runs without asking, from the next question on.
     fn next_run_mode(&mut self) {
-        let values = &mut self.talk.session.settings.values;
+        let values = &mut self.talk.settings.values;
         let next = RunMode::of(values).next();
         next.layer().put_over(values);
         self.talk.output.note(next.explained());
@@ -546,7 +544,7 @@ impl Repl {
 
     /// Says once that the directory is gone: its removal may not have been meant.
     fn tell_of_lost_directory(&mut self) {
-        let directory = &self.talk.session.settings.directory;
+        let directory = &self.talk.settings.directory;
         let was_told = std::mem::replace(&mut self.is_lost, !directory.is_dir());
         if self.is_lost && !was_told {
             let note = format!("{}; {GO_ELSEWHERE}", gone(directory));
@@ -566,7 +564,7 @@ impl Repl {
     }
 
     fn face(&mut self) -> Face {
-        let settings = &self.talk.session.settings;
+        let settings = &self.talk.settings;
         let (model, context) = self.answers.get_or_insert_with(|| answers(settings));
         let used = self.talk.books.open().context_tokens;
         Face {

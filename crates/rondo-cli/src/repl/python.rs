@@ -55,8 +55,8 @@ impl Repl {
             Ok(end) => self.show(code, end, is_new),
             Err(_) => Ok(()),
         };
-        if let Some(started) = started {
-            self.talk.cell_ended(started, &ended, is_new, took).await?;
+        if let Some(cell) = started {
+            self.talk.cell_ended(cell, &ended, is_new, took).await?;
         }
         ended.map_err(failed)?;
         shown.map(|()| After::Prompt)

@@ -1,7 +1,7 @@
 //! `/restore`: runs the cells of an earlier interpreter again in the current one.
 
 use super::Repl;
-use super::talk::AgentChat;
+use super::talk::LineSession;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -31,24 +31,27 @@ pub(super) struct Sorted {
     pub(super) elsewhere: Vec<KeptCell>,
 }
 
-impl AgentChat {
+impl LineSession {
     /// Reads which cells of the session ran where.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub(super) fn sorted_cells(&mut self) -> Result<Sorted> {
         self.sync_presence();
-        let kept = self.current().filter(|_| !self.is_ephemeral());
-        let Some(session) = kept.filter(|it| it.has_records()) else {
+        if self.is_ephemeral() || self.handle.info()?.is_none() {
             return Ok(Sorted::default());
-        };
-        let session = session.session.clone();
-        let cells = Cells::read(self.session.store()?, &session)?;
+        }
+        let session = self.handle.id();
+        let cells = Cells::read(self.handle.store(), session)?;
         if cells.left_out > 0 {
             let note = format!("{} cells are too many to be looked at", cells.left_out);
             self.output.note(&note);
         }
-        let is_here = |it: &KeptCell| self.presence.holds(&session, it.seq, cells.lost_at);
+        let presence = self.python.as_ref().map(|it| it.presence());
+        let is_here = |it: &KeptCell| {
+            let presence = presence.as_ref();
+            presence.is_some_and(|known| known.holds(session, it.seq, cells.lost_at))
+        };
         let ran = cells.kept.iter().filter(|it| it.may_have_run()).cloned();
         let (here, elsewhere) = ran.partition(is_here);
         Ok(Sorted { here, elsewhere })
@@ -110,7 +113,7 @@ impl Repl {
 
     /// Refuses where there is nothing to restore from.
     fn has_session(&self) -> Result<()> {
-        let message = match self.talk.current() {
+        let message = match self.talk.handle.info()? {
             _ if self.talk.is_ephemeral() => "nothing is kept of this session",
             None => "the session has no cells yet",
             Some(_) => return Ok(()),
@@ -143,9 +146,8 @@ impl Repl {
             "running {what} again, with what they do to files, the network and processes; Ctrl-C stops"
         ));
         let seqs = cells.iter().map(|it| it.seq).collect();
-        self.talk
-            .record(RecordBody::CellsRepeating { cells: seqs })
-            .await?;
+        self.talk.hand_over();
+        let repeating = self.talk.handle.begin_repeating(seqs).await?;
         let options = RestoreOptions {
             force,
             secrets: self.talk.all_secrets(),
@@ -168,26 +170,29 @@ impl Repl {
         drop(keyboard);
         self.typed_ahead(&typed);
         let done = done.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
-        self.note_repeated(cells, &done).await?;
-        Ok(done)
-    }
-
-    async fn note_repeated(&mut self, cells: &[KeptCell], done: &Restoration) -> Result<()> {
-        self.talk.sync_presence();
-        if done.is_lost {
-            self.talk.presence.forget();
-        } else if let Some(session) = self.talk.current().map(|it| it.session.clone()) {
-            let again = cells
-                .iter()
-                .filter(|it| done.repeated.contains(&it.cell.number));
-            self.talk.presence.repeat(&session, again.map(|it| it.seq));
-        }
+        self.note_repeated(cells, &done);
         let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX);
         let body = RecordBody::CellsRepeated {
             repeated: count(done.repeated.len()),
             not_restored: count(done.not_restored.len()),
         };
-        self.talk.record(body).await
+        repeating.end(body).await?;
+        Ok(done)
+    }
+
+    fn note_repeated(&mut self, cells: &[KeptCell], done: &Restoration) {
+        self.talk.sync_presence();
+        let Some(python) = &self.talk.python else {
+            return;
+        };
+        let mut presence = python.presence();
+        if done.is_lost {
+            return presence.forget();
+        }
+        let again = cells
+            .iter()
+            .filter(|it| done.repeated.contains(&it.cell.number));
+        presence.repeat(self.talk.handle.id(), again.map(|it| it.seq));
     }
 
     /// Says what came of it.

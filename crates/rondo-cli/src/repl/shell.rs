@@ -77,7 +77,7 @@ impl Repl {
     }
 
     fn start_shell(&self) -> Result<RunningShell> {
-        let kept = KeptShell::start(&self.talk.session.settings, self.talk.workdir.clone())?;
+        let kept = KeptShell::start(&self.talk.settings, self.talk.workdir.clone())?;
         Ok(RunningShell::of(Arc::new(kept), &self.talk.output))
     }
 
@@ -128,10 +128,7 @@ impl Repl {
     /// Goes where a new shell is that found its directory gone, and returns whether it did: what was to run
     /// in the one must not run in the other.
     fn went_elsewhere(&mut self) -> bool {
-        let (wanted, there) = (
-            &self.talk.session.settings.directory,
-            self.talk.workdir.directory(),
-        );
+        let (wanted, there) = (&self.talk.settings.directory, self.talk.workdir.directory());
         if *wanted == there || wanted.is_dir() {
             return false;
         }

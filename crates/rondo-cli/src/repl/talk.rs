@@ -2,9 +2,10 @@
 
 use super::GO_ELSEWHERE;
 use super::editor::Shared;
+use super::host::{self, InForce, LineLink};
 use super::interpreters::Parked;
 use super::ledger::Books;
-use super::turn::TurnEnd;
+use super::turn::{Request, TurnEnd};
 use super::unix::Terminal;
 use crate::commands::report::gone;
 use crate::error::{CliError, Result};
@@ -12,31 +13,33 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::slash::MemoryChoice;
 use crate::user_input;
-use rondo_core::Tool;
-use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
-use rondo_core::session_store::SessionInfo;
+use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::Session;
-use rondo_runtime::cells::Presence;
 use rondo_runtime::compaction;
 use rondo_runtime::python;
-use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::sessions::Conversation;
+use rondo_runtime::secrets::{self, KeyNames};
+use rondo_runtime::service::{LentPython, SessionHandle, SessionService};
+use rondo_runtime::sessions;
+use rondo_runtime::settings::Settings;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
-use rondo_runtime::view::{Fold, Totals};
-use rondo_runtime::{Session as AgentSession, TurnStart};
-use rondo_types::{MailId, Message, Part, Profile};
+use rondo_runtime::{Runtime, SessionOptions};
+use rondo_types::{Message, Part, SessionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// Everything that turns need, made when the first one does.
-pub(super) struct AgentChat {
-    /// The session at the prompt, and what is in force in it.
-    pub(super) session: AgentSession,
+/// The session at the prompt, and what holds in it.
+pub(super) struct LineSession {
+    pub(super) handle: SessionHandle,
+    pub(super) service: SessionService,
+    /// The prompt's side of the session's host.
+    pub(super) link: LineLink,
+    /// What is in force.
+    pub(super) settings: Settings,
     pub(super) output: Output,
     pub(super) secrets: Secrets,
     pub(super) key_names: KeyNames,
@@ -44,14 +47,10 @@ pub(super) struct AgentChat {
     pub(super) exports: Option<Variables>,
     pub(super) terminal: Terminal,
     pub(super) books: Books,
-    /// Turns of the session were run by another process, and are not in the books yet.
-    owes_books: bool,
     /// Whether a turn knows what was said before.
     pub(super) memory: MemoryChoice,
     /// What a person and the agent share, once either needs it.
-    pub(super) python: Option<Arc<Session>>,
-    /// What ran in its interpreter.
-    pub(super) presence: Presence,
+    pub(super) python: Option<Arc<LentPython>>,
     /// Those of other sessions.
     pub(super) parked: Vec<Parked>,
     pub(super) shared: Shared,
@@ -61,47 +60,84 @@ pub(super) struct AgentChat {
     pub(super) attached: Vec<Part>,
     /// The latest commands of the user's shell, and the output of the last one.
     pub(super) terminal_seen: TerminalContext,
-    /// The rows of the mailbox whose messages were entered here.
-    pub(super) submitted: Vec<MailId>,
 }
 
-/// What is asked.
-enum Asked<'a> {
-    /// What was typed.
-    Words(&'a str),
-    /// What a server's prompt says.
-    Prompt(Vec<Part>),
+/// The session that the prompt begins with.
+pub(super) struct Opening {
+    pub(super) runtime: Runtime,
+    pub(super) settings: Settings,
+    /// The session; none for a new one.
+    pub(super) session: Option<SessionId>,
 }
 
-impl AgentChat {
-    /// Takes the session that the prompt begins with.
-    pub(super) fn new(
-        session: AgentSession,
+impl LineSession {
+    /// Opens the session that the prompt begins with.
+    ///
+    /// # Errors
+    /// When the journal cannot be used.
+    pub(super) fn open(
+        opening: Opening,
         output: Output,
-        secrets: Secrets,
         terminal: Terminal,
         shared: Shared,
-    ) -> Self {
-        let workdir = Workdir::new(session.settings.directory.clone());
+    ) -> Result<Self> {
+        let Opening {
+            runtime,
+            settings,
+            session,
+        } = opening;
+        let workdir = Workdir::new(settings.directory.clone());
+        let secrets = secrets::of_env(&settings);
         shared.set_secrets(secrets.clone());
-        Self {
+        let memory = MemoryChoice::default();
+        let in_force = InForce {
+            settings: settings.clone(),
+            secrets: secrets.clone(),
+            workdir: workdir.clone(),
+        };
+        let (host, link) = host::host(in_force, memory.clone());
+        let service = SessionService::of_settings(runtime, &settings, host)?;
+        let options = SessionOptions::in_directory(settings.directory.clone());
+        let handle = match session {
+            Some(id) => service.session(id, options),
+            None => service.begin_session(options)?,
+        };
+        Ok(Self {
+            handle,
+            service,
+            link,
             workdir,
-            key_names: KeyNames::of(&session.settings),
+            key_names: KeyNames::of(&settings),
             exports: None,
             output,
             secrets,
             terminal,
             books: Books::default(),
-            owes_books: session.conversation().is_some(),
-            session,
-            memory: MemoryChoice::default(),
+            settings,
+            memory,
             python: None,
-            presence: Presence::default(),
             parked: Vec::new(),
             shared,
             attached: Vec::new(),
             terminal_seen: TerminalContext::default(),
-            submitted: Vec::new(),
+        })
+    }
+
+    /// Returns what all sessions of the prompt share.
+    pub(super) fn runtime(&self) -> &Runtime {
+        self.service.runtime()
+    }
+
+    /// Has the next turns and cells work with what holds at the prompt.
+    pub(super) fn hand_over(&self) {
+        self.link.set_in_force(InForce {
+            settings: self.settings.clone(),
+            secrets: self.secrets.clone(),
+            workdir: self.workdir.clone(),
+        });
+        self.handle.set_terminal(self.terminal_seen.clone());
+        if let Some(python) = &self.python {
+            self.handle.lend_python(python);
         }
     }
 
@@ -121,7 +157,13 @@ impl AgentChat {
     /// # Errors
     /// When no model can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<TurnEnd> {
-        self.ask_with(Asked::Words(question)).await
+        self.learn_keys();
+        self.check_before_turn()?;
+        let message = self.message(question)?;
+        let message = Arc::new(message);
+        let message = (self.runtime()).with_resources(&self.settings, message);
+        let message = Arc::unwrap_or_clone(message.await?);
+        self.ask_message(message).await
     }
 
     /// Asks what a server's prompt says. Its words are the server's: no files and no resources are taken for them.
@@ -135,95 +177,79 @@ impl AgentChat {
         arguments: &[String],
     ) -> Result<TurnEnd> {
         self.learn_keys();
-        let parts = self
-            .session
-            .server_prompt(server, prompt, arguments)
-            .await?;
-        self.ask_with(Asked::Prompt(parts)).await
+        let parts = (self.runtime()).server_prompt(&self.settings, server, prompt, arguments);
+        let mut message = Message::user("");
+        message.parts = parts.await?;
+        message.parts.extend(self.attached.iter().cloned());
+        self.check_before_turn()?;
+        self.ask_message(self.all_secrets().message(message)).await
     }
 
-    async fn ask_with(&mut self, asked: Asked<'_>) -> Result<TurnEnd> {
-        self.learn_keys();
-        let directory = &self.session.settings.directory;
+    async fn ask_message(&mut self, message: Message) -> Result<TurnEnd> {
+        let over = self.turns(Request::Ask(message)).await?;
+        self.attached.clear();
+        Ok(over)
+    }
+
+    /// Checks that the directory is there and the model can do what the profile needs, and has the Python session there if
+    /// the agent works with it.
+    fn check_before_turn(&mut self) -> Result<()> {
+        let directory = &self.settings.directory;
         if !directory.is_dir() {
             return Err(CliError::new(Exit::Input, gone(directory)).hint(GO_ELSEWHERE));
         }
-        let spec = self.spec()?;
+        let spec = TurnSpec::of(&self.settings, &self.output)?;
         if spec.tool_names.iter().any(|name| python::has(name)) {
             self.python()?;
         }
-        let (message, is_typed) = match asked {
-            Asked::Words(question) => (self.message(question)?, true),
-            Asked::Prompt(parts) => (self.prompt_message(parts), false),
-        };
-        let carried = match self.carry_on().await? {
-            Some(over) if over.stopped_by.is_some() => return Ok(over),
-            carried => carried,
-        };
-        self.attached.clear();
-        let mut start = TurnStart::Message(message.into());
-        if is_typed {
-            start = self.session.with_resources(start).await?;
-        }
-        let over = self.turn(&spec, start).await?;
-        Ok(match carried {
-            Some(earlier) => over.after(earlier),
-            None => over,
-        })
+        Ok(())
     }
 
-    /// Has all that was said summed up, with an eye on what the user names. Nothing changes where that
-    /// fails. Returns `None`, after a note, where there is nothing to sum up yet.
+    /// Has all that was said summed up, with an eye on what the user names. If there is nothing to sum up yet, a note
+    /// says so.
     ///
     /// # Errors
     /// When the last turn was cut off, or no model can be asked.
-    pub(super) async fn compact(&mut self, focus: &str) -> Result<Option<TurnEnd>> {
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<TurnEnd> {
         self.learn_keys();
-        let mut spec = self.session.spec()?;
-        spec.only_sum_up();
-        let message = compaction::question(focus);
-        if self.current().is_some_and(|it| it.cut_off.is_some()) {
+        if self.is_cut_off()? {
             let error = CliError::new(Exit::NoSession, "the last turn was cut off");
             return Err(error.hint("`/resume` carries it on, then `/compact` sums up"));
         }
-        let history = self.current().map_or(&[][..], |it| &it.history);
-        if let Some(early) = compaction::too_early(history) {
+        let history = match self.handle.info()? {
+            Some(info) => self
+                .handle
+                .store()
+                .history(&info.id)
+                .map_err(sessions::failed)?
+                .transcript(),
+            None => Vec::new(),
+        };
+        if let Some(early) = compaction::too_early(&history) {
             let note = format!("there is nothing to sum up yet: {early}");
             self.output.note(&note);
-            return Ok(None);
+            return Ok(TurnEnd::default());
         }
-        let start = TurnStart::Message(self.secrets.message(message).into());
-        self.turn(&spec, start).await.map(Some)
+        let focus = self.all_secrets().text(focus.to_owned());
+        self.turns(Request::Compact(focus)).await
     }
 
-    /// Carries on the turn that was cut off, if there is one, and asks the messages that wait.
+    /// Carries on the turn that was cut off, if there is one, and asks the messages that wait. Returns `None` if there is
+    /// nothing to do.
     ///
     /// # Errors
     /// When its models cannot be asked.
     pub(super) async fn resume(&mut self) -> Result<Option<TurnEnd>> {
         self.learn_keys();
-        self.carry_on().await
-    }
-
-    async fn carry_on(&mut self) -> Result<Option<TurnEnd>> {
-        let Some((spec, start)) = self.session.cut_off()? else {
-            return self.ask_all_queued().await;
-        };
-        self.output.note("the turn that was cut off is carried on");
-        self.turn(&spec, start).await.map(Some)
-    }
-
-    /// Returns who answers now, and under what.
-    ///
-    /// # Errors
-    /// When the settings name no model.
-    pub(super) fn spec(&self) -> Result<TurnSpec> {
-        let mut spec = self.session.spec()?;
-        self.memory.apply(&mut spec);
-        if self.python.is_some() {
-            python::offer(&mut spec, &self.session.settings);
+        if !self.is_cut_off()? && self.handle.first_waiting().await.is_none() {
+            return Ok(None);
         }
-        Ok(spec)
+        self.turns(Request::GoOn).await.map(Some)
+    }
+
+    fn is_cut_off(&self) -> Result<bool> {
+        let info = self.handle.info()?;
+        Ok(info.is_some_and(|it| matches!(it.state, SessionState::CutOff | SessionState::Parked)))
     }
 
     /// Returns the Python session; its interpreter starts when that is first needed.
@@ -231,23 +257,24 @@ impl AgentChat {
     /// # Errors
     /// When there is no interpreter.
     pub(super) fn python(&mut self) -> Result<Arc<Session>> {
-        if let Some(session) = &self.python {
-            return Ok(Arc::clone(session));
+        if let Some(python) = &self.python {
+            return Ok(Arc::clone(python.session()));
         }
-        let settings = &self.session.settings;
+        let settings = &self.settings;
         let mut settings = python::session_settings(settings, &[], &settings.directory);
         settings.has_terminal = true;
         if settings.program.is_relative() {
             return Err(CliError::new(Exit::Error, "there is no `python3`")
                 .hint("install Python 3.9 or later, or activate a virtual environment"));
         }
-        Ok(self.use_python(Arc::new(Session::new(settings))))
+        let python = LentPython::new(Arc::new(Session::new(settings)));
+        Ok(self.use_python(Arc::new(python)))
     }
 
     /// Has shell, agent and Python work in another directory, the interpreters of other sessions too.
     pub(super) fn set_directory(&mut self, directory: PathBuf) {
         self.workdir.set_directory(&directory);
-        let settings = &mut self.session.settings;
+        let settings = &mut self.settings;
         if settings.directory == directory {
             return;
         }
@@ -255,125 +282,60 @@ impl AgentChat {
         let wanted = python::session_settings(settings, &[], &settings.directory);
         let parked = self.parked.iter().map(Parked::python);
         for python in self.python.iter().chain(parked) {
-            python.go_to(wanted.program.clone(), wanted.directory.clone());
+            python
+                .session()
+                .go_to(wanted.program.clone(), wanted.directory.clone());
         }
     }
 
     /// Returns what threads of the Python session at the prompt print while nothing runs there, if there
     /// is one.
     pub(super) fn late_output(&self) -> Option<Receiver<Vec<u8>>> {
-        self.python.as_ref().map(|it| it.late_output())
+        self.python.as_ref().map(|it| it.session().late_output())
     }
 
     /// Has a Python session be the one at the prompt.
-    pub(super) fn use_python(&mut self, session: Arc<Session>) -> Arc<Session> {
+    pub(super) fn use_python(&mut self, python: Arc<LentPython>) -> Arc<Session> {
+        let session = Arc::clone(python.session());
         self.shared
             .set_python(Arc::clone(&session), Handle::current());
-        Arc::clone(self.python.insert(session))
+        self.python = Some(python);
+        session
     }
 
-    /// Returns the tools that inspect the live Python session, if there is one.
-    pub(super) fn live_tools(&self, profile: &Profile) -> Vec<Arc<dyn Tool>> {
-        let looks = python::looks(profile, &self.session.settings);
-        let session = self.python.as_ref();
-        session.map_or_else(Vec::new, |session| rondo_python::tools(session, looks))
-    }
-
-    /// Returns the conversation, once there is one.
-    pub(super) fn current(&self) -> Option<&Conversation> {
-        self.session.conversation()
-    }
-
-    /// Begins anew with the next question; what was said is kept in its session.
-    pub(super) fn clear(&mut self) {
-        self.session.clear();
+    /// Begins a new session; what was said is kept in the former one.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        let options = SessionOptions::in_directory(self.settings.directory.clone());
+        self.handle = self.service.begin_session(options)?;
         self.attached.clear();
         self.books.clear();
-        self.owes_books = false;
+        Ok(())
     }
 
     /// Goes on with a session that is kept, in its own interpreter where it has one here.
     ///
     /// # Errors
-    /// When another process works on it, or it is damaged.
-    pub(super) fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
+    /// When the former session's cells cannot be read.
+    pub(super) fn take(&mut self, info: &SessionInfo) -> Result<()> {
         self.park_python()?;
-        let left = self.current().map(|it| it.session.clone());
         self.books.clear();
-        let failed = self.session.take(info).err();
-        let goes_on = match (&failed, left) {
-            (Some(_), Some(left)) => left,
-            _ => info.id.clone(),
-        };
-        self.unpark_python(&goes_on);
-        self.owes_books = true;
-        match (failed, self.session.conversation()) {
-            (None, Some(taken)) => Ok(taken),
-            (Some(error), _) => Err(error.into()),
-            (None, None) => Err(nothing_cut_off()),
-        }
-    }
-
-    /// Has the books tell of the whole session, turns that another process ran included: from its
-    /// records, which are read at the first question about them.
-    ///
-    /// # Errors
-    /// When they are damaged, or the disk fails.
-    pub(super) fn recall(&mut self) -> Result<()> {
-        let Some(conversation) = self.current().filter(|_| self.owes_books) else {
-            return Ok(());
-        };
-        let session = conversation.session.clone();
-        let (mut fold, mut totals) = (Fold::default(), Totals::default());
-        self.session
-            .store()?
-            .records::<CliError>(&session, |record| {
-                fold.record(&record)
-                    .into_iter()
-                    .for_each(|turn| totals.recall(turn));
-                Ok(())
-            })?;
-        fold.end().into_iter().for_each(|turn| totals.recall(turn));
-        *self.books.open() = totals;
-        self.owes_books = false;
+        let options = SessionOptions::in_directory(self.settings.directory.clone());
+        self.handle = self.service.session(info.id.clone(), options);
+        self.unpark_python(&info.id);
         Ok(())
     }
 
     /// Ends what outlives turns.
     pub(super) async fn end(&mut self) {
-        self.session.clear();
-        self.session.runtime().close().await;
-    }
-
-    fn prompt_message(&self, parts: Vec<Part>) -> Message {
-        let mut message = Message::user("");
-        message.parts = parts;
-        message.parts.extend(self.attached.iter().cloned());
-        self.all_secrets().message(message)
-    }
-
-    /// Says which message that waited is asked now. One that was entered here may name files, as questions do.
-    pub(super) fn written_here(&mut self, start: TurnStart) -> TurnStart {
-        let TurnStart::Queued(mail, message) = start else {
-            return start;
-        };
-        let text = message.text();
-        let note = format!("the message that was queued is asked now: {text}");
-        self.output.note(&note);
-        let settings = &self.session.settings;
-        let servers = settings.mcp.names();
-        let is_own = self.submitted.contains(&mail);
-        // What it names and does not exist was noted when it was entered.
-        let quiet = |_: &str| {};
-        let own = is_own.then(|| user_input::of_text(&text, &settings.directory, &servers, &quiet));
-        match own {
-            Some(Ok(own)) => TurnStart::Queued(mail, self.all_secrets().message(own).into()),
-            Some(Err(_)) | None => TurnStart::Queued(mail, message),
-        }
+        self.service.close().await;
+        self.runtime().close().await;
     }
 
     fn message(&self, question: &str) -> Result<Message> {
-        let settings = &self.session.settings;
+        let settings = &self.settings;
         let servers = settings.mcp.names();
         let note = |text: &str| self.output.note(text);
         let mut message = user_input::of_text(question, &settings.directory, &servers, &note)?;
@@ -381,28 +343,13 @@ impl AgentChat {
         Ok(self.all_secrets().message(message))
     }
 
-    /// Records what is of no turn, in the conversation that there is.
-    ///
-    /// # Errors
-    /// When it cannot be recorded.
-    pub(super) async fn record(&self, body: RecordBody) -> Result<()> {
-        self.session.record(body).await?;
-        Ok(())
-    }
-
     /// Returns whether nothing is kept.
     pub(super) fn is_ephemeral(&self) -> bool {
-        self.session.is_ephemeral()
+        self.handle.store().is_in_memory()
     }
 
     /// Returns the secrets to redact, the key of the latest model included.
     pub(super) fn all_secrets(&self) -> Secrets {
-        self.secrets
-            .clone()
-            .with(self.session.runtime().connected_key())
+        self.secrets.clone().with(self.runtime().connected_key())
     }
-}
-
-fn nothing_cut_off() -> CliError {
-    CliError::new(Exit::NoSession, "no turn was cut off")
 }

@@ -1,106 +1,214 @@
-//! Runs and shows one turn of the agent, and handles the keyboard meanwhile.
+//! Runs and shows the turns of the agent, and handles the keyboard meanwhile.
 
-use super::approver;
+use super::approver::{self, PromptQuestion};
+use super::host::{BegunTurn, Stage};
 use super::keyboard::Keyboard;
 use super::ledger::BookkeepingView;
-use super::talk::AgentChat;
+use super::talk::LineSession;
 use crate::changes::Changes;
 use crate::commands::ask;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
+use crate::hosted::{News, end_of_turn, next_news};
 use crate::render::TextView;
 use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
-use rondo_core::ports::Seq;
-use rondo_core::{Journal as _, control, events};
+use rondo_core::session::Delivery;
+use rondo_core::{TurnEnd as CoreEnd, events};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
-use rondo_runtime::spec::{ConnectedModel, TurnSpec};
-use rondo_runtime::{TurnBuilder, TurnStart};
+use rondo_runtime::service::{Subscription, Ticket};
+use rondo_runtime::values::ApprovalMode;
 use rondo_types::{Message, Outcome};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-/// How a turn ended, for the prompt.
+/// How turns ended, for the prompt.
+#[derive(Default)]
 pub(super) struct TurnEnd {
     /// What the process was told from outside meanwhile.
     pub(super) stopped_by: Option<Stop>,
-    /// What was said to the turn, or to the prompt, and not delivered yet.
+    /// The lines that were entered for the prompt.
     pub(super) undelivered: Vec<String>,
     /// What was typed and not entered.
     pub(super) typed: String,
 }
 
 impl TurnEnd {
-    /// Adds what an earlier turn left.
-    pub(super) fn after(mut self, earlier: Self) -> Self {
-        self.undelivered.splice(0..0, earlier.undelivered);
-        self.typed.insert_str(0, &earlier.typed);
-        self
+    /// Adds what a later turn left.
+    fn and(&mut self, later: Self) {
+        self.stopped_by = later.stopped_by;
+        self.undelivered.extend(later.undelivered);
+        self.typed.push_str(&later.typed);
     }
 }
 
-impl AgentChat {
-    /// Runs a turn of the session and shows it, and then those of messages that wait. The session has its messages then.
+/// What the session does next.
+pub(super) enum Request {
+    /// It asks this.
+    Ask(Message),
+    /// It sums up what was said, with an eye on this.
+    Compact(String),
+    /// It goes on with what it has to do.
+    GoOn,
+}
+
+/// What a wait for the next turn comes to.
+enum Next {
+    Begun(Box<BegunTurn>),
+    /// It was stopped before it began, by a key or by a signal.
+    Stopped(Option<Stop>),
+    Failed(CliError),
+    /// Nothing is left to do.
+    Rest,
+}
+
+/// Where a turn is shown, and where it asks.
+struct Shown {
+    keyboard: Keyboard,
+    screen: Screen,
+    changes: Changes,
+    questions: mpsc::Receiver<PromptQuestion>,
+    signals: Signals,
+    /// The turn's end of it, until the turn is about to begin.
+    stage: Option<Stage>,
+    /// The events of the turn, once it is about to begin.
+    updates: Option<Subscription>,
+}
+
+impl LineSession {
+    /// Does what is requested, and shows the turns of it: the one that was cut off first, then those of messages that wait.
     ///
     /// # Errors
-    /// When it cannot begin.
-    pub(super) async fn turn(&mut self, spec: &TurnSpec, start: TurnStart) -> Result<TurnEnd> {
-        let over = self.one_turn(spec, start).await?;
-        if over.stopped_by.is_some() {
-            return Ok(over);
+    /// When a turn cannot begin; what was requested is withdrawn then.
+    pub(super) async fn turns(&mut self, request: Request) -> Result<TurnEnd> {
+        self.hand_over();
+        self.link.open();
+        let ticket = match request {
+            Request::Ask(message) => {
+                Some(self.handle.submit(message, Delivery::Queue).await).transpose()
+            }
+            Request::Compact(focus) => Some(self.handle.compact(&focus).await).transpose(),
+            Request::GoOn => {
+                self.handle.resume();
+                Ok(None)
+            }
+        };
+        let done = match ticket {
+            Ok(ticket) => self.show_turns(ticket.as_ref()).await,
+            Err(error) => Err(error.into()),
+        };
+        self.link.close();
+        done
+    }
+
+    async fn show_turns(&mut self, ticket: Option<&Ticket>) -> Result<TurnEnd> {
+        let mut all = TurnEnd::default();
+        loop {
+            let mut shown = self.place()?;
+            let begun = match self.next_turn(&mut shown).await {
+                Next::Begun(begun) => begun,
+                Next::Stopped(by) => {
+                    self.link.close();
+                    // A journal that cannot be written ends the turn by itself.
+                    let _ = self.handle.cancel().await;
+                    self.withdraw(ticket).await;
+                    all.and(over(&mut shown.keyboard, by));
+                    if by.is_none() {
+                        self.output.note("stopped before anything was asked");
+                    }
+                    return Ok(all);
+                }
+                Next::Failed(error) => {
+                    self.withdraw(ticket).await;
+                    return Err(error);
+                }
+                Next::Rest => {
+                    self.link.all_asked();
+                    all.and(over(&mut shown.keyboard, None));
+                    return Ok(all);
+                }
+            };
+            self.note_begun(&begun, ticket);
+            let journal = Arc::clone(&begun.journal);
+            all.and(self.serve(*begun, shown).await?);
+            // If its end is not recorded, what was shown says why, and nothing can follow.
+            if all.stopped_by.is_some() || journal.has_failed() {
+                self.link.close();
+                self.handle.at_rest().await;
+                return Ok(all);
+            }
         }
-        Ok(match self.ask_all_queued().await? {
-            Some(next) => next.after(over),
-            None => over,
+    }
+
+    /// Makes the place of the next turn.
+    fn place(&self) -> Result<Shown> {
+        let (screen, changes) = (Screen::new(), Changes::default());
+        let keyboard = self.keyboard(screen.clone())?;
+        let user = parking::user(&self.settings.env);
+        let (approver, questions) = approver::channel(screen.clone(), changes.clone(), user);
+        let stage = Stage {
+            approver,
+            changes: changes.clone(),
+            shows_changes: self.output.stderr_terminal,
+        };
+        Ok(Shown {
+            keyboard,
+            screen,
+            changes,
+            questions,
+            signals: Signals::listen(),
+            stage: Some(stage),
+            updates: None,
         })
     }
 
-    /// Asks the first message that waits in the session's mailbox, if there is one.
-    ///
-    /// # Errors
-    /// When its turn cannot begin, or the mailbox cannot be read.
-    async fn ask_queued(&mut self) -> Result<Option<TurnEnd>> {
-        let Some(start) = self.session.queued()?.into_iter().next() else {
-            return Ok(None);
-        };
-        let spec = self.spec()?;
-        let start = self.written_here(start);
-        self.one_turn(&spec, start).await.map(Some)
-    }
-
-    /// Asks the messages that wait in the session's mailbox.
-    ///
-    /// # Errors
-    /// When a turn cannot begin, or the mailbox cannot be read.
-    pub(super) async fn ask_all_queued(&mut self) -> Result<Option<TurnEnd>> {
-        let mut all: Option<TurnEnd> = None;
-        while all.as_ref().is_none_or(|it| it.stopped_by.is_none())
-            && let Some(next) = self.ask_queued().await?
-        {
-            all = Some(match all {
-                Some(earlier) => next.after(earlier),
-                None => next,
-            });
-        }
-        Ok(all)
-    }
-
-    async fn one_turn(&mut self, spec: &TurnSpec, start: TurnStart) -> Result<TurnEnd> {
-        let screen = Screen::new();
-        let mut keyboard = self.keyboard(screen.clone())?;
-        let mut signals = Signals::listen();
-        let connected = tokio::select! {
-            biased;
-            stop = signals.next() => return Ok(over(&mut keyboard, Some(stop))),
-            () = keyboard.stopped() => {
-                self.output.note("stopped before anything was asked");
-                return Ok(over(&mut keyboard, None));
+    /// Waits for the next turn, until a key or a signal stops what is under way.
+    async fn next_turn(&mut self, shown: &mut Shown) -> Next {
+        loop {
+            let told = tokio::select! {
+                biased;
+                stop = shown.signals.next() => return Next::Stopped(Some(stop)),
+                () = shown.keyboard.stopped() => return Next::Stopped(None),
+                () = self.link.asked() => {
+                    shown.updates = Some(self.handle.subscribe_to_next());
+                    if let Some(stage) = shown.stage.take() {
+                        self.link.stage(stage);
+                    }
+                    continue;
+                }
+                told = next_news(&mut self.link.news, &self.handle) => told,
+            };
+            match told {
+                Some(News::Begun(begun)) => return Next::Begun(begun),
+                Some(News::Failed(error)) => return Next::Failed((*error).into()),
+                Some(News::Ended(_)) => {}
+                None => return Next::Rest,
             }
-            connected = self.session.connect(spec) => connected?,
-        };
-        self.serve(spec, start, connected, &mut keyboard, screen, signals)
-            .await
+        }
+    }
+
+    /// Takes back what was requested and did not begin.
+    async fn withdraw(&mut self, ticket: Option<&Ticket>) {
+        self.link.close();
+        self.handle.at_rest().await;
+        if let Some(ticket) = ticket {
+            // If it cannot be taken back, it waits in the mailbox, and is asked next.
+            let _ = ticket.withdraw().await;
+            self.handle.at_rest().await;
+        }
+    }
+
+    /// Says which turn is about to be shown, unless it is the one that was requested.
+    fn note_begun(&self, begun: &BegunTurn, ticket: Option<&Ticket>) {
+        match &begun.message {
+            None => self.output.note("the turn that was cut off is carried on"),
+            Some((key, _)) if ticket.is_some_and(|it| it.id.0 == *key) => {}
+            Some((_, text)) => {
+                let note = format!("the message that was queued is asked now: {text}");
+                self.output.note(&note);
+            }
+        }
     }
 
     /// Takes the keyboard until the value is dropped.
@@ -109,108 +217,80 @@ impl AgentChat {
     /// When the terminal is gone.
     pub(super) fn keyboard(&self, screen: Screen) -> Result<Keyboard> {
         let keys = self.terminal.listen().map_err(no_terminal)?;
-        let policy = UserPolicy::of(&self.session.settings.paths);
+        let policy = UserPolicy::of(&self.settings.paths);
         let (names, secrets) = (self.key_names.clone(), self.secrets.clone());
         Ok(Keyboard::new(keys, self.output, screen, policy).keeping(names, secrets))
     }
 
-    async fn serve(
-        &mut self,
-        spec: &TurnSpec,
-        start: TurnStart,
-        connected: ConnectedModel,
-        keyboard: &mut Keyboard,
-        screen: Screen,
-        signals: Signals,
-    ) -> Result<TurnEnd> {
-        let changes = Changes::default();
-        let user = parking::user(&self.session.settings.env);
-        let (approver, mut questions) = approver::channel(screen.clone(), changes.clone(), user);
-        let secrets = self.secrets.clone();
-        let approver = Arc::new(approver);
-        let mut builder = TurnBuilder::new(spec.clone(), start, connected, approver, secrets);
-        builder.live = self.live_tools(&spec.profile);
-        builder.workdir = Some(self.workdir.clone());
-        builder.terminal = self.terminal_seen.clone();
-        let turn = self.session.turn(builder)?;
-        let is_kept = !self.session.is_ephemeral();
-        keyboard.submit_to(is_kept.then(|| self.session.message_box()).transpose()?);
-        changes.watch(turn.toolset(), turn.secrets(), self.output.stderr_terminal);
-        let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
-        let events_tx = self.session.runtime().observe(events_tx).await;
+    async fn serve(&mut self, begun: BegunTurn, shown: Shown) -> Result<TurnEnd> {
+        let Shown {
+            mut keyboard,
+            screen,
+            changes,
+            mut questions,
+            signals,
+            updates,
+            ..
+        } = shown;
+        let mut updates = updates.unwrap_or_else(|| self.handle.subscribe_to_next());
+        keyboard.submit_to(self.handle.clone());
+        let (events_tx, events_rx) = events::channel(begun.session.clone(), begun.id.clone());
         let view = TextView::new(self.output, screen, changes);
         let view = Box::new(BookkeepingView::new(view, self.books.clone()));
-        let (handle, turn_control) = control();
-        let before = self.head();
         let (over_tx, over_rx) = oneshot::channel();
+        let brake = Brake::new(begun.handle.clone());
         let both = async {
             let turn = async {
-                let outcome = turn.run(events_tx, turn_control).await;
+                let news = &mut self.link.news;
+                let end = end_of_turn(news, &mut updates, &self.handle, &events_tx).await;
+                drop(events_tx);
                 // The receiver is gone once all of it was shown.
                 let _ = over_tx.send(());
-                outcome
+                end
             };
-            // The user at this terminal stops it and lets it go on.
-            let brake = Brake::new(handle.clone());
-            tokio::join!(
-                turn,
-                show_turn::show(events_rx, view, brake, signals, over_rx, None)
-            )
+            let showing = show_turn::show(events_rx, view, brake, signals, over_rx, None);
+            tokio::join!(turn, showing)
         };
-        let (outcome, ended) = tokio::select! {
+        let (end, ended) = tokio::select! {
             both = both => both,
-            never = keyboard.serve(&handle, &mut questions) => match never {},
+            never = keyboard.serve(&begun.handle, &mut questions) => match never {},
         };
         keyboard.submit_rest().await;
-        self.submitted.append(&mut keyboard.submitted);
-        self.note_presence(before);
+        let entered = std::mem::take(&mut keyboard.submitted);
+        self.link.entered(entered.into_iter().map(|it| it.0));
         // Nothing but the prompt answers here, and it does so at once.
-        let outcome = outcome?.outcome().ok_or_else(unexpectedly_parked)?;
-        self.session.finished(&outcome);
+        let CoreEnd::Done(outcome) = end? else {
+            return Err(unexpectedly_parked());
+        };
+        if begun.offer.as_ref().is_some_and(|it| it.is_chosen()) {
+            self.settings.values.approval = Some(ApprovalMode::Auto);
+            self.hand_over();
+        }
         let ended = ended.map_err(|err| {
             let context = "failed to start a thread";
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
         })?;
-        let mut over = over(keyboard, ended.stopped_by);
-        let outcome = self.finish(outcome, ended, spec).await?;
-        // What waits in the mailbox is asked next. What is entered at the prompt is text.
-        if !is_kept {
-            let undelivered = outcome.undelivered_steering.iter().map(Message::text);
-            over.undelivered.splice(0..0, undelivered);
-        }
+        let over = over(&mut keyboard, ended.stopped_by);
+        self.finish(*outcome, ended, &begun).await?;
         Ok(over)
     }
 
-    /// What the agent ran in the Python session, ran in the interpreter that there is.
-    fn note_presence(&mut self, before: Seq) {
-        self.sync_presence();
-        let (first, last) = (Seq(before.0 + 1), self.head());
-        if let Some(conversation) = self.session.conversation() {
-            self.presence.add(&conversation.session, first, last);
-        }
-    }
-
-    /// Returns the session's latest record.
-    fn head(&self) -> Seq {
-        self.current().map_or(Seq(0), |it| it.journal.at())
-    }
-
-    async fn finish(&self, outcome: Outcome, mut ended: Ended, spec: &TurnSpec) -> Result<Outcome> {
+    async fn finish(&self, outcome: Outcome, mut ended: Ended, begun: &BegunTurn) -> Result<()> {
         let circumstances = Circumstances {
-            journal_failed: self.session.has_journal_failed(),
+            journal_failed: begun.journal.has_failed(),
             stopped_by: ended.stopped_by,
             ..Circumstances::default()
         };
         let exit = Exit::of_outcome(&outcome, circumstances);
         let (outcome, shown) = ended.finish(outcome, exit, Vec::new()).await;
         if ended.was_given_up() {
-            return Ok(Arc::unwrap_or_clone(outcome));
+            return Ok(());
         }
         shown.map_err(crate::commands::report::write_failed)?;
-        for said in ask::explain(&outcome, exit, circumstances, &[], spec) {
+        for said in ask::explain(&outcome, exit, circumstances, &[], &begun.spec) {
             said.print(&self.output);
         }
-        Ok(Arc::unwrap_or_clone(outcome))
+        Ok(())
     }
 }
 

@@ -16,9 +16,7 @@ pub(crate) use memory::MemoryChoice;
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::repl::ledger::Books;
 use rondo_core::redact::Secrets;
-use rondo_runtime::secrets;
 use rondo_runtime::service::UpdateBody;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::view::Totals;
@@ -34,8 +32,8 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     /// The values that are redacted.
     pub(crate) secrets: Secrets,
-    /// The session, once something is recorded in it.
-    pub(crate) session: Option<SessionId>,
+    /// The session.
+    pub(crate) session: SessionId,
     /// The calls that the user allowed for the rest of the session.
     pub(crate) granted: Vec<Grant>,
     /// The choice of `/memory`.
@@ -43,19 +41,20 @@ pub(crate) struct Context {
     /// The live Python session, if there is one.
     pub(crate) python: Option<Arc<rondo_python::Session>>,
     /// The steps and the cost of the session's turns.
-    pub(crate) books: Books,
+    pub(crate) totals: Totals,
     /// Columns of the prompt.
     pub(crate) columns: usize,
 }
 
 impl Context {
-    /// Reads what a command needs of a session on the full screen.
+    /// Reads what a command needs of the session at a prompt.
     ///
     /// # Errors
     /// When the session's records cannot be read.
-    pub(crate) async fn on_screen(
+    pub(crate) async fn read(
         command: SessionCommand,
         context: CommandContext,
+        secrets: Secrets,
         memory: MemoryChoice,
     ) -> Result<Self> {
         let CommandContext {
@@ -74,13 +73,13 @@ impl Context {
             _ => Totals::default(),
         };
         Ok(Self {
-            secrets: secrets::of_env(&settings),
+            secrets,
             settings,
             granted,
             memory,
             python: session.python().map(|lent| Arc::clone(lent.session())),
-            session: Some(session.id().clone()),
-            books: Books::new(totals),
+            session: session.id().clone(),
+            totals,
             columns,
         })
     }
@@ -117,9 +116,9 @@ fn run_here(command: SessionCommand, rest: &str, context: &Context) -> Result<Re
         SessionCommand::Remember => add::remember(rest, context),
         SessionCommand::Include => add::include(rest, context),
         SessionCommand::Skill => add::skill(rest, context),
-        SessionCommand::Steps => Ok(account::steps(&context.books.open(), context.columns)),
-        SessionCommand::Trace => Ok(account::trace(&context.books.open())),
-        SessionCommand::Cost => Ok(account::cost(&context.books.open())),
+        SessionCommand::Steps => Ok(account::steps(&context.totals, context.columns)),
+        SessionCommand::Trace => Ok(account::trace(&context.totals)),
+        SessionCommand::Cost => Ok(account::cost(&context.totals)),
         SessionCommand::Inspect | SessionCommand::LastError => Err(python::no_session()),
     }
 }

@@ -51,6 +51,7 @@ mod repl_design;
 mod repl_dumb;
 mod repl_keys;
 mod repl_places;
+mod repl_preparing;
 mod repl_programs;
 mod repl_python;
 mod repl_screen;

@@ -263,6 +263,60 @@ async fn a_session_goes_on_in_another_process() {
 }
 
 #[tokio::test]
+async fn another_process_asks_in_the_session_while_the_prompt_waits_and_the_prompt_knows_it() {
+    let server = serve(["one", "two", "three", "four"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    ask(&mut person, &[("first", "one")]).await;
+    person.prompt("agent").await;
+    let other = env.ask(&server, &["-c", "second"]).await;
+    assert_eq!((other.stdout.as_str(), other.code), ("two\n", Some(0)));
+    ask(&mut person, &[("third", "three"), ("/steps", "tokens")]).await;
+    person.prompt("agent").await;
+    let all = person.all();
+    assert!(all.contains("one") && !all.contains("two"), "{all}");
+    leave(person).await;
+    assert_eq!(said(&server, 2), ["first", "second", "third"]);
+    // Nothing of earlier turns is said again.
+    let mut person = start(&env, &server, &["-c"]);
+    ask(&mut person, &[("fourth", "four")]).await;
+    person.prompt("agent").await;
+    let all = person.all();
+    assert!(!all.contains("one") && !all.contains("two"), "{all}");
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_question_is_refused_and_not_kept_while_another_process_works_on_the_session() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("Three files.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut other = start(&env, &server, &[]);
+    other.prompt("agent").await;
+    other.enter("first").await;
+    server.request(0).await;
+    let mut person = start(&env, &server, &["-c"]);
+    person.sees("another process works on it").await;
+    person.prompt("agent").await;
+    person.enter("refused").await;
+    person.sees("error: ").await;
+    person.prompt("agent").await;
+    gate.open();
+    other.sees("late").await;
+    other.prompt("agent").await;
+    ask(&mut person, &[("what is here?", "Three files.")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    leave(other).await;
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(said(&server, 1), ["first", "what is here?"]);
+}
+
+#[tokio::test]
 async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
     let server = serve(["one", "two", "three", "four"].map(says).into()).await;
     let env = TestEnv::new();

@@ -177,7 +177,7 @@ struct Stop {
 /// What came of a cell.
 pub(super) enum Finished {
     /// What the host has recorded of its own cell; nothing if it dropped that.
-    OfHost(Option<RecordBody>),
+    OfHost(Option<Box<RecordBody>>),
     Shell(Result<(CommandEnd, bool)>, String),
     /// Its record, and the traceback if it raised something.
     Python(Box<RecordBody>, Option<String>),
@@ -367,7 +367,7 @@ impl Actor {
         match begun {
             Ok((end, recorded)) => {
                 self.cell = Some(RunningCell {
-                    work: Box::pin(async move { Finished::OfHost(end.await.ok()) }),
+                    work: Box::pin(async move { Finished::OfHost(end.await.ok().map(Box::new)) }),
                     stop: Stop::default(),
                     done: CellDone::OfHost(recorded),
                     started: None,
@@ -462,7 +462,7 @@ impl Actor {
             CellDone::OfHost(recorded) => {
                 if let Finished::OfHost(Some(body)) = finished {
                     // Whoever ran it may be gone.
-                    let _ = recorded.send(self.record_end(body).await);
+                    let _ = recorded.send(self.record_end(*body).await);
                 }
                 return self.input(Input::CellEnded).await;
             }

@@ -7,10 +7,12 @@ use rondo_core::redact::Secrets;
 use rondo_core::session::Delivery;
 use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::error::Result;
-use rondo_runtime::service::{AskedTurn, Cursor, SessionHandle, SessionHost, SessionService};
+use rondo_runtime::service::{
+    AskedTurn, Cursor, SessionHandle, SessionHost, SessionService, UpdateBody,
+};
 use rondo_runtime::sessions::Cells;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::{Layer, NoNotices, Runtime, TurnBuilder};
+use rondo_runtime::{Layer, NoNotices, Runtime, SetupErrorKind, TurnBuilder};
 use rondo_testkit::Gate;
 use rondo_types::{AnswerValue, Message, Question, SessionId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,7 +183,7 @@ async fn a_cell_of_the_host_does_not_run_while_another_process_works_on_the_sess
     let session = first.new_session(world.options());
     let mut listener = session.subscribe(Cursor::START);
     submit(&session, "Hello?").await;
-    until(&mut listener, |it| rondo_asked(it)).await;
+    until(&mut listener, is_asked).await;
     let env = crate::env(&world.home, &world.server);
     let runtime = Runtime::new(env, Layer::default(), Arc::new(NoNotices));
     let other = SessionService::open(
@@ -194,11 +196,11 @@ async fn a_cell_of_the_host_does_not_run_while_another_process_works_on_the_sess
         .session(session.id().clone(), world.options());
     let refused = other.begin_cell("x = 1", &Secrets::default()).await;
     let error = refused.unwrap_err();
-    assert_eq!(error.kind, rondo_runtime::SetupErrorKind::SessionInUse);
+    assert_eq!(error.kind, SetupErrorKind::SessionInUse);
     gate.open();
     until(&mut listener, is_result).await;
 }
 
-fn rondo_asked(body: &rondo_runtime::service::UpdateBody) -> bool {
-    matches!(body, rondo_runtime::service::UpdateBody::Asked { .. })
+fn is_asked(body: &UpdateBody) -> bool {
+    matches!(body, UpdateBody::Asked { .. })
 }

@@ -4,29 +4,25 @@ use super::unless_stopped;
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::exit::{Circumstances, Exit, Stop};
+use crate::hosted::{NEWS_MAX, News, end_of_turn, next_news, stopped_elsewhere, tell};
 use crate::output::Output;
 use crate::process_end;
 use crate::screen::Screen;
 use crate::show_turn::{Brake, Signals};
 use async_trait::async_trait;
-use rondo_core::clock::Clock;
 use rondo_core::ports::ProcessEnd;
 use rondo_core::{EventSender, TurnEnd, TurnHandle};
 use rondo_runtime::service::{
-    AskedTurn, OpenedSession, SessionHandle, SessionHost, SessionService, Subscription, Update,
-    UpdateBody,
+    AskedTurn, OpenedSession, SessionHandle, SessionHost, SessionService, Subscription,
 };
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::{SetupError, Turn, TurnBuilder, parking};
-use rondo_types::{EventBody, Outcome, SessionId, TurnId};
+use rondo_types::{Outcome, SessionId, TurnId};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
-
-/// The bound on what the host was told and that is not read yet.
-const NEWS_MAX: usize = 64;
 
 /// A turn that begins, with what shows it and stops it.
 pub(super) struct BegunTurn {
@@ -45,18 +41,11 @@ pub(super) struct BegunTurn {
 pub(super) struct HostedSession {
     handle: SessionHandle,
     updates: Subscription,
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<News<BegunTurn>>,
     /// One for each turn that may begin.
     permits: Arc<Semaphore>,
     /// It ends with this.
     _service: SessionService,
-}
-
-/// What the host is told of its turns.
-enum News {
-    Begun(Box<BegunTurn>),
-    Ended(Box<Result<TurnEnd, SetupError>>),
-    Failed(Box<SetupError>),
 }
 
 /// Contributes to turns what the command was given, and passes on what it is told of them.
@@ -66,7 +55,7 @@ struct AskHost {
     /// Whether text is printed only when the turn is over.
     text_is_unseen: bool,
     permits: Arc<Semaphore>,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<News<BegunTurn>>,
     /// The parts of the turn that is being built.
     parts: Mutex<Option<Parts>>,
 }
@@ -124,7 +113,7 @@ impl HostedSession {
         self.permits.add_permits(1);
         let begun = async {
             loop {
-                match self.news().await {
+                match next_news(&mut self.news, &self.handle).await {
                     Some(News::Begun(begun)) => return Ok(begun),
                     Some(News::Failed(error)) => return Err((*error).into()),
                     Some(News::Ended(_)) => {}
@@ -140,64 +129,11 @@ impl HostedSession {
     /// # Errors
     /// When it could not be carried on.
     pub(super) async fn end(&mut self, events: EventSender) -> Result<TurnEnd> {
-        let end = loop {
-            tokio::select! {
-                biased;
-                update = self.updates.next() => pass_on(update?, &events),
-                news = next_news(&mut self.news, &self.handle) => match news {
-                    Some(News::Ended(end)) => break *end,
-                    // The mailbox could not be read, which matters to no turn that runs.
-                    Some(News::Failed(_) | News::Begun(_)) => {}
-                    None => return Err(stopped_elsewhere()),
-                },
-            }
-        };
-        while let Some(update) = self.updates.next_of_past().await? {
-            pass_on(update, &events);
-        }
-        Ok(end?)
+        end_of_turn(&mut self.news, &mut self.updates, &self.handle, &events).await
     }
-
-    async fn news(&mut self) -> Option<News> {
-        next_news(&mut self.news, &self.handle).await
-    }
-}
-
-/// Returns what the host is told next; `None` if nothing works on the session any more.
-async fn next_news(news: &mut mpsc::Receiver<News>, handle: &SessionHandle) -> Option<News> {
-    tokio::select! {
-        biased;
-        news = news.recv() => news,
-        () = handle.at_rest() => news.try_recv().ok(),
-    }
-}
-
-fn pass_on(update: Update, events: &EventSender) {
-    match update.body {
-        UpdateBody::Turn { event } => events.send(event.at, event.body),
-        UpdateBody::Missed { .. } => {
-            let body = EventBody::DeltasDropped { count: 1 };
-            events.send(Clock::system().now(), body);
-        }
-        UpdateBody::Asked { .. }
-        | UpdateBody::Session { .. }
-        | UpdateBody::Cell { .. }
-        | UpdateBody::Failed { .. }
-        | UpdateBody::Reset => {}
-    }
-}
-
-fn stopped_elsewhere() -> CliError {
-    let message = "another process stopped the turn before it began";
-    CliError::new(Exit::Terminated, message)
 }
 
 impl AskHost {
-    fn tell(&self, news: News) {
-        // It is read at once unless a turn is being shown to its end, in which little is told.
-        let _ = self.news.try_send(news);
-    }
-
     fn parts(&self) -> std::sync::MutexGuard<'_, Option<Parts>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,24 +184,27 @@ impl SessionHost for AskHost {
             .changes
             .watch(turn.toolset(), turn.secrets(), shows_changes);
         let brake = parts.brake.get_or_init(|| Brake::new(handle.clone()));
-        self.tell(News::Begun(Box::new(BegunTurn {
-            session: turn.session().clone(),
-            id: turn.id(),
-            spec: parts.spec,
-            is_new: parts.is_new,
-            screen: parts.screen,
-            changes: parts.changes,
-            approver: parts.approver,
-            brake: brake.clone(),
-        })));
+        tell(
+            &self.news,
+            News::Begun(Box::new(BegunTurn {
+                session: turn.session().clone(),
+                id: turn.id(),
+                spec: parts.spec,
+                is_new: parts.is_new,
+                screen: parts.screen,
+                changes: parts.changes,
+                approver: parts.approver,
+                brake: brake.clone(),
+            })),
+        );
     }
 
     fn ended(&self, _: &SessionId, end: &rondo_runtime::error::Result<TurnEnd>) {
-        self.tell(News::Ended(Box::new(end.clone())));
+        tell(&self.news, News::Ended(Box::new(end.clone())));
     }
 
     fn failed(&self, _: &SessionId, _: Option<&str>, error: &SetupError) {
-        self.tell(News::Failed(Box::new(error.clone())));
+        tell(&self.news, News::Failed(Box::new(error.clone())));
     }
 }
 

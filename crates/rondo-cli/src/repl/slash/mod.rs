@@ -65,12 +65,13 @@ impl Repl {
 
     /// Leaves the prompt for the full screen, with the session.
     fn go_to_screen(&mut self) -> Result<After> {
-        if self.talk.session.settings.env.get("TERM") == Some("dumb") {
+        if self.talk.settings.env.get("TERM") == Some("dumb") {
             let message = "this terminal cannot show the full screen: it is a dumb one";
             return Err(CliError::new(Exit::Usage, message));
         }
-        let run_mode = RunMode::of(&self.talk.session.settings.values);
-        let session = self.talk.current().map(|it| it.session.to_string());
+        let run_mode = RunMode::of(&self.talk.settings.values);
+        let is_kept = !self.talk.is_ephemeral() && self.talk.handle.info()?.is_some();
+        let session = is_kept.then(|| self.talk.handle.id().to_string());
         self.goes_on = Some(GoesOn {
             session,
             run_mode: Some(run_mode).filter(|it| *it != self.began_as),
@@ -102,7 +103,7 @@ impl Repl {
 
     /// Asks what a server's prompt says: `/server:prompt ARGUMENT...`, in double quotes where one has blanks.
     async fn server_prompt(&mut self, server: &str, prompt: &str, rest: &str) -> Result<After> {
-        table::check_server(&self.talk.session.settings, server)?;
+        table::check_server(&self.talk.settings, server)?;
         let over = self
             .talk
             .ask_prompt(server, prompt, &table::arguments(rest))

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::repl::Repl;
 use crate::repl::python::show_traceback;
 use crate::slash::{self, Context};
-use rondo_tui::prompt::reply::{Change, Reply, Shown};
+use rondo_tui::prompt::reply::{Change, CommandContext, Reply, Shown};
 use rondo_tui::prompt::slash::SessionCommand;
 use rondo_types::Part;
 
@@ -18,37 +18,23 @@ impl Repl {
         command: SessionCommand,
         rest: &str,
     ) -> Result<()> {
-        let context = self.command_context(command)?;
+        if matches!(command, SessionCommand::Inspect | SessionCommand::LastError) {
+            self.talk.python()?;
+        }
+        self.talk.hand_over();
+        let context = CommandContext {
+            settings: self.talk.settings.clone(),
+            session: self.talk.handle.clone(),
+            columns: self.talk.output.columns(),
+        };
+        let (secrets, memory) = (self.talk.secrets.clone(), self.talk.memory.clone());
+        let context = Context::read(command, context, secrets, memory).await?;
         let reply = slash::run(command, rest.to_owned(), context).await?;
         self.show_reply(reply)
     }
 
-    fn command_context(&mut self, command: SessionCommand) -> Result<Context> {
-        let python = match command {
-            SessionCommand::Inspect | SessionCommand::LastError => Some(self.talk.python()?),
-            _ => self.talk.python.clone(),
-        };
-        if matches!(
-            command,
-            SessionCommand::Steps | SessionCommand::Trace | SessionCommand::Cost
-        ) {
-            self.talk.recall()?;
-        }
-        let conversation = self.talk.current();
-        Ok(Context {
-            settings: self.talk.session.settings.clone(),
-            secrets: self.talk.secrets.clone(),
-            session: conversation.map(|it| it.session.clone()),
-            granted: conversation.map_or_else(Vec::new, |it| it.grants.list()),
-            memory: self.talk.memory.clone(),
-            python,
-            books: self.talk.books.clone(),
-            columns: self.talk.output.columns(),
-        })
-    }
-
     fn show_reply(&mut self, reply: Reply) -> Result<()> {
-        let values = &mut self.talk.session.settings.values;
+        let values = &mut self.talk.settings.values;
         match reply.change {
             Some(Change::Model(name)) => values.model = Some(name),
             Some(Change::Profile(name)) => values.profile = Some(name),

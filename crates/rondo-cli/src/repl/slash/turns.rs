@@ -11,8 +11,7 @@ const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 
 impl Repl {
     pub(super) fn show_todo(&mut self) -> Result<()> {
-        let conversation = self.talk.current();
-        let items = conversation.map(|it| it.todo.items()).unwrap_or_default();
+        let items = self.talk.handle.todo()?;
         self.tell(&format!("{}\n", as_text(&items)))
     }
 
@@ -20,7 +19,7 @@ impl Repl {
         if file.is_empty() {
             return Err(CliError::new(Exit::Usage, "`/run` takes a file"));
         }
-        let path = self.talk.session.settings.directory.join(file);
+        let path = self.talk.settings.directory.join(file);
         let mut text = String::new();
         let read = rondo_runtime::files::open_regular(&path)
             .and_then(|file| file.take(SCRIPT_BYTES_MAX).read_to_string(&mut text));
