@@ -2,7 +2,7 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::message_box::MessageBox;
+use crate::ids;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
@@ -12,11 +12,12 @@ use crate::spec::{ConnectedModel, TurnSpec, go_on_with};
 use crate::trust_question::AskingSession;
 use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
-use rondo_core::ports::{Mail, MailBody, RecordBody, Seq};
+use rondo_core::clock::Clock;
+use rondo_core::ports::{Mail, MailBody, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::storage::Store;
-use rondo_types::{Answer, Message, Outcome, Part, Question, SessionId, Transcript};
+use rondo_types::{Answer, Message, Outcome, Question, SessionId, Transcript};
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
@@ -426,11 +427,6 @@ impl Session {
         Ok(self.conversation.insert(conversation))
     }
 
-    /// Lets go of what was said: the next turn begins a session of its own.
-    pub fn clear(&mut self) {
-        self.conversation = None;
-    }
-
     /// Goes on with a recorded session in place of the one before, which is let go of first: a process owns
     /// a session once. Where that fails, the next turn begins a session of its own.
     ///
@@ -440,25 +436,6 @@ impl Session {
         self.conversation = None;
         let taken = Conversation::take(self.store()?, info)?;
         Ok(self.conversation.insert(taken))
-    }
-
-    /// Copies the session up to a record, and returns the copy. It goes on where it is.
-    ///
-    /// # Errors
-    /// When nothing is recorded of it, or the disk fails.
-    pub fn fork(&mut self, at: Seq) -> Result<SessionInfo> {
-        let of = self.info()?.id;
-        sessions::fork(self.store()?, &of, at)
-    }
-
-    /// Returns the record before the latest turn; 0 where that is the first one.
-    ///
-    /// # Errors
-    /// When no turn is recorded, or the records cannot be read.
-    pub fn before_latest_turn(&mut self) -> Result<Seq> {
-        let of = self.info()?.id;
-        let before = sessions::before_latest_turn(self.store()?, &of)?;
-        before.ok_or_else(|| SetupError::new(SetupErrorKind::NoSession, "nothing was asked yet"))
     }
 
     /// Records what is of no turn, and returns the record's place; `None` if the session has no record yet.
@@ -541,39 +518,6 @@ impl Session {
         self.runtime.connect(spec, &self.settings).await
     }
 
-    /// Reads the resources of servers that a turn's message names as `@server:uri`, and adds them to it.
-    ///
-    /// # Errors
-    /// When one cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: nothing is kept.
-    pub async fn with_resources(&self, start: TurnStart) -> Result<TurnStart> {
-        let TurnStart::Message(message) = start else {
-            return Ok(start);
-        };
-        let message = self.runtime.with_resources(&self.settings, message).await?;
-        Ok(TurnStart::Message(message))
-    }
-
-    /// Returns the text and media of a server's prompt, whose arguments are given in the order in which it lists them.
-    ///
-    /// # Errors
-    /// When there is no such server or prompt, or too few or too many arguments.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: the request is withdrawn.
-    pub async fn server_prompt(
-        &self,
-        server: &str,
-        prompt: &str,
-        arguments: &[String],
-    ) -> Result<Vec<Part>> {
-        self.runtime
-            .server_prompt(&self.settings, server, prompt, arguments)
-            .await
-    }
-
     /// Puts a turn together. The first one begins the session's record, with its message as the title. Once
     /// it has run, [`finished`](Self::finished) takes its outcome.
     ///
@@ -625,25 +569,20 @@ impl Session {
     /// # Cancel safety
     /// Not cancel safe: the message may or may not be submitted.
     pub async fn submit(&mut self, message: Message) -> Result<()> {
-        self.info()?;
-        let message_box = self.message_box()?;
-        message_box.submit(message, Delivery::Queue).await.map(drop)
-    }
-
-    /// Returns where messages to the session wait.
-    ///
-    /// # Errors
-    /// When nothing is kept of the session, or the journal cannot be used.
-    pub fn message_box(&mut self) -> Result<MessageBox> {
-        let kept = self.conversation().filter(|_| !self.is_ephemeral());
-        let session = kept.map(|it| it.session.clone()).ok_or_else(|| {
-            SetupError::new(SetupErrorKind::NoSession, "nothing is kept of this session")
-        })?;
-        Ok(MessageBox {
-            actor: parking::user(&self.settings.env),
-            store: self.store()?.clone(),
+        let session = self.info()?.id;
+        let at_ms = Clock::system().now();
+        let mail = NewMail {
             session,
-        })
+            key: ids::new_key("message", at_ms),
+            actor: parking::user(&self.settings.env),
+            at_ms,
+            body: MailBody::Message {
+                message,
+                delivery: Delivery::Queue,
+            },
+        };
+        let pushed = self.store()?.push(mail).await;
+        pushed.map(drop).map_err(parking::unkept)
     }
 
     /// Returns the rows of its mailbox, the oldest first.
@@ -657,18 +596,6 @@ impl Session {
             Some(session) => self.store()?.mail(&session).map_err(parking::unkept),
             None => Ok(Vec::new()),
         }
-    }
-
-    /// Returns how turns with the messages that wait in the session's mailbox begin, the oldest first.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn queued(&mut self) -> Result<Vec<TurnStart>> {
-        let queued = self.mail()?.into_iter().filter_map(|mail| match mail.body {
-            MailBody::Message { message, .. } => Some(TurnStart::Queued(mail.id, message.into())),
-            MailBody::Answer { .. } | MailBody::Cancel => None,
-        });
-        Ok(queued.collect())
     }
 
     /// Returns what the parked turn waits for; empty where no turn is parked. Questions that were answered or have
