@@ -37,6 +37,9 @@ pub const CODE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of each output stream of a cell that are kept, half of them its end.
 const STREAM_BYTES_MAX: usize = 4 << 10;
 
+/// What stands for the output of a program that used the whole screen.
+const WHOLE_SCREEN: &str = "[it used the whole screen; what it drew there is left out]";
+
 /// Which records tell of code that ran in the interpreter that there is.
 #[derive(Debug, Default)]
 pub struct Presence {
@@ -203,15 +206,22 @@ impl Drop for KeptShell {
 /// Returns what the agent reads of a command, which goes along with the next question.
 #[must_use]
 pub fn shell_part(command: &str, end: &CommandEnd) -> Part {
-    let code = end.exit_code;
-    let text = shell_text(
-        command,
-        &end.directory,
-        code,
-        &end.captured,
-        end.omitted_bytes,
-    );
+    let (code, output) = (end.exit_code, shell_output(end));
+    let text = shell_text(command, &end.directory, code, &output, end.omitted_bytes);
     Part::text(format!("\n\n{text}"))
+}
+
+/// Returns what a command printed. What an editor or a pager drew on the whole screen is left out, and a line says so.
+#[must_use]
+pub fn shell_output(end: &CommandEnd) -> String {
+    let mut output = end.captured.clone();
+    if end.used_whole_screen {
+        if !output.is_empty() && !output.ends_with('\n') {
+            output.push('\n');
+        }
+        output.push_str(WHOLE_SCREEN);
+    }
+    output
 }
 
 /// Returns what the agent reads of a command as text: the directory after it, its exit code, the command, and its

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
-use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part, shell_text};
+use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_output, shell_part, shell_text};
 use rondo_tui::prompt::slash::stop_job;
 use rondo_types::Part;
 use rondo_types::text::last_lines;
@@ -207,8 +207,8 @@ impl Repl {
             }
             Sharing::WhenAsked => {
                 self.failed_cell = None;
-                let (code, captured) = (end.exit_code, &end.captured);
-                let output = shell_text(command, &end.directory, code, captured, end.omitted_bytes);
+                let (code, printed) = (end.exit_code, shell_output(end));
+                let output = shell_text(command, &end.directory, code, &printed, end.omitted_bytes);
                 self.talk.saw_command(command, Some(output));
                 self.last_command = Some(LastCommand::new(command, end));
             }
@@ -251,13 +251,15 @@ pub(super) struct LastCommand {
 impl LastCommand {
     fn new(command: &str, end: &CommandEnd) -> Self {
         let code = end.exit_code;
-        let output = last_lines(end.captured.trim_end(), LAST_LINES_MAX, LAST_BYTES_MAX);
+        let printed = shell_output(end);
+        let output = last_lines(printed.trim_end(), LAST_LINES_MAX, LAST_BYTES_MAX);
         let part = shell_part(
             command,
             &CommandEnd {
                 captured: output.to_owned(),
-                omitted_bytes: end.omitted_bytes
-                    + (end.captured.trim_end().len() - output.len()) as u64,
+                omitted_bytes: end.omitted_bytes + (printed.trim_end().len() - output.len()) as u64,
+                // A line of the output says so.
+                used_whole_screen: false,
                 ..end.clone()
             },
         );

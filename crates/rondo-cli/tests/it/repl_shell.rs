@@ -166,6 +166,26 @@ async fn one_mark_shares_what_a_command_printed_and_two_do_not() {
     );
 }
 
+#[tokio::test]
+async fn what_a_program_drew_on_the_whole_screen_is_not_shared_and_a_line_says_so() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = bash();
+    let draws = r"printf 'before\n\033[?1049hdrawn\033[?1049lafter\n'; exit 3";
+    env.write("edit.sh", draws);
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("!bash edit.sh").await;
+    person.prompt("agent").await;
+    person.enter("what was it?").await;
+    person.sees("Seen.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let asked = said(&server, 0).pop().unwrap();
+    let output = "$ bash edit.sh\nbefore\nafter\n[it used the whole screen; what it drew there is left out]\n";
+    assert!(asked.contains(output), "{asked}");
+    assert!(asked.contains("exit_code=\"3\""), "{asked}");
+}
+
 /// The terminal is the user's own and shows it; what it is shared with holds none of it.
 #[tokio::test]
 async fn a_key_in_what_a_command_printed_is_not_shared_although_colours_or_the_cut_split_it() {

@@ -20,6 +20,7 @@ mod slot;
 mod stream;
 mod terminal;
 mod unix;
+mod whole_screen;
 
 pub use client::Shell;
 pub use error::ShellError;

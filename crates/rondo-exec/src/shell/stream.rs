@@ -3,6 +3,7 @@
 use super::error::ShellError;
 use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
 use super::slot::{Common, Slot};
+use super::whole_screen::WholeScreen;
 use super::{report, session};
 use rondo_launch::{Capture, PtySize};
 use rondo_policy::Variables;
@@ -39,6 +40,8 @@ pub struct CommandEnd {
     pub captured: String,
     /// How many bytes of the output `captured` lacks.
     pub omitted_bytes: u64,
+    /// Whether it used the whole screen, as editors and pagers do; `captured` has nothing of what was drawn there.
+    pub used_whole_screen: bool,
     /// What was typed and not read: the beginning of what the user wants to say next.
     pub unread_input: Vec<u8>,
 }
@@ -60,6 +63,7 @@ pub struct CommandStream {
     seq: u64,
     first: Option<ShellEvent>,
     capture: Option<Capture>,
+    whole_screen: WholeScreen,
     orders: mpsc::Sender<Vec<u8>>,
 }
 
@@ -122,6 +126,7 @@ impl CommandStream {
         let capture = Capture::in_memory(bound).without(&common.secrets());
         Self {
             capture: Some(capture),
+            whole_screen: WholeScreen::default(),
             common,
             slot,
             seq,
@@ -191,7 +196,7 @@ impl CommandStream {
             match session.next().await? {
                 FromSupervisor::Output(bytes) => {
                     if let Some(capture) = self.capture.as_mut() {
-                        capture.push(&bytes);
+                        capture.push(&self.whole_screen.push(&bytes));
                     }
                     return Ok(ShellEvent::Output(bytes));
                 }
@@ -225,7 +230,11 @@ impl CommandStream {
         shell_end: Option<ShellEnd>,
         unread_input: Vec<u8>,
     ) -> ShellEvent {
-        let captured = self.capture.take().map(Capture::finish);
+        let rest = self.whole_screen.finish();
+        let captured = self.capture.take().map(|mut capture| {
+            capture.push(&rest);
+            capture.finish()
+        });
         let (captured, omitted_bytes) =
             captured.map_or_else(Default::default, |it| (it.text, it.omitted_bytes));
         let workdir = &self.common.settings.workdir;
@@ -235,6 +244,7 @@ impl CommandStream {
             environment: workdir.environment(),
             captured,
             omitted_bytes,
+            used_whole_screen: self.whole_screen.was_used(),
             unread_input,
             shell_end,
         };

@@ -7,7 +7,7 @@ use super::handle::SessionHandle;
 use super::host_cell::AskedHostCell;
 use super::lent::LentPython;
 use super::update::UpdateBody;
-use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_part};
+use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_output, shell_part};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sanitize::{Keep, Sanitizer, plain};
 use crate::secrets::{self, KeyNames};
@@ -710,10 +710,11 @@ impl Filter {
 }
 
 fn of_command(end: CommandEnd, is_restarted: bool) -> CellEnd {
+    let output = shell_output(&end);
     CellEnd::Shell {
         exit_code: end.exit_code,
         directory: end.directory,
-        output: end.captured,
+        output,
         omitted_bytes: end.omitted_bytes,
         is_restarted,
         has_shell_ended: end.shell_end.is_some(),
