@@ -5,6 +5,7 @@
 //! so it cannot read what the call could not.
 
 use crate::edit;
+use crate::encoding::Encoding;
 use crate::recovery::FileState;
 use crate::workspace::Workspace;
 use crate::write;
@@ -104,7 +105,7 @@ impl FileChange {
                 let state = FileState::with(text.as_bytes());
                 (FileBefore::Text, state, Some(text))
             }
-            Old::Other { bytes, state } => (FileBefore::Other { bytes }, state, None),
+            Old::Other { bytes, state, .. } => (FileBefore::Other { bytes }, state, None),
             Old::Unreadable => (FileBefore::Unreadable, FileState::Unusable, None),
         };
         let compared = old.and_then(|old| compare(&old, after));
@@ -132,7 +133,7 @@ pub struct Replaced {
     pub before: FileBefore,
     /// Its text, if it is one; empty if there is no file.
     pub text: Option<String>,
-    /// The text after a call of `edit_file`; `None` for `write_file`, whose arguments hold it.
+    /// The text after a call of `edit_file`, or of `write_file` if it is not the one in the arguments: line ends are kept.
     pub after: Option<String>,
 }
 
@@ -157,7 +158,12 @@ impl Replaced {
 pub(crate) enum Old {
     Absent,
     Text(String),
-    Other { bytes: u64, state: FileState },
+    Other {
+        bytes: u64,
+        state: FileState,
+        /// The encoding of a text that is not UTF-8.
+        encoding: Option<Encoding>,
+    },
     Unreadable,
 }
 

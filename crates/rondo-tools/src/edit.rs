@@ -2,12 +2,14 @@
 
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old, Replaced};
+use crate::encoding::Encoding;
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
+use crate::write::READ_ONLY;
 use async_trait::async_trait;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::text::{first_bytes, with_mark};
@@ -63,7 +65,7 @@ struct Change {
 /// Replaces an exact text in a file: `edit_file {path, old_string, new_string, replace_all?}`.
 ///
 /// The text must occur exactly once, or `replace_all` must say that all are meant. Line ends, a byte
-/// order mark and permission bits are kept. The result is an object: `path`, `replacements`,
+/// order mark, owner, permissions and attributes are kept. The result is an object: `path`, `replacements`,
 /// `bytes`, `diff` (unified; null where the change is too large to show).
 #[derive(Debug)]
 pub struct EditFile {
@@ -248,9 +250,10 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         return Err(Failure::Failed(message));
     }
     let content = plan.content.as_bytes();
+    let note = plan.target.is_read_only().then_some(READ_ONLY);
     plan.target.write(content, &call.idempotency_key)?;
     let (before, after) = (plan.text.as_bytes(), plan.content.as_bytes());
-    let result = ToolOutput {
+    let mut result = ToolOutput {
         changes: changed(
             shown.clone(),
             FileState::with(before),
@@ -258,6 +261,9 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         ),
         ..result(shown, plan.count, Some(&plan.text), &plan.content)
     };
+    if let (Some(note), Some(fields)) = (note, result.value.as_object_mut()) {
+        fields.insert("note".to_owned(), note.into());
+    }
     call.note(|| plan.change());
     Ok(result)
 }
@@ -309,9 +315,11 @@ fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(mark)
 }
 
-type Stamp = Option<cap_std::time::SystemTime>;
+/// When a file was written last.
+pub(crate) type Stamp = Option<cap_std::time::SystemTime>;
 
-fn load(target: &Target, shown: &str) -> Result<(String, Stamp), Failure> {
+/// Reads a file as text.
+pub(crate) fn load(target: &Target, shown: &str) -> Result<(String, Stamp), Failure> {
     let (file, metadata) = target.read()?;
     let bound = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -321,10 +329,15 @@ fn load(target: &Target, shown: &str) -> Result<(String, Stamp), Failure> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(too_large(shown));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok((text, metadata.modified().ok())),
-        _ => Err(Failure::Failed(format!("`{shown}` is not UTF-8 text"))),
-    }
+    let encoding = match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => return Ok((text, metadata.modified().ok())),
+        Ok(text) => Encoding::of(text.as_bytes()),
+        Err(err) => Encoding::of(err.as_bytes()),
+    };
+    let other = || format!("`{shown}` is not UTF-8 text");
+    Err(Failure::Failed(
+        encoding.map_or_else(other, |it| it.described(shown)),
+    ))
 }
 
 /// Returns how many replacements the edit makes, where it is allowed to make them.

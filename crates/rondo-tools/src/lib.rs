@@ -9,7 +9,7 @@
 //! - `workspace`, `rules`, `unix`: the directories that tools may touch, and the ignore rules in them.
 //! - `hidden`: the files that no tool may read, by `.rondoignore`, a setting or a rule.
 //! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
-//!   share; `replace`: writing a file whole or not at all.
+//!   share; `replace`: writing a file whole or not at all; `encoding`: texts that are not UTF-8.
 //! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest.
 //! - [`DocumentReader`]: reads PDFs for `read_file`; the host brings one.
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
@@ -27,6 +27,7 @@ mod change;
 pub mod context_files;
 mod documents;
 mod edit;
+mod encoding;
 mod failure;
 pub mod front_matter;
 mod hidden;

@@ -172,7 +172,8 @@ pub(crate) fn ends_in_crlf(text: &str) -> bool {
     text.matches("\r\n").count() * 2 > text.matches('\n').count()
 }
 
-fn crlf(text: &str) -> String {
+/// Returns a text with CRLF at the end of each line.
+pub(crate) fn crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 

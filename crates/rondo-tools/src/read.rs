@@ -2,6 +2,7 @@
 
 use crate::blocking::{self, Call};
 use crate::documents::DocumentReader;
+use crate::encoding::Encoding;
 use crate::failure::Failure;
 use crate::lines::{Line, Lines};
 use crate::workspace::{Access, Workspace};
@@ -129,6 +130,9 @@ fn read(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         return pdf(args, call, lines.into_reader(), &shown);
     }
     if head.contains(&0) {
+        if let Some(encoding) = Encoding::of(head) {
+            return Err(Failure::Failed(encoding.described(&shown)));
+        }
         return Err(Failure::Failed(format!(
             "`{shown}` is a binary file of {} bytes",
             metadata.len()
@@ -265,7 +269,10 @@ impl Part {
             (self.cut > 0, "long lines cut"),
             (self.has_crlf, "lines end in CRLF"),
             (self.has_bom, "starts with a byte order mark"),
-            (self.is_lossy, "not all UTF-8"),
+            (
+                self.is_lossy,
+                "not all UTF-8 (`iconv -f WINDOWS-1252 -t UTF-8` reads Latin-1 and Windows-1252)",
+            ),
         ];
         for (_, note) in notes.iter().filter(|(applies, _)| *applies) {
             text.push_str("; ");

@@ -1,8 +1,9 @@
 //! Replaces a file atomically.
 
 use crate::failure::Failure;
+use crate::unix;
 use crate::workspace::WorkspacePath;
-use cap_fs_ext::DirExt as _;
+use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -78,20 +79,30 @@ impl Target {
         crate::workspace::open_regular(&self.parent, &self.name, &self.shown)
     }
 
-    /// Writes the file as a whole or not at all, keeping its permission bits.
+    /// Returns whether nobody may write the file, by its permission bits.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.before.as_ref().is_some_and(unix::is_read_only)
+    }
+
+    /// Writes the file as a whole or not at all, keeping its owner, its permissions and its attributes.
     ///
     /// A reader sees the old content or the new, never a part, after a loss of power too. Other
-    /// names of the same file (hard links) keep the old content.
+    /// names of the same file (hard links) keep the old content. A file that cannot be replaced like this (another user's,
+    /// one that is mounted, or one in a directory that may not be written) is written in place.
     pub(crate) fn write(&self, content: &[u8], idempotency_key: &str) -> Result<(), Failure> {
         let temporary = temporary_name(idempotency_key);
         let written = self
             .write_temporary(&temporary, content)
             .and_then(|()| self.parent.rename(&temporary, &self.parent, &self.name));
-        written.map_err(|err| {
+        if let Err(err) = written {
             // The reason counts; a temporary file that stays is replaced by the next try.
             let _ = self.parent.remove_file(&temporary);
-            Failure::io("write", &self.shown, &err)
-        })?;
+            let written = match self.before.is_some() && may_be_written_in_place(&err) {
+                true => self.write_in_place(content),
+                false => Err(err),
+            };
+            return written.map_err(|err| Failure::io("write", &self.shown, &err));
+        }
         // Not every system opens directories, and where one cannot be, it keeps its own order.
         if let Ok(parent) = self.parent.open(".") {
             let _ = parent.sync_all();
@@ -107,16 +118,49 @@ impl Target {
     fn write_temporary(&self, name: &Path, content: &[u8]) -> io::Result<()> {
         // One of a call that was interrupted: the key is that call's own.
         let _ = self.parent.remove_file(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        let mut file = self.parent.open_with(name, &options)?;
-        if let Some(before) = &self.before {
-            // First, so that no other user sees what only its owner may read.
-            file.set_permissions(before.permissions())?;
-        }
+        let Some(before) = &self.before else {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            let mut file = self.parent.open_with(name, &options)?;
+            file.write_all(content)?;
+            return file.sync_data();
+        };
+        // No other user sees what only its owner may read.
+        let mut file = self.parent.open_with(name, &unix::private())?;
         file.write_all(content)?;
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true);
+        let old = self.parent.open_with(&self.name, &options)?;
+        unix::take_over(&old, before, &file)?;
         file.sync_data()
     }
+
+    /// Writes over the content of the file that is there.
+    fn write_in_place(&self, content: &[u8]) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).nonblock(true);
+        let mut file = self.parent.open_with(&self.name, &options)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file any more"));
+        }
+        file.write_all(content)?;
+        let length = u64::try_from(content.len()).map_err(io::Error::other)?;
+        file.set_len(length)?;
+        file.sync_data()
+    }
+}
+
+/// Returns whether a file may be one that can be written and not replaced.
+fn may_be_written_in_place(err: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::PermissionDenied,
+        io::ErrorKind::ReadOnlyFilesystem,
+        io::ErrorKind::ResourceBusy,
+        io::ErrorKind::CrossesDevices,
+        io::ErrorKind::Unsupported,
+    ];
+    // The confinement's refusals have no number.
+    err.raw_os_error().is_some() && kinds.contains(&err.kind())
 }
 
 /// Returns the file that a place's links lead to, where it has any; directories that are missing have none.

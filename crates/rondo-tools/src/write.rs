@@ -2,8 +2,11 @@
 
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old, Replaced};
-use crate::edit::FILE_BYTES_MAX;
+use crate::edit::{self, FILE_BYTES_MAX};
+use crate::encoding::Encoding;
 use crate::failure::Failure;
+use crate::matching::{crlf, ends_in_crlf};
+use crate::read::BOM;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace, WorkspacePath};
@@ -20,10 +23,15 @@ use std::sync::Arc;
 /// The name of the tool that writes a whole file.
 pub const WRITE_FILE: &str = "write_file";
 
+/// What the result of a call says that changed a file without a permission bit for writing.
+pub(crate) const READ_ONLY: &str =
+    "the file is read-only by its permissions, which were kept; it was changed all the same";
+
 /// Writes a whole file: `write_file {path, content, create_parents?}`.
 ///
 /// The file appears at once, or stays as it was. The result is an object: `path`, `status`
-/// (`created` or `replaced`), `bytes`. Permission bits of a replaced file are kept.
+/// (`created` or `replaced`), `bytes`, and `note` if there is something to say. Of a replaced file the owner, permissions,
+/// attributes, byte order mark and CRLF line ends are kept.
 #[derive(Debug)]
 pub struct WriteFile {
     workspace: Arc<Workspace>,
@@ -42,6 +50,44 @@ pub(crate) struct Args {
 #[derive(Serialize, Deserialize)]
 struct Evidence {
     before: FileState,
+    /// What the call makes of the file; its content as it is given, if this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<FileState>,
+}
+
+/// What is written, and what the result says about it.
+struct Fitted {
+    content: String,
+    notes: Vec<String>,
+}
+
+impl Fitted {
+    /// Keeps the byte order mark and the line ends of the text that is replaced.
+    fn new(args: &Args, before: &Old, shown: &str) -> Self {
+        let mut content = args.content.clone();
+        let mut notes = Vec::new();
+        match before {
+            Old::Text(old) => {
+                if ends_in_crlf(old) && content.contains('\n') && !content.contains('\r') {
+                    content = crlf(&content);
+                    notes.push("lines end in CRLF as before".to_owned());
+                }
+                if old.starts_with(BOM) && !content.is_empty() && !content.starts_with(BOM) {
+                    content.insert(0, BOM);
+                    notes.push("the byte order mark was kept".to_owned());
+                }
+            }
+            Old::Other {
+                encoding: Some(encoding),
+                ..
+            } => notes.push(format!(
+                "what was replaced: {}; it is UTF-8 now",
+                encoding.described(shown)
+            )),
+            Old::Other { .. } | Old::Absent | Old::Unreadable => {}
+        }
+        Self { content, notes }
+    }
 }
 
 impl WriteFile {
@@ -91,9 +137,7 @@ impl Tool for WriteFile {
 
     async fn evidence(&self, arguments: &Value) -> Option<Value> {
         recovery::note(&self.workspace, arguments, |args: &Args, workspace| {
-            Evidence {
-                before: FileState::of(workspace, &args.path),
-            }
+            evidence(args, workspace)
         })
         .await
     }
@@ -110,8 +154,18 @@ impl Tool for WriteFile {
     }
 }
 
+fn evidence(args: &Args, workspace: &Workspace) -> Evidence {
+    let fitted = found(args, workspace).ok().map(|(_, _, fitted)| fitted);
+    let after = fitted.filter(|it| it.content != args.content);
+    Evidence {
+        before: FileState::of(workspace, &args.path),
+        after: after.map(|it| FileState::with(it.content.as_bytes())),
+    }
+}
+
 fn states(args: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
-    let after = FileState::with(args.content.as_bytes());
+    let given = || FileState::with(args.content.as_bytes());
+    let after = evidence.after.clone().unwrap_or_else(given);
     (evidence.before.clone(), Some(after))
 }
 
@@ -120,12 +174,14 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let target = Target::open(&place, args.create_parents.unwrap_or(true))?;
     call.proceed()?;
     let state = state_before(&target);
-    let before = call.is_watched().then(|| old(&target));
-    target.write(args.content.as_bytes(), &call.idempotency_key)?;
-    if let Some(before) = before {
-        call.note(|| FileChange::new(place.shown(), leads_to(&place), before, &args.content));
+    let before = old(&target);
+    let mut fitted = Fitted::new(args, &before, &place.shown());
+    if target.is_read_only() {
+        fitted.notes.push(READ_ONLY.to_owned());
     }
-    Ok(result(&place, args, state))
+    target.write(fitted.content.as_bytes(), &call.idempotency_key)?;
+    call.note(|| FileChange::new(place.shown(), leads_to(&place), before, &fitted.content));
+    Ok(result(&place, &fitted, state))
 }
 
 /// Looks at what a write replaces.
@@ -141,31 +197,33 @@ fn state_before(target: &Target) -> FileState {
 
 /// Looks at what a call would do.
 pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
-    let (place, before) = found(args, workspace)?;
+    let (place, before, fitted) = found(args, workspace)?;
     Ok(FileChange::new(
         place.shown(),
         leads_to(&place),
         before,
-        &args.content,
+        &fitted.content,
     ))
 }
 
 /// Looks at the file that a call would replace.
 pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
-    let (place, before) = found(args, workspace)?;
-    Ok(Replaced::new(leads_to(&place), before, None))
+    let (place, before, fitted) = found(args, workspace)?;
+    let after = Some(fitted.content).filter(|it| *it != args.content);
+    Ok(Replaced::new(leads_to(&place), before, after))
 }
 
 fn found<'a>(
     args: &'a Args,
     workspace: &'a Workspace,
-) -> Result<(WorkspacePath<'a>, Old), Failure> {
+) -> Result<(WorkspacePath<'a>, Old, Fitted), Failure> {
     let place = workspace.locate(&args.path, Access::Write)?;
     let before = match args.create_parents.unwrap_or(true) {
         true => Target::find(&place)?.map_or(Old::Absent, |target| old(&target)),
         false => old(&Target::open(&place, false)?),
     };
-    Ok((place, before))
+    let fitted = Fitted::new(args, &before, &place.shown());
+    Ok((place, before, fitted))
 }
 
 /// Reads what a write replaces. What cannot be read is replaced all the same.
@@ -187,24 +245,26 @@ fn read_old(target: &Target) -> Option<Old> {
     if bytes.len() > FILE_BYTES_MAX {
         let state = FileState::large(&metadata)?;
         let bytes = metadata.len();
-        return Some(Old::Other { bytes, state });
+        return Some(Old::Other {
+            bytes,
+            state,
+            encoding: None,
+        });
     }
     let state = FileState::with(&bytes);
     Some(match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Old::Text(text),
-        Ok(text) => Old::Other {
-            bytes: size(text.len()),
-            state,
-        },
-        Err(err) => Old::Other {
-            bytes: size(err.as_bytes().len()),
-            state,
-        },
+        Ok(text) => other(text.as_bytes(), state),
+        Err(err) => other(err.as_bytes(), state),
     })
 }
 
-fn size(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
+fn other(bytes: &[u8], state: FileState) -> Old {
+    Old::Other {
+        bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        state,
+        encoding: Encoding::of(bytes),
+    }
 }
 
 /// Returns the result of a call that was done before.
@@ -216,21 +276,32 @@ fn again(
         .locate(&interrupted.args.path, Access::Write)
         .ok()?;
     let before = interrupted.evidence.before.clone();
-    Some(result(&place, &interrupted.args, before))
+    let (text, _) = edit::load(&Target::open(&place, false).ok()?, &place.shown()).ok()?;
+    let fitted = Fitted {
+        content: text,
+        notes: Vec::new(),
+    };
+    Some(result(&place, &fitted, before))
 }
 
-fn result(place: &WorkspacePath<'_>, args: &Args, before: FileState) -> ToolOutput {
+fn result(place: &WorkspacePath<'_>, written: &Fitted, before: FileState) -> ToolOutput {
     let status = match before {
         FileState::Absent => "created",
         _ => "replaced",
     };
-    let after = FileState::with(args.content.as_bytes());
+    let after = FileState::with(written.content.as_bytes());
+    let mut value = json!({
+        "path": place.shown(),
+        "status": status,
+        "bytes": written.content.len(),
+    });
+    if let Some(fields) = value.as_object_mut()
+        && !written.notes.is_empty()
+    {
+        fields.insert("note".to_owned(), written.notes.join("; ").into());
+    }
     ToolOutput {
-        value: json!({
-            "path": place.shown(),
-            "status": status,
-            "bytes": args.content.len(),
-        }),
+        value,
         changes: changed(place.shown(), before, after),
         ..ToolOutput::default()
     }

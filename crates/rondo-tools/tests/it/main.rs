@@ -8,6 +8,7 @@ mod confine;
 mod edit;
 mod hidden;
 mod instructions;
+mod kept;
 mod list;
 mod parts;
 mod race;
