@@ -4,7 +4,7 @@ use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old, Replaced};
 use crate::encoding::Encoding;
 use crate::failure::Failure;
-use crate::matching::{Edit, ends_in_crlf, list};
+use crate::matching::{Edit, LineEnds, list};
 use crate::read::BOM;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
@@ -60,6 +60,9 @@ struct Change {
     are_crlf: bool,
     /// Where it replaces, as the lengths of the texts between; absent if no diff is shown.
     gaps: Option<Vec<usize>>,
+    /// In a file of mixed line ends, each match and what takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pairs: Option<Vec<(String, String)>>,
 }
 
 /// Replaces an exact text in a file: `edit_file {path, old_string, new_string, replace_all?}`.
@@ -200,8 +203,9 @@ fn evidence(args: &Args, workspace: &Workspace) -> Evidence {
         change: Some(Change {
             after: FileState::with(plan.content.as_bytes()),
             count: plan.count,
-            are_crlf: ends_in_crlf(body),
+            are_crlf: LineEnds::of(body) == LineEnds::Crlf,
             gaps: has_diff.then(|| plan.edit.gaps(body)),
+            pairs: plan.edit.pairs(body).filter(|_| has_diff),
         }),
     }
 }
@@ -236,8 +240,12 @@ fn again(
 /// Returns the file as it was before the edit, where a diff is shown.
 fn undone(args: &Args, change: &Change, after: &str) -> Option<String> {
     let (mark, body) = split_mark(after);
-    let edit = Edit::with_line_ends(change.are_crlf, &args.old_string, &args.new_string);
-    let before = edit.undone(body, change.gaps.as_ref()?)?;
+    let line_ends = match change.are_crlf {
+        true => LineEnds::Crlf,
+        false => LineEnds::Lf,
+    };
+    let edit = Edit::with_line_ends(line_ends, &args.old_string, &args.new_string);
+    let before = edit.undone(body, change.gaps.as_ref()?, change.pairs.as_deref())?;
     Some(mark.to_owned() + &before)
 }
 
@@ -357,7 +365,9 @@ fn checked(edit: &Edit, body: &str, replace_all: bool, shown: &str) -> Result<us
         )));
     }
     let count = edit.count(body);
-    let grown = edit.new.len().saturating_sub(edit.old.len());
+    // Each line end may take another byte than in the edit.
+    let longest = edit.new.len() + edit.new.matches('\n').count();
+    let grown = longest.saturating_sub(edit.old.len());
     if body.len().saturating_add(grown.saturating_mul(count)) > FILE_BYTES_MAX {
         return Err(too_large(shown));
     }

@@ -10,7 +10,8 @@
 //! - `hidden`: the files that no tool may read, by `.rondoignore`, a setting or a rule.
 //! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
 //!   share; `replace`: writing a file whole or not at all; `encoding`: texts that are not UTF-8.
-//! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest.
+//! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest; `difference`: the
+//!   character in which that differs.
 //! - [`DocumentReader`]: reads PDFs for `read_file`; the host brings one.
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
@@ -25,6 +26,7 @@
 mod blocking;
 mod change;
 pub mod context_files;
+mod difference;
 mod documents;
 mod edit;
 mod encoding;

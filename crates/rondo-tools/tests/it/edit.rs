@@ -42,11 +42,14 @@ async fn no_match_says_so_with_the_nearest_place() {
         (
             "if x {\n    return 1;\n}",
             "`old_string` does not occur in `f` (0 matches); it differs only in white space from\n\
-             line 1:\nif x {\n\treturn  1;\n}",
+             line 1:\nif x {\n\treturn  1;\n}\n\
+             the first 7 characters of `old_string` are there; on line 2, column 1, the file has a tab, and `old_string` has a \
+             space",
         ),
         (
             "end\nmore",
-            "`old_string` does not occur in `f` (0 matches); its first line stands on line 4: `end`",
+            "`old_string` does not occur in `f` (0 matches); its first line stands on line 4: `end`\n\
+             the first 4 characters of `old_string` are there; on line 5, column 1, the file ends, and `old_string` has `m`",
         ),
         ("\n\n\n", "`old_string` does not occur in `f` (0 matches)"),
     ] {
@@ -101,6 +104,54 @@ async fn line_ends_and_byte_order_mark_are_kept() {
     let arguments = json!({"path": "f", "old_string": "three", "new_string": "3\r\n4"});
     bench.ok("edit_file", arguments).await;
     assert_eq!(bench.content("f"), "\u{feff}1\r\n2\r\n2.5\r\n3\r\n4\r\n");
+}
+
+#[tokio::test]
+async fn mixed_line_ends_stay_where_they_are() {
+    let bench = Bench::new();
+    for (before, old, new, after) in [
+        ("a\r\nb\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\nc\r\n"),
+        ("a\nb\r\nc\n", "b\nc", "b\nbb\nc", "a\nb\r\nbb\r\nc\n"),
+        ("a\nb\r\nc\n", "b", "b\nbb", "a\nb\r\nbb\r\nc\n"),
+        ("a\r\nb\nc\nd\n", "b\nc", "e", "a\r\ne\nd\n"),
+        ("a\r\nb\nc", "\nb", "\nx", "a\r\nx\nc"),
+        ("a\r\nb\n\r\nc\n", "\n\nc", "\nc", "a\r\nb\nc\n"),
+        ("a\nb\r\nc\n", "b\r\nc", "x\r\ny", "a\nx\r\ny\n"),
+        (
+            "x=\u{e4}\r\nx=\u{e4}\nx=\u{f6}\n",
+            "x=\u{e4}\nx=\u{f6}",
+            "y",
+            "x=\u{e4}\r\ny\n",
+        ),
+    ] {
+        bench.file("f", before);
+        let arguments = json!({"path": "f", "old_string": old, "new_string": new});
+        bench.ok("edit_file", arguments).await;
+        assert_eq!(bench.content("f"), after, "{before:?} {old:?}");
+    }
+    bench.file("f", "a\nb\r\na\r\nb\n");
+    let arguments =
+        json!({"path": "f", "old_string": "a\nb\n", "new_string": "c\n", "replace_all": true});
+    let output = bench.ok("edit_file", arguments).await;
+    assert_eq!(output.value["replacements"], 2);
+    assert_eq!(bench.content("f"), "c\nc\r\n");
+}
+
+#[tokio::test]
+async fn a_refused_edit_says_which_character_differs() {
+    let bench = Bench::new();
+    bench.file("f", "first\n\tlet name = \u{2018}x\u{2019};\n");
+    let arguments = json!({"path": "f", "old_string": "let name = 'x';", "new_string": "y"});
+    let message = bench.failed("edit_file", arguments).await;
+    let end = "the first 11 characters of `old_string` are there; on line 2, column 13, the file has a curly single quote \
+               (U+2018), and `old_string` has `'`";
+    assert!(message.ends_with(end), "{message}");
+    let arguments = json!({"path": "f", "old_string": "first\n    let", "new_string": "y"});
+    let message = bench.failed("edit_file", arguments).await;
+    assert!(
+        message.contains("the file has a tab, and `old_string` has a space"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
