@@ -5,7 +5,7 @@ use crate::documents::{DocumentReader, DocumentText};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 use rondo_core::ports::ToolInvocation;
-use rondo_types::{CallId, ToolErrorCode, ToolOutcome, ToolOutput};
+use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -16,6 +16,7 @@ pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) cancel: CancellationToken,
     pub(crate) idempotency_key: String,
+    pub(crate) session: SessionId,
     id: CallId,
     log: ChangeLog,
     /// Reads what is not text.
@@ -29,6 +30,7 @@ impl Call {
             workspace: Arc::clone(workspace),
             cancel: CancellationToken::new(),
             idempotency_key: String::new(),
+            session: SessionId::new(""),
             id: CallId::new(""),
             log: ChangeLog::default(),
             documents: None,
@@ -146,6 +148,7 @@ where
         workspace: Arc::clone(workspace),
         cancel,
         idempotency_key: invocation.idempotency_key,
+        session: invocation.session,
         id: invocation.call_id,
         log: log.clone(),
         documents,

@@ -8,7 +8,8 @@ use crate::matching::{Edit, LineEnds, list};
 use crate::read::BOM;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
-use crate::workspace::{Access, Workspace};
+use crate::seen;
+use crate::workspace::{Access, Workspace, WorkspacePath};
 use crate::write::READ_ONLY;
 use async_trait::async_trait;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
@@ -148,7 +149,8 @@ impl Tool for EditFile {
 }
 
 /// An edit that can be made.
-struct Plan {
+struct Plan<'a> {
+    place: WorkspacePath<'a>,
     target: Target,
     leads_to: Option<String>,
     shown: String,
@@ -161,7 +163,12 @@ struct Plan {
     content: String,
 }
 
-fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
+/// Plans an edit; `check` is given the file as it is.
+fn plan<'a>(
+    args: &Args,
+    workspace: &'a Workspace,
+    check: impl FnOnce(&WorkspacePath<'a>, &str) -> Result<(), Failure>,
+) -> Result<Plan<'a>, Failure> {
     if args.old_string.is_empty() {
         return Err(Failure::InvalidArgs("`old_string` is empty".to_owned()));
     }
@@ -173,12 +180,14 @@ fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
     let shown = place.shown();
     let target = Target::open(&place, false)?;
     let (text, stamp) = load(&target, &shown)?;
+    check(&place, &text)?;
     let (mark, body) = split_mark(&text);
     let edit = Edit::fitted(body, &args.old_string, &args.new_string);
     let count = checked(&edit, body, args.replace_all.unwrap_or(false), &shown)?;
     let content = mark.to_owned() + &edit.applied(body);
     Ok(Plan {
         leads_to: leads_to(&place),
+        place,
         target,
         shown,
         text,
@@ -190,7 +199,7 @@ fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
 }
 
 fn evidence(args: &Args, workspace: &Workspace) -> Evidence {
-    let Ok(plan) = plan(args, workspace) else {
+    let Ok(plan) = plan(args, workspace, |_, _| Ok(())) else {
         return Evidence {
             before: FileState::of(workspace, &args.path),
             change: None,
@@ -250,7 +259,9 @@ fn undone(args: &Args, change: &Change, after: &str) -> Option<String> {
 }
 
 fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
-    let plan = plan(args, &call.workspace)?;
+    let plan = plan(args, &call.workspace, |place, text| {
+        seen::check(call, place, text)
+    })?;
     call.proceed()?;
     let shown = &plan.shown;
     if plan.target.read()?.1.modified().ok() != plan.stamp {
@@ -260,6 +271,7 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let content = plan.content.as_bytes();
     let note = plan.target.is_read_only().then_some(READ_ONLY);
     plan.target.write(content, &call.idempotency_key)?;
+    seen::note(call, &plan.place, content);
     let (before, after) = (plan.text.as_bytes(), plan.content.as_bytes());
     let mut result = ToolOutput {
         changes: changed(
@@ -276,7 +288,7 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     Ok(result)
 }
 
-impl Plan {
+impl Plan<'_> {
     fn change(self) -> FileChange {
         let before = Old::Text(self.text);
         FileChange::new(self.shown, self.leads_to, before, &self.content)
@@ -285,12 +297,12 @@ impl Plan {
 
 /// Returns the change that a call would make, without making it.
 pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
-    plan(args, workspace).map(Plan::change)
+    plan(args, workspace, |_, _| Ok(())).map(Plan::change)
 }
 
 /// Returns the file that a call would edit, and its text afterwards.
 pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
-    let plan = plan(args, workspace)?;
+    let plan = plan(args, workspace, |_, _| Ok(()))?;
     Ok(Replaced::new(
         plan.leads_to,
         Old::Text(plan.text),
@@ -381,7 +393,7 @@ fn too_large(shown: &str) -> Failure {
 }
 
 /// Returns a unified diff, or nothing where it would cost or show too much.
-fn diff(old: &str, new: &str, count: usize, shown: &str) -> Option<String> {
+pub(crate) fn diff(old: &str, new: &str, count: usize, shown: &str) -> Option<String> {
     let lines = old.lines().count().max(new.lines().count());
     if lines > DIFF_LINES_MAX || count > DIFF_REPLACEMENTS_MAX {
         return None;

@@ -10,6 +10,7 @@
 //! - `hidden`: the files that no tool may read, by `.rondoignore`, a setting or a rule.
 //! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
 //!   share; `replace`: writing a file whole or not at all; `encoding`: texts that are not UTF-8.
+//! - `seen`: files as a session last saw them, so that nobody's change is written over.
 //! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest; `difference`: the
 //!   character in which that differs.
 //! - [`DocumentReader`]: reads PDFs for `read_file`; the host brings one.
@@ -43,6 +44,7 @@ mod recovery;
 mod replace;
 mod rules;
 mod search;
+mod seen;
 pub mod skill_files;
 mod skill_head;
 mod unix;

@@ -5,6 +5,7 @@ use crate::documents::DocumentReader;
 use crate::encoding::Encoding;
 use crate::failure::Failure;
 use crate::lines::{Line, Lines};
+use crate::seen;
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
 use base64::Engine;
@@ -142,6 +143,7 @@ fn read(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     skip(&mut lines, first, &shown)?;
     let limit = args.limit.filter(|limit| *limit > 0);
     let part = Part::read(&mut lines, first, limit, &shown)?;
+    seen::note_read(call, &place, metadata.len());
     Ok(ToolOutput {
         truncated: part.is_truncated(limit),
         value: Value::String(part.render(&shown, metadata.len())),

@@ -251,6 +251,11 @@ impl WorkspacePath<'_> {
         self.show(&self.relative)
     }
 
+    /// Returns the whole path, in which links may be left.
+    pub(crate) fn full(&self) -> PathBuf {
+        without_dots(&self.root_path().join(&self.relative))
+    }
+
     /// Returns another path of the same root as the model may use it again.
     pub(crate) fn show(&self, relative: &Path) -> String {
         if self.is_working {

@@ -9,6 +9,7 @@ use crate::matching::{crlf, ends_in_crlf};
 use crate::read::BOM;
 use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
+use crate::seen;
 use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
@@ -175,11 +176,15 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     call.proceed()?;
     let state = state_before(&target);
     let before = old(&target);
+    if let Old::Text(text) = &before {
+        seen::check(call, &place, text)?;
+    }
     let mut fitted = Fitted::new(args, &before, &place.shown());
     if target.is_read_only() {
         fitted.notes.push(READ_ONLY.to_owned());
     }
     target.write(fitted.content.as_bytes(), &call.idempotency_key)?;
+    seen::note(call, &place, fitted.content.as_bytes());
     call.note(|| FileChange::new(place.shown(), leads_to(&place), before, &fitted.content));
     Ok(result(&place, &fitted, state))
 }

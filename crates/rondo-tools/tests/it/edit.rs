@@ -108,7 +108,6 @@ async fn line_ends_and_byte_order_mark_are_kept() {
 
 #[tokio::test]
 async fn mixed_line_ends_stay_where_they_are() {
-    let bench = Bench::new();
     for (before, old, new, after) in [
         ("a\r\nb\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\nc\r\n"),
         ("a\nb\r\nc\n", "b\nc", "b\nbb\nc", "a\nb\r\nbb\r\nc\n"),
@@ -124,11 +123,13 @@ async fn mixed_line_ends_stay_where_they_are() {
             "x=\u{e4}\r\ny\n",
         ),
     ] {
+        let bench = Bench::new();
         bench.file("f", before);
         let arguments = json!({"path": "f", "old_string": old, "new_string": new});
         bench.ok("edit_file", arguments).await;
         assert_eq!(bench.content("f"), after, "{before:?} {old:?}");
     }
+    let bench = Bench::new();
     bench.file("f", "a\nb\r\na\r\nb\n");
     let arguments =
         json!({"path": "f", "old_string": "a\nb\n", "new_string": "c\n", "replace_all": true});
@@ -188,6 +189,7 @@ async fn the_size_of_an_edited_file_is_bounded() {
         (10 << 20, true),
         ((10 << 20) + 1, false),
     ] {
+        let bench = Bench::new();
         bench.file("f", format!("b{}", "a".repeat(length - 1)));
         let arguments = json!({"path": "f", "old_string": "b", "new_string": "c"});
         assert_eq!(

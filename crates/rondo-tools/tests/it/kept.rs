@@ -1,11 +1,13 @@
 //! What a write and an edit keep of the file that they change.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, invocation};
+use rondo_types::SessionId;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Command;
+use tokio_util::sync::CancellationToken;
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -154,7 +156,6 @@ async fn that_a_changed_file_is_read_only_is_said() {
 
 #[tokio::test]
 async fn a_whole_file_keeps_its_byte_order_mark_and_its_line_ends() {
-    let bench = Bench::new();
     for (before, content, after, note) in [
         (
             "a\r\nb\r\n",
@@ -179,6 +180,7 @@ async fn a_whole_file_keeps_its_byte_order_mark_and_its_line_ends() {
         ("\u{feff}a\n", "\u{feff}c\n", "\u{feff}c\n", None),
         ("a\r\n", "", "", None),
     ] {
+        let bench = Bench::new();
         bench.file("f", before);
         let output = bench
             .ok("write_file", json!({"path": "f", "content": content}))
@@ -225,4 +227,50 @@ async fn a_text_in_another_encoding_is_named_with_the_way_to_convert_it() {
         value["note"].as_str().unwrap().contains("is UTF-16 text"),
         "{value}"
     );
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_since_it_was_read_is_shown_and_not_written_over() {
+    let bench = Bench::new();
+    let write = json!({"path": "f", "content": "three\n"});
+    let edit = json!({"path": "./f", "old_string": "b", "new_string": "c"});
+    for (tool, arguments, after) in [
+        ("write_file", write.clone(), "three\n"),
+        ("edit_file", edit.clone(), "mine\nc\n"),
+    ] {
+        bench.file("f", "a\nb\n");
+        bench
+            .text("read_file", json!({"path": "f", "limit": 1}))
+            .await;
+        bench.file("f", "mine\nb\n");
+        let message = bench.failed(tool, arguments.clone()).await;
+        let begin = "`f` was changed since it was last read or written by a file tool, so nothing was written";
+        assert!(message.replace("./f", "f").starts_with(begin), "{message}");
+        assert!(message.contains("-a\n+mine\n"), "{message}");
+        assert_eq!(bench.content("f"), "mine\nb\n");
+        // The model has seen it now.
+        bench.ok(tool, arguments).await;
+        assert_eq!(bench.content("f"), after);
+    }
+    // What the tools themselves wrote is known.
+    bench
+        .ok("write_file", json!({"path": "f", "content": "b\n"}))
+        .await;
+    bench.ok("edit_file", edit).await;
+    bench.ok("write_file", write.clone()).await;
+    // A file that was never read, and one that is gone, are written.
+    bench.file("new", "x");
+    bench
+        .ok("write_file", json!({"path": "new", "content": "y"}))
+        .await;
+    fs::remove_file(bench.path("f")).unwrap();
+    bench.ok("write_file", write).await;
+    // Another session has not read it.
+    bench.file("f", "other\n");
+    let mut invocation = invocation(
+        json!({"path": "f", "content": "z"}),
+        CancellationToken::new(),
+    );
+    invocation.session = SessionId::new("another");
+    assert!(bench.tool("write_file").call(invocation).await.is_ok());
 }
