@@ -10,7 +10,13 @@ use rondo_core::session_store::{NewSession, SessionStore, StoreError};
 use rondo_types::SessionId;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+
+/// How long a session that this process has is waited for, since it may have been dropped.
+const LET_GO_MAX: Duration = Duration::from_millis(500);
+/// How often it is looked at meanwhile.
+const LET_GO_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -95,9 +101,25 @@ impl Agent {
     }
 }
 
+/// Takes a session. One that this process has may have been dropped right before, and its turn's task lets go of it a moment
+/// later.
+fn take(store: &dyn SessionStore, id: &SessionId) -> Result<Arc<dyn Journal>, StoreError> {
+    let until = Instant::now() + LET_GO_MAX;
+    loop {
+        match store.take(id) {
+            Err(StoreError::InUse { pid, .. })
+                if pid == Some(std::process::id()) && Instant::now() < until =>
+            {
+                std::thread::sleep(LET_GO_LOOK_EVERY);
+            }
+            taken => return taken,
+        }
+    }
+}
+
 fn opened(store: &dyn SessionStore, new: NewSession) -> Result<Opened, StoreError> {
     let id = new.id.clone();
-    let journal = match store.take(&id) {
+    let journal = match take(store, &id) {
         Err(StoreError::Unknown { .. }) => {
             return Ok(Opened {
                 journal: store.begin(new)?,

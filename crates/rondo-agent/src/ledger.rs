@@ -1,18 +1,23 @@
-//! A session's journal that completes appends even when their turn is dropped.
+//! A session's journal that completes appends even when their turn is dropped, and knows what the turn has recorded.
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq, WrappedJournal};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq, WrappedJournal};
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::Mutex;
 
 /// A session's journal that completes an append even when its turn is dropped. Otherwise the append
 /// could still take effect while the next turn starts, which would not expect its records.
+///
+/// It keeps the records of the turn that runs, so that a turn that is dropped or parked is not lost.
 pub(crate) struct Ledger {
     journal: Arc<dyn Journal>,
     appending: Arc<Mutex<()>>,
+    turn: Arc<std::sync::Mutex<Vec<Record>>>,
+    is_left: AtomicBool,
 }
 
 impl Ledger {
@@ -20,7 +25,31 @@ impl Ledger {
         Self {
             journal,
             appending: Arc::default(),
+            turn: Arc::default(),
+            is_left: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that nobody works on the turn any more, and that it is not over.
+    pub(crate) fn leave_turn(&self) {
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the turn was left and is not over.
+    pub(crate) fn has_left_turn(&self) -> bool {
+        self.is_left.load(Ordering::Acquire) && !turn(&self.turn).is_empty()
+    }
+
+    /// Takes the records of the turn that was left; none if it was not, or was over by then.
+    pub(crate) fn take_left_turn(&self) -> Option<Vec<Record>> {
+        let is_left = self.is_left.swap(false, Ordering::AcqRel);
+        let records = std::mem::take(&mut *turn(&self.turn));
+        (is_left && !records.is_empty()).then_some(records)
+    }
+
+    /// Notes what the turn has recorded that is resumed.
+    pub(crate) fn resume_turn(&self, records: &[Record]) {
+        *turn(&self.turn) = records.to_vec();
     }
 
     /// Waits for the append that a dropped turn left running.
@@ -44,8 +73,13 @@ impl WrappedJournal for Ledger {
     ) -> Result<Seq, AppendError> {
         let place = Arc::clone(&self.appending).lock_owned().await;
         let (journal, fence) = (Arc::clone(&self.journal), fence.clone());
+        let records = Arc::clone(&self.turn);
         let append = tokio::spawn(async move {
+            let kept = journal.keeps_records().then(|| batch.clone());
             let appended = journal.append(&fence, expected, batch, commit).await;
+            if appended.is_ok() {
+                note(&records, kept.unwrap_or_default());
+            }
             // Released before the lock, so that a caller that waits for the lock can reopen the session.
             drop(journal);
             drop(place);
@@ -61,6 +95,23 @@ impl WrappedJournal for Ledger {
             },
         }
     }
+}
+
+/// Adds records to those of the turn that runs.
+fn note(records: &std::sync::Mutex<Vec<Record>>, batch: Vec<Record>) {
+    let mut kept = turn(records);
+    for record in batch {
+        match &record.body {
+            RecordBody::Final { .. } => kept.clear(),
+            RecordBody::TurnStarted { .. } => *kept = vec![record],
+            _ if record.body.is_of_turn() && !kept.is_empty() => kept.push(record),
+            _ => {}
+        }
+    }
+}
+
+fn turn(records: &std::sync::Mutex<Vec<Record>>) -> MutexGuard<'_, Vec<Record>> {
+    records.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod agent;
 mod approval;
+mod budget;
 mod builder;
 mod built_in;
 mod cut_off;

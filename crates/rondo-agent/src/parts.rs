@@ -1,5 +1,6 @@
 //! The parts that all turns of an agent share.
 
+use crate::budget::TurnBudget;
 use crate::ids;
 use crate::run::{Run, RunStart};
 use crate::typed::Expected;
@@ -94,7 +95,7 @@ impl Parts {
             gate: Arc::clone(&self.gate),
             approver: Arc::clone(&self.approver),
             interceptors: self.interceptors.clone(),
-            budgets: self.budgets.clone(),
+            budgets: self.budgets.iter().cloned().map(TurnBudget::new).collect(),
             journal: task.journal,
             profile,
             system: system.into(),

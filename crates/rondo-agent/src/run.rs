@@ -1,12 +1,15 @@
 //! A running turn: its events, and methods to cancel and steer it.
 
+use crate::budget::reserve_again;
 use crate::cut_off::CutOff;
 use crate::error::TurnError;
 use crate::ledger::Ledger;
 use futures_util::Stream;
+use rondo_core::history::History;
+use rondo_core::ports::Record;
 use rondo_core::{
-    EventReceiver, EventSender, TurnControl, TurnEnd, TurnHandle, TurnSetup, control, events,
-    resume_turn, run_turn,
+    EventReceiver, EventSender, ResumeError, TurnControl, TurnEnd, TurnHandle, TurnSetup, control,
+    events, resume_turn, run_turn,
 };
 use rondo_types::{Message, Outcome, StopReason, Transcript, TurnEvent};
 use std::fmt;
@@ -30,12 +33,16 @@ pub struct Run {
     handle: TurnHandle,
     /// Absent when there is no tokio runtime.
     task: Option<JoinHandle<Result<Outcome, TurnError>>>,
+    /// The session's journal.
+    ledger: Option<Arc<Ledger>>,
 }
 
 /// How a turn begins: with a message, or from an interrupted turn.
 pub(crate) enum RunStart {
     Ask(Message),
     CarryOn(CutOff, PutBack),
+    /// The turn that this process left.
+    CarryOnLeft(PutBack),
 }
 
 /// Returns an interrupted turn to its session, so that it can be resumed later.
@@ -51,7 +58,7 @@ impl Run {
         ledger: Option<Arc<Ledger>>,
     ) -> Self {
         let name = match &start {
-            RunStart::Ask(_) => setup.turn.clone(),
+            RunStart::Ask(_) | RunStart::CarryOnLeft(_) => setup.turn.clone(),
             RunStart::CarryOn(cut_off, _) => cut_off.turn.clone(),
         };
         let (sender, events) = events::channel(setup.session.clone(), name);
@@ -59,43 +66,53 @@ impl Run {
         let place = in_line(history);
         // Boxed, so that the task does not hold it beside the turn that it goes into.
         let parts = Box::new((setup, start, sender, control));
+        let own_ledger = ledger.clone();
         let turn = async move {
             let mut kept = place.await;
-            if let Some(ledger) = ledger {
-                ledger.settled().await;
-            }
+            let left = match &ledger {
+                Some(ledger) => {
+                    ledger.settled().await;
+                    ledger.take_left_turn()
+                }
+                None => None,
+            };
+            let left = left.map(|records| left_turn(&mut kept, records));
             let (setup, start, sender, control) = {
                 // Its memory goes here; without the block it would stay to the end.
                 let parts = parts;
                 *parts
             };
-            match start {
+            let (cut_off, put_back) = match start {
                 RunStart::Ask(message) => {
                     let end = run_turn(setup, kept.clone(), message, sender, control).await;
-                    let outcome = done(end)?;
+                    let outcome = done(end, ledger.as_deref())?;
                     kept.clone_from(&outcome.transcript);
-                    Ok(outcome)
+                    return Ok(outcome);
                 }
-                RunStart::CarryOn(cut_off, put_back) => {
-                    if cut_off.needs_consent {
-                        put_back(cut_off);
-                        return Err(TurnError::Imported);
-                    }
-                    // Boxed, since the future is large and most turns do not need it.
-                    let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control));
-                    let resumed = Box::pin(resumed).await;
-                    if resumed.is_err() {
-                        put_back(cut_off);
-                    }
-                    resumed
-                }
+                RunStart::CarryOn(cut_off, put_back) => (Some(cut_off), put_back),
+                RunStart::CarryOnLeft(put_back) => (left.flatten(), put_back),
+            };
+            let cut_off = cut_off.ok_or(ResumeError::Finished)?;
+            if cut_off.needs_consent {
+                put_back(cut_off);
+                return Err(TurnError::Imported);
             }
+            // Boxed, since the future is large and most turns do not need it.
+            let ledger = ledger.as_deref();
+            let resumed = carry_on(setup, (&cut_off, ledger), &mut kept, (sender, control));
+            let resumed = Box::pin(resumed).await;
+            // A turn that is parked again has more records by now.
+            if resumed.is_err() && ledger.is_none_or(|it| !it.has_left_turn()) {
+                put_back(cut_off);
+            }
+            resumed
         };
         let task = Handle::try_current().ok().map(|it| it.spawn(turn));
         Self {
             events,
             handle,
             task,
+            ledger: own_ledger,
         }
     }
 
@@ -150,30 +167,50 @@ impl Run {
     }
 }
 
+/// Puts the messages of a turn that was left into the history, and returns the turn.
+fn left_turn(kept: &mut Transcript, records: Vec<Record>) -> Option<CutOff> {
+    let history = History::following(kept.clone(), &records);
+    *kept = history.transcript();
+    let open = history.open_turn()?;
+    Some(CutOff::new(&history, open, records))
+}
+
 /// Resumes an interrupted turn. When dropped, it leaves the messages before the turn in `kept`.
 async fn carry_on(
     setup: TurnSetup,
-    cut_off: &CutOff,
+    (cut_off, ledger): (&CutOff, Option<&Ledger>),
     kept: &mut Transcript,
     (sender, control): (EventSender, TurnControl),
 ) -> Result<Outcome, TurnError> {
     let before = cut_off.before.clone();
     let as_recorded = std::mem::replace(kept, before.clone());
+    if let Some(ledger) = ledger {
+        ledger.resume_turn(&cut_off.records);
+    }
+    reserve_again(&setup.budgets, &setup.session, &cut_off.records).await;
     let resumed = resume_turn(setup, before, &cut_off.records, sender, control).await;
-    let resumed = resumed.map_err(TurnError::from).and_then(done);
+    let resumed = resumed.map_err(TurnError::from);
+    let resumed = resumed.and_then(|end| done(end, ledger));
     *kept = match &resumed {
         Ok(outcome) => outcome.transcript.clone(),
+        // The next turn begins with what it has recorded.
+        Err(_) if ledger.is_some_and(Ledger::has_left_turn) => return resumed,
         Err(_) => as_recorded,
     };
     resumed
 }
 
-fn done(end: TurnEnd) -> Result<Outcome, TurnError> {
+fn done(end: TurnEnd, ledger: Option<&Ledger>) -> Result<Outcome, TurnError> {
     match end {
         TurnEnd::Done(outcome) => Ok(*outcome),
-        TurnEnd::Parked(parked) => Err(TurnError::Parked {
-            questions: parked.questions,
-        }),
+        TurnEnd::Parked(parked) => {
+            if let Some(ledger) = ledger {
+                ledger.leave_turn();
+            }
+            Err(TurnError::Parked {
+                questions: parked.questions,
+            })
+        }
     }
 }
 
@@ -200,9 +237,13 @@ impl Stream for Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
+        let Some(task) = &self.task else {
+            return;
+        };
+        if let Some(ledger) = self.ledger.as_ref().filter(|_| !task.is_finished()) {
+            ledger.leave_turn();
         }
+        task.abort();
     }
 }
 

@@ -21,7 +21,8 @@ use tokio::sync::Mutex;
 /// A conversation: it keeps the messages of its turns and sends them with the next one.
 ///
 /// Its turns run one at a time, in the order in which they are started. A turn that stopped early or
-/// failed leaves its messages until then; one whose [`Run`] was dropped leaves none. Clones are the
+/// failed leaves its messages until then, and so does one that is parked or whose [`Run`] was dropped if the session has a
+/// journal; without one it leaves none. Clones are the
 /// same conversation.
 ///
 /// The profile's [`CompactionPolicy`](rondo_types::CompactionPolicy) shortens a history that would
@@ -120,7 +121,7 @@ impl Session {
     /// When the turn failed: see [`Agent`].
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn, and the session keeps none of its messages.
+    /// Dropping the future ends the turn. The session keeps its messages if it has a journal.
     pub async fn run(&self, message: impl Into<Message>) -> Result<Outcome, TurnError> {
         self.start(message).outcome().await
     }
@@ -131,7 +132,7 @@ impl Session {
     /// When the turn failed, or ended without such a value. The outcome is in the error.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn, and the session keeps none of its messages.
+    /// Dropping the future ends the turn. The session keeps its messages if it has a journal.
     pub async fn run_typed<T: DeserializeOwned + JsonSchema>(
         &self,
         message: impl Into<Message>,
@@ -149,8 +150,9 @@ impl Session {
         self.start_turn(message.into(), None)
     }
 
-    /// Resumes the turn that was interrupted before the session was opened. Returns `None` when there
-    /// is no such turn, or another turn was started since.
+    /// Resumes the turn that was interrupted before the session was opened, that was parked, or whose [`Run`] was dropped.
+    /// Returns `None` when there is no such turn, or another turn was started since. Parked and dropped turns need a
+    /// journal.
     ///
     /// Recorded replies are not requested again, and finished calls do not run again. The turn keeps
     /// the limits, the prompt and the tool specifications that it began with; its calls run this
@@ -160,11 +162,15 @@ impl Session {
     ///
     /// A session that starts another turn instead keeps the recorded messages of the interrupted
     /// one, and each of its calls has a result.
-    ///
-    /// A turn whose [`Run`] was dropped cannot be resumed in the same session. With a journal its
-    /// records are kept: drop the session and its clones, open it again, and resume the turn.
     pub fn resume(&self) -> Option<Run> {
-        Some(self.carry_on(self.take_cut_off()?))
+        if let Some(cut_off) = self.take_cut_off() {
+            return Some(self.carry_on(cut_off));
+        }
+        let is_left = self.journal.as_ref().is_some_and(|it| it.has_left_turn());
+        is_left.then(|| {
+            let task = self.task(self.turns.load(Ordering::Relaxed), None);
+            self.begin(task, RunStart::CarryOnLeft(self.put_back()))
+        })
     }
 
     /// Resumes the interrupted turn as [`Session::resume`] does, even in an imported session. The

@@ -65,7 +65,8 @@ impl History {
     }
 
     /// Takes the records of one turn, with what was said before it.
-    pub(crate) fn following(before: Transcript, turn: &[Record]) -> Self {
+    #[must_use]
+    pub fn following(before: Transcript, turn: &[Record]) -> Self {
         let mut history = Self {
             transcript: before,
             turns: 1,

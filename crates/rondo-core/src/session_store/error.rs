@@ -106,8 +106,9 @@ pub enum StoreError {
 }
 
 fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
+    match pid {
+        None => "another process".to_owned(),
+        Some(pid) if pid == std::process::id() => format!("this process ({pid})"),
+        Some(pid) => format!("process {pid}"),
+    }
 }

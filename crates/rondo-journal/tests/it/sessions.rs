@@ -200,7 +200,10 @@ fn a_session_in_use_is_refused_with_the_process_that_has_it() {
     let journal = journal();
     let _owned = journal.store.create(&id("a"), TimeMs(1)).unwrap();
     let error = journal.store.own(&id("a")).unwrap_err().to_string();
-    let expected = format!("session `a` is in use by process {}", std::process::id());
+    let expected = format!(
+        "session `a` is in use by this process ({})",
+        std::process::id()
+    );
     assert_eq!(error, expected);
 }
 

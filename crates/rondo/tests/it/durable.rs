@@ -1,9 +1,10 @@
 //! Sessions that are kept in a file and opened again.
 
 use rondo::journal::{Options, Store};
+use rondo::rondo_core::ports::MemoryBudget;
 use rondo::{
-    Agent, Endpoint, EventBody, HttpModel, MemoryJournal, ModelCard, NoArgs, OpenError, Session,
-    SessionId, StoreError, TurnError,
+    Agent, AgentBuilder, Endpoint, EventBody, HttpModel, MemoryJournal, ModelCard, NoArgs,
+    OpenError, QuestionReply, Session, SessionId, StoreError, TurnError,
 };
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
 use serde_json::json;
@@ -36,6 +37,10 @@ struct Counts {
 impl Counts {
     /// An agent that pays, then looks; its first look never ends.
     fn agent(&self, server: &Server) -> Agent {
+        self.builder(server).build().unwrap()
+    }
+
+    fn builder(&self, server: &Server) -> AgentBuilder {
         let Self { paid, looked } = self.clone();
         let pay = rondo::tool("pay", "Pays.", move |_: NoArgs, _cx| {
             paid.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +56,7 @@ impl Counts {
             }
         });
         let agent = Agent::builder(model(server, "m"));
-        agent.tool(pay).tool(look.read_only()).build().unwrap()
+        agent.tool(pay).tool(look.read_only())
     }
 
     fn both(&self) -> (u32, u32) {
@@ -139,7 +144,11 @@ async fn a_session_whose_turn_was_dropped_goes_on_in_the_same_process() {
     drop(session);
     let session = open(&agent, &store, &id).await;
     assert!(session.resume().is_none());
-    assert_eq!((said.len(), session.transcript().await), (2, said));
+    // The message, two calls with their results, the next message and its answer.
+    assert_eq!((said.len(), session.transcript().await), (7, said));
+    let body = server.requests()[2].json();
+    assert_paired(&body);
+    assert!(body.to_string().contains("paid"), "{body}");
 }
 
 #[tokio::test]
@@ -227,12 +236,126 @@ async fn a_dropped_turn_is_carried_on_once_its_session_is_opened_again() {
     let agent = counts.agent(&server);
     let session = agent.open_session(&store, "till").await.unwrap();
     cut_off(session.clone(), &counts).await;
-    assert!(session.resume().is_none());
     drop(session);
     let session = open(&agent, &store, "till").await;
     let outcome = session.resume().unwrap().outcome().await.unwrap();
     assert_eq!(outcome.text, "It is done.");
     assert_eq!(counts.both(), (1, 2));
+}
+
+#[tokio::test]
+async fn a_dropped_turn_is_carried_on_by_the_session_that_dropped_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("It is done.")]).await;
+    let budget = Arc::new(MemoryBudget::new(Some(1_000_000), None));
+    let agent = counts.builder(&server).budget(Arc::clone(&budget) as _);
+    let agent = agent.build().unwrap();
+    let session = agent.open_session(&store, "till").await.unwrap();
+    cut_off(session.clone(), &counts).await;
+    let outcome = session.resume().unwrap().outcome().await.unwrap();
+    assert_eq!(
+        (outcome.text.as_str(), counts.both()),
+        ("It is done.", (1, 2))
+    );
+    assert!(session.resume().is_none());
+    assert_eq!(session.transcript().await, outcome.transcript);
+    let said = outcome.transcript;
+    drop(session);
+    let session = agent.open_session(&store, "till").await.unwrap();
+    assert_eq!(session.transcript().await, said);
+    assert_eq!(budget.committed(), budget.used());
+}
+
+/// Puts every question off until it was asked often enough.
+struct Later(AtomicU32);
+
+#[async_trait::async_trait]
+impl rondo::Approver for Later {
+    async fn ask(&self, question: &rondo::Question) -> QuestionReply {
+        match self.0.fetch_sub(1, Ordering::Relaxed) {
+            0 => QuestionReply::approved(question, "ada"),
+            _ => QuestionReply::Later { expires: None },
+        }
+    }
+}
+
+fn paying(server: &Server, paid: &Arc<AtomicU32>, later: u32) -> Agent {
+    let paid = Arc::clone(paid);
+    let pay = rondo::tool("pay", "Pays.", move |_: NoArgs, _cx| {
+        paid.fetch_add(1, Ordering::Relaxed);
+        async { Ok::<_, std::convert::Infallible>("paid") }
+    });
+    let agent = Agent::builder(model(server, "m"))
+        .tool(pay)
+        .gate(AsksAlways);
+    agent
+        .approver(Later(AtomicU32::new(later)))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_parked_turn_is_carried_on_in_the_same_process_as_often_as_it_is_parked() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let (paid, server) = (
+        Arc::default(),
+        Server::start([calls("pay"), says("Paid.")]).await,
+    );
+    let session = paying(&server, &paid, 2)
+        .open_session(&store, "till")
+        .await
+        .unwrap();
+    let parked = session.run("Pay.").await.unwrap_err();
+    assert!(matches!(parked, TurnError::Parked { .. }), "{parked}");
+    let parked = session.resume().unwrap().outcome().await.unwrap_err();
+    assert!(matches!(parked, TurnError::Parked { .. }), "{parked}");
+    let outcome = session.resume().unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.text, "Paid.");
+    assert_eq!(paid.load(Ordering::Relaxed), 1);
+    assert_eq!(session.transcript().await, outcome.transcript);
+}
+
+#[tokio::test]
+async fn the_message_after_a_parked_turn_follows_what_it_has_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let (paid, server) = (
+        Arc::default(),
+        Server::start([calls("pay"), says("Not yet.")]).await,
+    );
+    let session = paying(&server, &paid, 9)
+        .open_session(&store, "till")
+        .await
+        .unwrap();
+    session.run("Pay for the tea.").await.unwrap_err();
+    assert_eq!(session.run("Did you?").await.unwrap().text, "Not yet.");
+    let body = server.requests()[1].json();
+    assert_paired(&body);
+    assert!(body.to_string().contains("Pay for the tea."), "{body}");
+    let said = session.transcript().await;
+    assert_eq!((said.len(), paid.load(Ordering::Relaxed)), (5, 0));
+    drop(session);
+    let session = open(&paying(&server, &paid, 9), &store, "till").await;
+    assert_eq!(session.transcript().await, said);
+}
+
+#[tokio::test]
+async fn a_dropped_run_gives_back_what_it_has_reserved() {
+    let server = Server::start([rondo_testkit::faults::zero_byte_stall()]).await;
+    let budget = Arc::new(MemoryBudget::new(Some(1_000_000), None));
+    let agent = Agent::builder(model(&server, "m")).budget(Arc::clone(&budget) as _);
+    let agent = agent.build().unwrap();
+    let run = agent.start("Hi.");
+    while budget.committed().tokens == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(run);
+    while budget.committed().tokens > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
