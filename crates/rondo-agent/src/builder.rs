@@ -5,11 +5,14 @@ use crate::approval::{Asks, Nobody};
 use crate::built_in::BuiltIn;
 use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
+use crate::source::CheckedSource;
 use rondo_core::ports::ToolSource;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox, ToolboxError};
 use rondo_schema::Validator;
-use rondo_types::{AnswerValue, Limits, LoopGuard, Profile, Question, Sampling};
+use rondo_types::{
+    AnswerValue, Limits, LoopGuard, Profile, Question, Sampling, ToolKind, ToolSpec,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -76,6 +79,23 @@ pub enum BuildError {
     /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// A rule of the profile cannot be used.
+    #[error("a rule of the profile cannot be used: {problem}")]
+    Rules {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The profile has [rules](Profile::rule_sets) about commands that nothing would enforce: another gate judges the calls,
+    /// or commands are run by a tool of the program's own.
+    #[error(
+        "`{setting}` of profile `{profile}` would not be enforced: only the gate of the built-in tools does, so leave out the other gate, or clear `{setting}`"
+    )]
+    Unenforced {
+        /// The field of the profile.
+        setting: &'static str,
+        /// The profile.
+        profile: String,
+    },
     /// [`Limits::max_cost`] is set, but the price of the model or of a fallback is not known, so the
     /// limit could not be enforced.
     #[error(
@@ -190,9 +210,10 @@ impl AgentBuilder {
     }
 
     /// Adds a source of tools that may change while a turn runs, such as those of a server: a change counts from the next
-    /// step on. Their calls are judged like those of [`AgentBuilder::judged_tools`].
+    /// step on. Their calls are judged like those of [`AgentBuilder::judged_tools`]. A tool whose name or arguments
+    /// [`AgentBuilder::build`] would refuse is not offered, which the log says.
     pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
-        self.tool_sources.push(source);
+        self.tool_sources.push(Arc::new(CheckedSource(source)));
         self
     }
 
@@ -210,7 +231,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the profile. Its list of tools is ignored: tools are added with this builder.
+    /// Sets the profile. Its list of tools is ignored: tools are added with this builder. Its rules about calls
+    /// ([`Profile::allowed_tools`], [`Profile::rule_sets`], [`Profile::forbidden_programs`]) are those of the built-in tools'
+    /// gate.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Ok(profile);
         self.is_profile_chosen = true;
@@ -266,14 +289,22 @@ impl AgentBuilder {
     pub fn build(mut self) -> Result<Agent, BuildError> {
         let profile = self.profile?;
         check_prices(&profile.limits, &self.model, &self.fallbacks)?;
-        let installed = self.built_in.install(&mut self.judged)?;
+        let runs_commands = !self.tool_sources.is_empty() || {
+            let mut all = self.own.iter().chain(&self.judged);
+            all.any(|tool| tool.spec().kind == ToolKind::Execute)
+        };
+        let installed = self.built_in.install(&mut self.judged, &profile)?;
+        let is_enforced = self.gate.is_none() && installed.is_some();
+        if !is_enforced && (runs_commands || installed.is_some()) {
+            check_enforced(&profile)?;
+        }
         if self.system.is_empty() && (self.is_profile_chosen || installed.is_some()) {
             self.system.extend(profile.system_prompt.clone());
         }
         let (judge, directory) = installed.map(|it| (it.gate, it.directory)).unzip();
         let gate = self.gate.unwrap_or_else(|| {
             let own = self.own.iter().map(|tool| tool.spec());
-            Arc::new(OwnToolsRun::new(own, judge))
+            Arc::new(OwnToolsRun::new(own, judge, &profile.allowed_tools))
         });
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
         check_tools(&tools)?;
@@ -314,16 +345,34 @@ fn check_prices(
     })
 }
 
+/// Refuses rules that restrict commands.
+fn check_enforced(profile: &Profile) -> Result<(), BuildError> {
+    let rules = [
+        ("forbidden_programs", profile.forbidden_programs.is_empty()),
+        ("rule_sets", profile.rule_sets.is_empty()),
+    ];
+    let set = rules.into_iter().find(|(_, is_empty)| !is_empty);
+    set.map_or(Ok(()), |(setting, _)| {
+        Err(BuildError::Unenforced {
+            setting,
+            profile: profile.name.clone(),
+        })
+    })
+}
+
 fn check_tools(tools: &Toolbox) -> Result<(), BuildError> {
-    for spec in tools.specs().iter() {
-        if !is_name(&spec.name) {
-            let name = spec.name.clone();
-            return Err(BuildError::ToolName { name });
-        }
-        if spec.parameters.get("type").is_none_or(|it| it != "object") {
-            let tool = spec.name.clone();
-            return Err(BuildError::Arguments { tool });
-        }
+    tools.specs().iter().try_for_each(check_tool)
+}
+
+/// Checks that every provider accepts the name and the arguments of a tool.
+pub(crate) fn check_tool(spec: &ToolSpec) -> Result<(), BuildError> {
+    if !is_name(&spec.name) {
+        let name = spec.name.clone();
+        return Err(BuildError::ToolName { name });
+    }
+    if spec.parameters.get("type").is_none_or(|it| it != "object") {
+        let tool = spec.name.clone();
+        return Err(BuildError::Arguments { tool });
     }
     Ok(())
 }

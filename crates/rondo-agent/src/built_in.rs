@@ -33,6 +33,7 @@ impl BuiltIn {
     pub(crate) fn install(
         self,
         _: &mut Vec<Arc<dyn rondo_core::Tool>>,
+        _: &rondo_types::Profile,
     ) -> Result<Option<Installed>, BuildError> {
         Ok(None)
     }
@@ -42,7 +43,9 @@ impl BuiltIn {
 mod install {
     use super::{BuildError, BuiltIn, Installed};
     use rondo_core::Tool;
-    use rondo_policy::{AllowedDirs, GateOptions, StandardGate};
+    use rondo_policy::rules::Rules;
+    use rondo_policy::{AllowedDirs, GateOptions, StandardGate, ToolPatterns};
+    use rondo_types::Profile;
     use std::io;
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
@@ -52,6 +55,7 @@ mod install {
         pub(crate) fn install(
             self,
             tools: &mut Vec<Arc<dyn Tool>>,
+            profile: &Profile,
         ) -> Result<Option<Installed>, BuildError> {
             let mut directories = Vec::new();
             #[cfg(feature = "exec")]
@@ -67,12 +71,28 @@ mod install {
             };
             let allowed =
                 AllowedDirs::new(current, more).map_err(|source| unusable(current, source))?;
-            let gate = StandardGate::new(GateOptions::new(allowed));
+            let gate = StandardGate::new(gate_options(allowed, profile)?);
             Ok(Some(Installed {
                 gate: Arc::new(gate),
                 directory: current.clone(),
             }))
         }
+    }
+
+    /// Returns the options of a gate that keeps to the rules of the profile.
+    fn gate_options(allowed: AllowedDirs, profile: &Profile) -> Result<GateOptions, BuildError> {
+        let wrong = |problem: String| BuildError::Rules { problem };
+        let mut rules = Rules::default();
+        for name in &profile.rule_sets {
+            let known = rules.put_in_force(name, &profile.name);
+            known.map_err(|unknown| wrong(unknown.to_string()))?;
+        }
+        rules.forbid_programs(&profile.forbidden_programs, &profile.name);
+        let patterns = ToolPatterns::parse(&profile.allowed_tools);
+        let mut options = GateOptions::new(allowed);
+        options.allowed_tools = patterns.map_err(|problem| wrong(problem.to_string()))?;
+        options.rules = Arc::new(rules);
+        Ok(options)
     }
 
     #[cfg(feature = "exec")]

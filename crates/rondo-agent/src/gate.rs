@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// run commands or change files, also the program's own.
 pub(crate) struct OwnToolsRun {
     own: HashSet<String>,
+    /// The names of tools that the profile allows, without a judge.
+    allowed: HashSet<String>,
     /// Judges the other tools; without it, only read-only tools run without approval.
     judge: Option<Arc<dyn Gate>>,
 }
@@ -20,6 +22,7 @@ impl OwnToolsRun {
     pub(crate) fn new(
         own: impl IntoIterator<Item = ToolSpec>,
         judge: Option<Arc<dyn Gate>>,
+        allowed_tools: &[String],
     ) -> Self {
         let own = own
             .into_iter()
@@ -27,6 +30,11 @@ impl OwnToolsRun {
             .map(|spec| spec.name);
         Self {
             own: own.collect(),
+            // The judge has them, and knows patterns of calls too.
+            allowed: match judge {
+                Some(_) => HashSet::new(),
+                None => allowed_tools.iter().cloned().collect(),
+            },
             judge,
         }
     }
@@ -42,7 +50,8 @@ fn sends_after_outside(request: &GateRequest) -> bool {
 #[async_trait]
 impl Gate for OwnToolsRun {
     async fn check(&self, request: &GateRequest) -> Verdict {
-        if self.own.contains(&request.spec.name) {
+        let name = &request.spec.name;
+        if self.own.contains(name) || self.allowed.contains(name) {
             return Verdict::Allow;
         }
         match &self.judge {
@@ -105,7 +114,7 @@ mod tests {
                 arguments: json!({}),
                 has_outside_text,
             };
-            let verdict = OwnToolsRun::new([], None).check(&request).await;
+            let verdict = OwnToolsRun::new([], None, &[]).check(&request).await;
             let prompt = "`theirs` wants to run with\n".to_owned();
             let reasons = vec![reason];
             assert_eq!(verdict, Verdict::Ask { prompt, reasons }, "{kind}");

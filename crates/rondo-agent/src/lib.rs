@@ -19,6 +19,7 @@ mod parts;
 mod run;
 mod schema;
 mod session;
+mod source;
 mod tool;
 mod typed;
 

@@ -3,13 +3,14 @@
 use super::*;
 use crate::approval::{Asks, Nobody};
 use crate::{BuildError, FnTool, NoArgs, ToolContext};
+use rondo_core::ports::{ToolScope, ToolSource};
 use rondo_core::{
     Approver, EventReceiver, GateRequest, ModelStream, QuestionReply, TurnHandle, TurnSetup,
     Verdict,
 };
 use rondo_core::{Model, Tool};
 use rondo_exec::{ExecOptions, SupervisorCommand};
-use rondo_types::{AnswerValue, CallId, ModelInfo, ModelRequest, Question, QuestionKind};
+use rondo_types::{AnswerValue, CallId, ModelInfo, ModelRequest, Profile, Question, QuestionKind};
 use rondo_types::{Effects, Origin, ToolKind};
 use serde_json::json;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ fn named(name: &str) -> FnTool {
 }
 
 async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
-    let mut spec = named(name).spec().clone();
+    let known = agent.tools().iter().find(|it| it.name == name).cloned();
+    let mut spec = known.unwrap_or_else(|| named(name).spec().clone());
     spec.effects = effects;
     let request = GateRequest {
         session: rondo_types::SessionId::new("s"),
@@ -153,6 +155,128 @@ async fn the_built_in_tools_come_with_the_gate_that_knows_them() {
         judged(&agent, "read_file", Effects::ReadOnly).await,
         Verdict::Allow
     );
+}
+
+/// A profile with rules about calls.
+fn ruled(change: impl FnOnce(&mut Profile)) -> Profile {
+    let mut profile = rondo_core::profile::builtin("default").unwrap();
+    change(&mut profile);
+    profile
+}
+
+#[tokio::test]
+async fn the_rules_of_a_profile_hold_for_the_built_in_tools() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_owned();
+    let commands = || {
+        let state = folder.join("state");
+        ExecOptions::new(SupervisorCommand::CurrentExe, folder.clone(), state)
+    };
+    let forbidding = ruled(|it| it.forbidden_programs = vec!["rm".to_owned()]);
+    let build = |profile| Agent::builder(Mute).profile(profile);
+    let agent = build(forbidding.clone())
+        .commands(commands())
+        .build()
+        .unwrap();
+    let verdict = judged(&agent, "exec", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
+    let allowing = ruled(|it| it.allowed_tools = vec!["exec(rm *)".to_owned()]);
+    let agent = build(allowing).commands(commands()).build().unwrap();
+    assert_eq!(
+        judged(&agent, "exec", Effects::Writes).await,
+        Verdict::Allow
+    );
+    let dangerous = ruled(|it| it.rule_sets = vec!["dangerous-programs".to_owned()]);
+    let agent = build(dangerous.clone())
+        .commands(commands())
+        .build()
+        .unwrap();
+    let verdict = judged(&agent, "exec", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
+
+    let unknown = ruled(|it| it.rule_sets = vec!["nowhere".to_owned()]);
+    let refused = build(unknown).commands(commands()).build().unwrap_err();
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("`nowhere`, which is not defined"),
+        "{refused}"
+    );
+    let own = || named("mine").kind(ToolKind::Execute);
+    for (built, setting) in [
+        (
+            build(forbidding.clone())
+                .commands(commands())
+                .gate(Nods)
+                .build(),
+            "`forbidden_programs` of profile `default` would not be enforced",
+        ),
+        (
+            build(dangerous).tool(own()).build(),
+            "`rule_sets` of profile `default` would not be enforced",
+        ),
+    ] {
+        let refused = built.unwrap_err().to_string();
+        assert!(refused.starts_with(setting), "{refused}");
+    }
+    // Nothing here runs a program.
+    assert!(build(forbidding).tool(named("mine")).build().is_ok());
+}
+
+#[tokio::test]
+async fn a_tool_that_the_profile_allows_runs_without_built_in_tools_too() {
+    let allowing = ruled(|it| it.allowed_tools = vec!["theirs".to_owned()]);
+    let agent = Agent::builder(Mute)
+        .profile(allowing)
+        .judged_tools([Arc::new(named("theirs")) as Arc<dyn Tool>])
+        .build()
+        .unwrap();
+    assert_eq!(
+        judged(&agent, "theirs", Effects::Writes).await,
+        Verdict::Allow
+    );
+    let verdict = judged(&agent, "others", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+}
+
+/// Allows everything.
+struct Nods;
+
+#[async_trait::async_trait]
+impl rondo_core::Gate for Nods {
+    async fn check(&self, _: &GateRequest) -> Verdict {
+        Verdict::Allow
+    }
+}
+
+struct Offers(Vec<Arc<dyn Tool>>);
+
+impl ToolSource for Offers {
+    fn tools(&self, _: &ToolScope) -> Vec<Arc<dyn Tool>> {
+        self.0.clone()
+    }
+
+    fn generation(&self) -> u64 {
+        1
+    }
+}
+
+#[test]
+fn a_source_offers_only_tools_that_every_provider_accepts() {
+    let number = crate::tool("number", "Takes one.", |_: u32, _cx| async {
+        Ok::<_, String>(())
+    });
+    let tools = [named("good"), named("two words"), named(""), number];
+    let tools = tools.map(|it| Arc::new(it) as Arc<dyn Tool>);
+    let agent = Agent::builder(Mute).tool_source(Arc::new(Offers(tools.into())));
+    let agent = agent.build().unwrap();
+    let scope = ToolScope {
+        session: rondo_types::SessionId::new("s"),
+        turn: rondo_types::TurnId::new("s-1"),
+        step: 1,
+    };
+    let offered = agent.parts.tool_sources[0].tools(&scope);
+    let names: Vec<String> = offered.iter().map(|it| it.spec().name).collect();
+    assert_eq!(names, ["good"]);
 }
 
 #[test]
