@@ -79,6 +79,7 @@ async fn tried(
         tokens: tokens.clone(),
         notices: Arc::new(NoNotices),
         consent: Consent::Ask,
+        results: None,
         bytes_max: Options::BYTES,
     });
     let report = servers.report(SERVER).await;

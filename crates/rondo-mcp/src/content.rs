@@ -1,5 +1,6 @@
 //! Results of servers as outcomes of calls: text, structured content, images, sounds and resources.
 
+use crate::private_file;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock as Received, ResourceContents};
@@ -8,20 +9,61 @@ use rondo_types::{
     ContentBlock, Media, MediaKind, MediaSource, ToolErrorCode, ToolOutcome, ToolOutput,
 };
 use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// The bound on the text of one result, in bytes; its middle is left out.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 << 10;
+/// Bytes from which on a text is looked through for the data of an image.
+const MIRRORED_BYTES_MIN: usize = 256;
 /// The bound on the blocks of one result that are looked at.
 const BLOCKS_MAX: usize = 1024;
 
 /// Turns a server's result into an outcome. It is text from outside, and says so.
-pub(crate) fn outcome(result: CallToolResult) -> ToolOutcome {
+pub(crate) fn outcome(result: CallToolResult) -> ReadResult {
     let is_error = result.is_error == Some(true);
-    let mut blocks = blocks(result.content);
-    let structured = result.structured_content.filter(|it| !it.is_null());
+    told(blocks(result.content), result.structured_content, is_error)
+}
+
+/// The same of a result that rmcp cannot read, such as for one block of a kind that is not known: it costs that block
+/// alone.
+pub(crate) fn outcome_of(mut result: Value) -> ReadResult {
+    let is_error = result.get("isError") == Some(&Value::Bool(true));
+    let structured = result.get_mut("structuredContent").map(Value::take);
+    let entries = match result.get_mut("content").map(Value::take) {
+        Some(Value::Array(entries)) => entries,
+        _ => Vec::new(),
+    };
+    let beyond = entries.len().saturating_sub(BLOCKS_MAX);
+    let known = entries.into_iter().take(BLOCKS_MAX);
+    let mut blocks: Vec<Shown> = known.map(any_block).collect();
+    if beyond > 0 {
+        blocks.push(Shown::Text(format!("[{beyond} more blocks left out]")));
+    }
+    told(blocks, structured, is_error)
+}
+
+/// Reads a block of any kind.
+fn any_block(entry: Value) -> Shown {
+    match serde_json::from_value::<Received>(entry.clone()) {
+        Ok(known) => block(known),
+        Err(_) => {
+            let kind = entry.get("type").and_then(Value::as_str).unwrap_or("none");
+            let kind = rondo_core::shown::line(&kind.chars().take(100).collect::<String>());
+            let text = entry.get("text").and_then(Value::as_str);
+            let text = text.map_or_else(|| entry.to_string(), str::to_owned);
+            Shown::Text(format!("[a block of the unknown type `{kind}`]\n{text}"))
+        }
+    }
+}
+
+fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> ReadResult {
+    let mut structured = structured.filter(|it| !it.is_null());
+    leave_media_out(&mut blocks, structured.as_mut());
     if let Some(structured) = structured {
         add_structured(&mut blocks, structured, is_error);
     }
+    let whole = whole_text(&blocks);
     let mut truncated = bound(&mut blocks);
     if is_error {
         let texts = blocks.iter().filter_map(|block| match block {
@@ -33,7 +75,7 @@ pub(crate) fn outcome(result: CallToolResult) -> ToolOutcome {
             true => "the server says that the call failed, and not why".to_owned(),
             false => message,
         };
-        return ToolOutcome::error(ToolErrorCode::Failed, message);
+        return ToolOutcome::error(ToolErrorCode::Failed, message).into();
     }
     let mut blocks = blocks.into_iter().peekable();
     let mut value = Value::String(String::new());
@@ -62,16 +104,69 @@ pub(crate) fn outcome(result: CallToolResult) -> ToolOutcome {
         Shown::Json(json) => ContentBlock::text(shortened(&json.to_string())),
         Shown::Media(media) => ContentBlock::Media(media),
     });
-    ToolOutcome::Ok(
-        ToolOutput {
-            value,
-            blocks: rest.collect(),
-            truncated,
-            from_outside: true,
-            ..ToolOutput::default()
+    let output = ToolOutput {
+        value,
+        blocks: rest.collect(),
+        truncated,
+        from_outside: true,
+        ..ToolOutput::default()
+    };
+    ReadResult {
+        outcome: ToolOutcome::Ok(output.within_bounds()),
+        whole: whole.filter(|_| truncated),
+    }
+}
+
+/// A result as an outcome.
+pub(crate) struct ReadResult {
+    outcome: ToolOutcome,
+    /// All of its texts, if the outcome has only their beginning and end.
+    whole: Option<String>,
+}
+
+impl From<ToolOutcome> for ReadResult {
+    fn from(outcome: ToolOutcome) -> Self {
+        let whole = None;
+        Self { outcome, whole }
+    }
+}
+
+impl ReadResult {
+    /// Returns the outcome, which names the file that holds all of a result that was shortened.
+    pub(crate) async fn kept_in(self, file: Option<PathBuf>) -> ToolOutcome {
+        let Self { outcome, whole } = self;
+        let (Some(file), Some(whole), ToolOutcome::Ok(mut output)) = (file, whole, outcome.clone())
+        else {
+            return outcome;
+        };
+        let place = file.display().to_string();
+        let write = move || private_file::write(&file, whole.as_bytes());
+        match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(())) => {
+                if let Value::String(text) = &mut output.value {
+                    let _ = write!(text, "\n[the whole result is in {place}]");
+                }
+                output.spill = Some(place);
+                ToolOutcome::Ok(output)
+            }
+            failed => {
+                tracing::warn!(?failed, "the whole result of a call cannot be kept");
+                outcome
+            }
         }
-        .within_bounds(),
-    )
+    }
+}
+
+/// Returns all texts of a result, if they are longer than their bound together.
+fn whole_text(blocks: &[Shown]) -> Option<String> {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Shown::Text(text) => Some(text.clone()),
+        Shown::Json(json) => Some(json.to_string()),
+        Shown::Media(_) => None,
+    });
+    let texts: Vec<String> = texts.collect();
+    let bytes: usize = texts.iter().map(String::len).sum();
+    (bytes > TEXT_BYTES_MAX).then(|| texts.join("\n"))
 }
 
 /// A block of a result.
@@ -158,8 +253,79 @@ fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> Sho
     }
 }
 
+/// Puts a few words where a text or structured content repeats the bytes of an image or a file: they are there once
+/// already, and would fill the context.
+fn leave_media_out(blocks: &mut [Shown], structured: Option<&mut Value>) {
+    let media = blocks.iter().filter_map(|block| match block {
+        Shown::Media(media) => match &media.source {
+            MediaSource::Base64(data) if data.len() >= MIRRORED_BYTES_MIN => {
+                Some((data.clone(), format!("[{}: see below]", media.described())))
+            }
+            _ => None,
+        },
+        Shown::Text(_) | Shown::Json(_) => None,
+    });
+    let media: Vec<(String, String)> = media.collect();
+    if media.is_empty() {
+        return;
+    }
+    let shorten = |text: &mut String| {
+        for (data, words) in &media {
+            if text.len() >= data.len() && text.contains(data.as_str()) {
+                *text = text.replace(data.as_str(), words);
+            }
+        }
+    };
+    for block in blocks {
+        if let Shown::Text(text) = block {
+            shorten(text);
+        }
+    }
+    if let Some(structured) = structured {
+        each_text(structured, &shorten);
+    }
+}
+
+/// Changes each string of a value. Values are as deep as JSON is read.
+fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(list) => list.iter_mut().for_each(|it| each_text(it, change)),
+        Value::Object(map) => map.values_mut().for_each(|it| each_text(it, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns whether texts say the same as structured content: a widespread library puts the value of a tool below the
+/// key `result`, and each element of a list into a block of its own.
+fn is_said_by(blocks: &[Shown], structured: &Value) -> bool {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Shown::Text(text) => Some(text.as_str()),
+        Shown::Json(_) | Shown::Media(_) => None,
+    });
+    let texts: Vec<&str> = texts.collect();
+    let is = |text: &str, value: &Value| match value {
+        Value::String(it) => it == text,
+        value => serde_json::from_str::<Value>(text).is_ok_and(|it| it == *value),
+    };
+    let wrapped = structured
+        .as_object()
+        .filter(|it| it.len() == 1)
+        .and_then(|it| it.get("result"));
+    let Some(value) = wrapped.filter(|_| !texts.is_empty()) else {
+        return false;
+    };
+    let elements = value.as_array().filter(|it| it.len() == texts.len());
+    let by_element =
+        elements.is_some_and(|it| it.iter().zip(&texts).all(|(it, text)| is(text, it)));
+    by_element || is(&texts.join("\n"), value)
+}
+
 /// Adds structured content, which most servers also send as the text of their only block.
 fn add_structured(blocks: &mut Vec<Shown>, structured: Value, is_error: bool) {
+    if is_said_by(blocks, &structured) {
+        return;
+    }
     let repeats = |block: &Shown| match block {
         Shown::Text(text) => serde_json::from_str::<Value>(text).is_ok_and(|it| it == structured),
         Shown::Json(_) | Shown::Media(_) => false,
@@ -209,12 +375,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(result: Value) -> ToolOutcome {
-        outcome(serde_json::from_value(result).unwrap())
+    fn read(result: Value) -> ToolOutcome {
+        outcome(serde_json::from_value(result).unwrap()).outcome
     }
 
     fn output(result: Value) -> ToolOutput {
-        match told(result) {
+        match read(result) {
             ToolOutcome::Ok(output) => output,
             ToolOutcome::Error(error) => panic!("{error:?}"),
         }
@@ -260,14 +426,68 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_wrapped_for_its_structure_is_told_once() {
+        for (texts, structured) in [
+            (vec!["plain words"], json!({"result": "plain words"})),
+            (vec!["{\"a\": 1}"], json!({"result": {"a": 1}})),
+            (vec!["1", "two"], json!({"result": [1, "two"]})),
+        ] {
+            let blocks: Vec<Value> = texts
+                .iter()
+                .map(|text| json!({"type": "text", "text": text}))
+                .collect();
+            let told = output(json!({"content": blocks, "structuredContent": structured}));
+            assert_eq!(
+                (told.value, told.blocks.len()),
+                (json!(texts.join("\n")), 0)
+            );
+        }
+        let more = json!({"content": [{"type": "text", "text": "a"}], "structuredContent": {"result": "b"}});
+        assert_eq!(output(more).value, json!("a\n{\"result\":\"b\"}"));
+    }
+
+    #[test]
+    fn the_bytes_of_an_image_are_told_once() {
+        let data = format!("{}=", "iVBORw0KGgo".repeat(100).get(..1023).unwrap());
+        let told = output(json!({
+            "content": [
+                {"type": "text", "text": format!("{{\"png\": \"{data}\"}}")},
+                {"type": "image", "data": data, "mimeType": "image/png"},
+            ],
+            "structuredContent": {"png": data, "width": 1},
+        }));
+        let all = format!("{} {:?}", told.value, told.blocks);
+        assert_eq!(all.matches(data.as_str()).count(), 1, "{all}");
+        assert!(all.contains("see below"), "{all}");
+    }
+
+    #[test]
+    fn a_block_of_an_unknown_kind_costs_itself_alone() {
+        let result = json!({"content": [
+            {"type": "text", "text": "before"},
+            {"type": "hologram", "shape": "cube"},
+            {"type": "text", "text": "after"},
+        ]});
+        let ToolOutcome::Ok(told) = outcome_of(result).outcome else {
+            panic!("an outcome")
+        };
+        let text = told.value.as_str().unwrap();
+        assert!(
+            text.starts_with("before\n[a block of the unknown type `hologram`]"),
+            "{text}"
+        );
+        assert!(text.contains("cube") && text.ends_with("after"), "{text}");
+    }
+
+    #[test]
     fn an_error_of_the_server_is_one_for_the_model() {
         let error =
-            told(json!({"content": [{"type": "text", "text": "no such issue"}], "isError": true}));
+            read(json!({"content": [{"type": "text", "text": "no such issue"}], "isError": true}));
         assert_eq!(
             error,
             ToolOutcome::error(ToolErrorCode::Failed, "no such issue")
         );
-        let silent = told(json!({"content": [], "isError": true}));
+        let silent = read(json!({"content": [], "isError": true}));
         assert_eq!(silent.code(), Some(ToolErrorCode::Failed));
     }
 
@@ -302,6 +522,34 @@ mod tests {
                 "[image (image/pngx, 8 bytes) left out: it cannot be read]"
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn the_whole_of_a_result_that_was_shortened_is_in_a_file() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("s/c/result.txt");
+        let text = format!("begin{}end", "x".repeat(2 * TEXT_BYTES_MAX));
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        let long = outcome(serde_json::from_value(result).unwrap());
+        let ToolOutcome::Ok(told) = long.kept_in(Some(file.clone())).await else {
+            panic!("an outcome")
+        };
+        assert_eq!(told.spill.as_deref(), file.to_str());
+        assert!(
+            told.value
+                .as_str()
+                .unwrap()
+                .contains(file.to_str().unwrap())
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+
+        let short = json!({"content": [{"type": "text", "text": "words"}]});
+        let short = outcome(serde_json::from_value(short).unwrap());
+        let other = home.path().join("other.txt");
+        let ToolOutcome::Ok(told) = short.kept_in(Some(other.clone())).await else {
+            panic!("an outcome")
+        };
+        assert!(told.spill.is_none() && !other.exists());
     }
 
     #[test]

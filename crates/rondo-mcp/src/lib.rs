@@ -26,5 +26,5 @@ mod sign_in;
 
 pub use client::{Program, ProgramSpec, PromptInfo, ResourceInfo, StartPrograms, Streams};
 pub use offer::{Era, PREFIX, PinStore, Pins, ToolDefinition};
-pub use servers::{Consent, Options, ServerReport, Servers};
+pub use servers::{Consent, Options, ServerReport, Servers, SessionDirectory};
 pub use sign_in::{SignIn, TokenStore};

@@ -4,24 +4,27 @@
 use crate::client::{self, Live, Shared, StartPrograms};
 use crate::config::Server;
 use crate::offer::{Catalog, Era, PinStore};
+use crate::servers::SessionDirectory;
 use crate::sign_in::TokenStore;
 use futures_util::FutureExt as _;
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, RoleClient};
 use rondo_http::Transport;
 use rondo_types::units::seconds;
+use rondo_types::{CallId, SessionId};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How often a server is started, all in all.
 const STARTS_MAX: u32 = 10;
-/// How often the tools of one connection are listed again.
-const LISTS_MAX: u32 = 200;
 /// How long several notes of a change are taken for one.
 const CHANGES_WITHIN: Duration = Duration::from_millis(200);
+/// The longest such time: it doubles as long as a server keeps telling of changes.
+const CHANGES_WITHIN_MAX: Duration = Duration::from_secs(60);
 /// The bound on notes that nobody has taken yet.
 const NOTES_MAX: usize = 50;
 
@@ -34,6 +37,7 @@ pub(crate) struct Running {
     catalog: Arc<Catalog>,
     pins: PinStore,
     notes: Mutex<Vec<String>>,
+    results: Option<SessionDirectory>,
 }
 
 /// What is to be had of a server.
@@ -73,7 +77,19 @@ impl Running {
             catalog,
             pins,
             notes: Mutex::default(),
+            results: None,
         }
+    }
+
+    /// Keeps the whole of long results in these directories.
+    pub(crate) fn keeping(self, results: Option<SessionDirectory>) -> Self {
+        Self { results, ..self }
+    }
+
+    /// Returns the file for the whole result of a call.
+    pub(crate) fn result_file(&self, session: &SessionId, call: &CallId) -> Option<PathBuf> {
+        let directory = self.results.as_ref()?(session);
+        Some(directory.join(call.as_str()).join("result.txt"))
     }
 
     pub(crate) fn server(&self) -> &Server {
@@ -217,10 +233,7 @@ impl Running {
                 if err.is_authorization_required() || client::needs_more_scopes(&err) {
                     return client::asks_for_authorisation(&self.server.name);
                 }
-                format!(
-                    "its tools cannot be listed: {}",
-                    rondo_core::shown::line(&err.to_string())
-                )
+                format!("its tools cannot be listed: {}", client::why_failed(&err))
             })?,
             false => Default::default(),
         };
@@ -262,15 +275,19 @@ impl Running {
     /// Takes up changes of the server's list, for as long as it is there.
     async fn follow(&self, peer: &Peer<RoleClient>, shared: &Shared, era: Era) {
         let listing = async {
-            for _ in 0..LISTS_MAX {
+            let (mut within, mut listed) = (CHANGES_WITHIN, Instant::now());
+            loop {
                 shared.changed.notified().await;
-                sleep(CHANGES_WITHIN).await;
+                if listed.elapsed() > 2 * within {
+                    within = CHANGES_WITHIN;
+                }
+                sleep(within).await;
                 peer.clear_response_cache().await;
                 if let Err(why) = self.list(peer).await {
                     self.note(format!("the server `{}`: {why}", self.server.name));
                 }
+                (within, listed) = ((2 * within).min(CHANGES_WITHIN_MAX), Instant::now());
             }
-            std::future::pending::<()>().await;
         };
         tokio::join!(subscribed(peer, shared, era), listing);
     }

@@ -15,6 +15,7 @@ use rondo_core::ports::ToolSource;
 use rondo_http::Transport;
 use rondo_types::{Part, SessionId};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -38,6 +39,9 @@ pub enum Consent {
     SetAside,
 }
 
+/// Returns the directory for files of a session.
+pub type SessionDirectory = Arc<dyn Fn(&SessionId) -> PathBuf + Send + Sync>;
+
 /// What servers are started with.
 pub struct Options {
     /// The servers, in the order in which they are offered. Names are unique.
@@ -54,6 +58,8 @@ pub struct Options {
     pub notices: Arc<dyn Notices>,
     /// What happens to tools that have changed.
     pub consent: Consent,
+    /// Where the whole of a result is kept whose middle the model does not get; where there is no directory, it is lost.
+    pub results: Option<SessionDirectory>,
     /// Bytes of schemas that are offered in every request; beyond that, tools are found by a search.
     pub bytes_max: usize,
 }
@@ -115,7 +121,7 @@ impl Servers {
         for server in servers {
             catalog.recall(&server, &options.pins.load(&server.fingerprint));
             let one = Running::new(server, Arc::clone(&catalog), options.pins.clone());
-            let one = Arc::new(one);
+            let one = Arc::new(one.keeping(options.results.clone()));
             running.push(Arc::clone(&one));
             let (means, stop) = (Arc::clone(&means), stop.clone());
             tasks.spawn(async move { one.keep(&means, stop).await });

@@ -243,6 +243,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if !is_key(key) {
+                // Deep in the arguments one name that cannot be offered is not worth the tool.
+                if depth > 0 {
+                    continue;
+                }
                 return Err(NotPortable::Key(key.chars().take(KEY_BYTES_MAX).collect()));
             }
             out.insert(key.clone(), Value::Object(self.schema(schema, depth + 1)?));

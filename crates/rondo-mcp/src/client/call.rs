@@ -3,8 +3,9 @@
 use super::connect::{asks_for_authorisation, needs_more_scopes};
 use super::elicit::input_responses;
 use super::handler::Shared;
+use super::words::why_failed;
 use crate::config::Timeouts;
-use crate::content;
+use crate::content::{self, ReadResult};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     ServerResult,
@@ -44,7 +45,7 @@ pub(crate) async fn call(
     tool: &str,
     timeouts: Timeouts,
     invocation: &ToolInvocation,
-) -> ToolOutcome {
+) -> ReadResult {
     let mut params = CallToolRequestParams::new(tool.to_owned());
     if let Value::Object(arguments) = &invocation.arguments {
         params.arguments = Some(arguments.clone());
@@ -66,17 +67,19 @@ pub(crate) async fn call(
         let reply = match waited {
             Waited::Replied(reply) => match *reply {
                 Ok(reply) => reply,
-                Err(err) => return failed(server, shared, err),
+                Err(err) => return failed(server, shared, err).into(),
             },
             Waited::NotSent(err) => {
-                let said = rondo_core::shown::line(&err.to_string());
+                let said = why_failed(&err);
                 let message = format!("the call was not sent to the server `{server}`: {said}");
-                return ToolOutcome::error(ToolErrorCode::Failed, message);
+                return ToolOutcome::error(ToolErrorCode::Failed, message).into();
             }
-            Waited::Cancelled => return ToolOutcome::error(ToolErrorCode::Cancelled, CANCELLED),
+            Waited::Cancelled => {
+                return ToolOutcome::error(ToolErrorCode::Cancelled, CANCELLED).into();
+            }
             Waited::TooSlow => {
                 let message = format!("the server `{server}` did not end the call in time");
-                return ToolOutcome::error(ToolErrorCode::Timeout, message);
+                return ToolOutcome::error(ToolErrorCode::Timeout, message).into();
             }
         };
         let asked = match reply {
@@ -84,19 +87,23 @@ pub(crate) async fn call(
             ServerResult::InputRequiredResult(asked) => asked,
             // A result without any content.
             ServerResult::EmptyResult(_) => return content::outcome(CallToolResult::default()),
+            // A block of it is of a kind that rmcp does not know.
+            ServerResult::CustomResult(custom) if custom.0.get("content").is_some() => {
+                return content::outcome_of(custom.0);
+            }
             _ => {
                 let message =
                     format!("the server `{server}` replied with something else than a result");
-                return ToolOutcome::error(ToolErrorCode::Failed, message);
+                return ToolOutcome::error(ToolErrorCode::Failed, message).into();
             }
         };
         if let Err(outcome) = answer(server, &mut params, asked, invocation, &beat).await {
-            return outcome;
+            return outcome.into();
         }
     }
     let message =
         format!("the server `{server}` asked {ROUNDS_MAX} times and never ended the call");
-    ToolOutcome::error(ToolErrorCode::Failed, message)
+    ToolOutcome::error(ToolErrorCode::Failed, message).into()
 }
 
 /// Sends the request once, and waits for its reply.
@@ -205,7 +212,7 @@ fn failed(server: &str, shared: &Shared, err: ServiceError) -> ToolOutcome {
             ToolOutcome::error(ToolErrorCode::Failed, message)
         }
         err => {
-            let said = rondo_core::shown::line(&err.to_string());
+            let said = why_failed(&err);
             let message = format!("the call to the server `{server}` failed: {said}");
             ToolOutcome::error(ToolErrorCode::Failed, message)
         }

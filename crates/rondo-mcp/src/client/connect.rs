@@ -4,6 +4,7 @@ use super::flood::{Bounded, BoundedOutput};
 use super::handler::{Handler, Shared};
 use super::http::{HttpClient, MESSAGE_BYTES_MAX};
 use super::program::{Program, ProgramSpec, StartPrograms};
+use super::words::why_not_sent;
 use crate::config::{Connection, Origin, Server};
 use crate::offer::Era;
 use crate::sign_in::{TokenStore, authorised};
@@ -326,7 +327,10 @@ fn reason(server: &str, err: &ClientInitializeError) -> String {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it replied".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         // The name of the transport says nothing to the user.
-        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
+        ClientInitializeError::TransportError { error, .. } => match why_not_sent(&*error.error) {
+            Some(why) => return shortened(&why),
+            None => error.error.to_string(),
+        },
         err => err.to_string(),
     };
     let mut source = Error::source(err);
@@ -337,6 +341,10 @@ fn reason(server: &str, err: &ClientInitializeError) -> String {
         }
         source = cause.source();
     }
+    shortened(&text)
+}
+
+fn shortened(text: &str) -> String {
     let text: String = text.chars().take(STDERR_CHARS_MAX).collect();
     rondo_core::shown::line(&text)
 }

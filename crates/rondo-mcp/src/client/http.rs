@@ -5,7 +5,7 @@ use crate::sign_in::Tokens;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
 use hyper::{Method, StatusCode};
@@ -19,9 +19,12 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use url::Url;
 
 /// The bound on a JSON response and on one event of a stream, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// How often one request is sent elsewhere.
+const REDIRECTS_MAX: usize = 3;
 /// The bound on what is read of an error's body, in bytes.
 const ERROR_BYTES_MAX: usize = 8 << 10;
 /// What of that is shown, in characters.
@@ -33,7 +36,7 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-type Failure = StreamableHttpError<PostError>;
+pub(super) type Failure = StreamableHttpError<PostError>;
 
 /// Sends the messages of one server.
 #[derive(Clone)]
@@ -87,16 +90,25 @@ impl HttpClient {
         if !body.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
-        let request = RawRequest {
-            method,
-            url: url.to_owned(),
-            headers,
-            body,
-        };
-        self.transport
-            .send(request)
-            .await
-            .map_err(StreamableHttpError::Client)
+        let mut url = url.to_owned();
+        for _ in 0..=REDIRECTS_MAX {
+            let request = RawRequest {
+                method: method.clone(),
+                url: url.clone(),
+                headers: headers.clone(),
+                body: body.clone(),
+            };
+            let sent = self.transport.send(request).await;
+            let response = sent.map_err(StreamableHttpError::Client)?;
+            let Some(target) = redirected(&url, &response) else {
+                return Ok(response);
+            };
+            url = target?;
+        }
+        let message = format!("it redirects more than {REDIRECTS_MAX} times");
+        Err(StreamableHttpError::UnexpectedServerResponse(
+            message.into(),
+        ))
     }
 
     fn parsed(&self, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
@@ -233,6 +245,36 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
+/// Returns where a response sends the request to. Only 307 and 308 have it sent again as it is, and what it carries goes to
+/// no other host.
+fn redirected(url: &str, response: &RawResponse) -> Option<Result<String, Failure>> {
+    let status = response.status();
+    if !status.is_redirection() {
+        return None;
+    }
+    let from = Url::parse(url).ok()?;
+    let target = from.join(&header(response, &LOCATION)?).ok()?;
+    let is_secure = target.scheme() == from.scheme() || target.scheme() == "https";
+    let is_same_port = target.scheme() != from.scheme()
+        || target.port_or_known_default() == from.port_or_known_default();
+    let is_here = target.host() == from.host() && is_secure && is_same_port;
+    let is_repeatable = matches!(
+        status,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    if is_here && is_repeatable {
+        return Some(Ok(target.into()));
+    }
+    // A query may hold a key.
+    let mut shown = target;
+    shown.set_query(None);
+    let shown = rondo_core::shown::line(shown.as_str());
+    let message = format!("HTTP {status}: it has moved to `{shown}`; set that as its `url`");
+    Some(Err(StreamableHttpError::UnexpectedServerResponse(
+        message.into(),
+    )))
+}
+
 /// A refusal may hold an error of the protocol. One of the first request, without a session, is how servers of the
 /// older lifecycle say that they do not know it.
 async fn refused(
@@ -249,6 +291,14 @@ async fn refused(
         true => read(response, MESSAGE_BYTES_MAX).await.unwrap_or_default(),
         false => read_some(response, ERROR_BYTES_MAX).await,
     };
+    let is_notification = matches!(message, ClientJsonRpcMessage::Notification(_));
+    if is_notification && status.is_client_error() && !is_auth {
+        tracing::debug!(%status, "the server refused a notification, which changes nothing");
+        return Ok(StreamableHttpPostResponse::Accepted);
+    }
+    if status == StatusCode::BAD_REQUEST && had_session && is_about_session(&body) {
+        return Err(StreamableHttpError::SessionExpired);
+    }
     let error = match client.parsed(&body) {
         Ok(ServerJsonRpcMessage::Error(error)) if !is_auth => Some(error),
         _ => None,
@@ -279,6 +329,14 @@ async fn refused(
     Err(StreamableHttpError::UnexpectedServerResponse(
         format!("HTTP {status}: {text}").into(),
     ))
+}
+
+/// Returns whether a refusal speaks of the session: some servers say so when they have forgotten it.
+fn is_about_session(body: &[u8]) -> bool {
+    let head = body.get(..ERROR_BYTES_MAX).unwrap_or(body);
+    String::from_utf8_lossy(head)
+        .to_ascii_lowercase()
+        .contains("session")
 }
 
 fn header(response: &RawResponse, name: &HeaderName) -> Option<String> {

@@ -9,6 +9,7 @@
 //! - `elicit`: its questions, put to the user.
 //! - `list`: its lists of tools, prompts and resources, page by page.
 //! - `call`: one call of a tool.
+//! - `words`: why a request failed, in words for the user.
 
 mod call;
 mod connect;
@@ -18,6 +19,7 @@ mod handler;
 mod http;
 mod list;
 mod program;
+mod words;
 
 pub(crate) use call::call;
 pub(crate) use connect::{Live, With, asks_for_authorisation, connect, needs_more_scopes};
@@ -25,3 +27,4 @@ pub(crate) use handler::Shared;
 pub use list::{PromptInfo, ResourceInfo};
 pub(crate) use list::{prompts, resources, tools};
 pub use program::{Program, ProgramSpec, StartPrograms, Streams};
+pub(crate) use words::why_failed;

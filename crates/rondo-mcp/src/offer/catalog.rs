@@ -404,7 +404,7 @@ mod tests {
             input_schema: schema,
             ..tool("bad", "")
         };
-        let key = bad(json!({"type": "object", "properties": {"a b": {}}}));
+        let key = bad(json!({"type": "string"}));
         let aside = vec![("no\u{1b}name".to_owned(), "it has no name".to_owned())];
         let listed = catalog.listed(&server, &Pins::default(), vec![key, tool("a", "A")], aside);
         assert_eq!(offered(&catalog), [pair("a", "A")]);
@@ -412,7 +412,7 @@ mod tests {
             listed.notes,
             [
                 "the tool `no\\u{1b}name` of the server `s` is set aside: it has no name",
-                "the tool `bad` of the server `s` is set aside: providers refuse the name `a b` of an argument"
+                "the tool `bad` of the server `s` is set aside: the schema of its arguments describes no object"
             ]
         );
     }

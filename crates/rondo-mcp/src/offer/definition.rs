@@ -1,5 +1,6 @@
 //! A tool as its server describes it, and what models read of it.
 
+use super::argument_name::{ArgumentNames, renamed};
 use super::name::tool_name;
 use crate::config::Server;
 use data_encoding::HEXLOWER;
@@ -77,7 +78,8 @@ impl ToolDefinition {
     /// # Errors
     /// Says why no provider takes it.
     pub(crate) fn spec(&self, server: &Server) -> Result<ToolSpec, String> {
-        let parameters = portable(&self.input_schema).map_err(|err| err.to_string())?;
+        let (schema, _) = renamed(&self.input_schema);
+        let parameters = portable(&schema).map_err(|err| err.to_string())?;
         let hint = |key: &str| self.annotations.get(key).and_then(Value::as_bool);
         let reads = hint("readOnlyHint") == Some(true);
         let repeats = hint("idempotentHint") == Some(true);
@@ -101,6 +103,11 @@ impl ToolDefinition {
             timeout: Some(server.timeouts.call_max),
             ..ToolSpec::default()
         })
+    }
+
+    /// Returns the names of arguments that stand for others.
+    pub(crate) fn argument_names(&self) -> ArgumentNames {
+        renamed(&self.input_schema).1
     }
 
     /// Returns the beginning of the description, of at most [`DESCRIPTION_BYTES_MAX`], without what a person would not see.

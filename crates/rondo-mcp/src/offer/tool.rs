@@ -1,5 +1,6 @@
 //! A tool of a server as a tool of a turn.
 
+use super::argument_name::{ArgumentNames, restored};
 use super::catalog::{Catalog, Change, Entry};
 use crate::client;
 use crate::running::Running;
@@ -14,6 +15,8 @@ pub(crate) struct Callable {
     spec: ToolSpec,
     /// Its own name.
     name: String,
+    /// The names of its arguments that stand for others.
+    argument_names: ArgumentNames,
     running: Arc<Running>,
     catalog: Arc<Catalog>,
 }
@@ -23,6 +26,7 @@ impl Callable {
         Self {
             spec: entry.offered.spec.clone(),
             name: entry.offered.definition.name.clone(),
+            argument_names: entry.offered.definition.argument_names(),
             running,
             catalog,
         }
@@ -64,7 +68,9 @@ impl Tool for Callable {
         self.spec.clone()
     }
 
-    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+    async fn call(&self, mut invocation: ToolInvocation) -> ToolOutcome {
+        let arguments = std::mem::take(&mut invocation.arguments);
+        invocation.arguments = restored(&self.argument_names, arguments);
         let server = self.running.server();
         let ready = tokio::select! {
             biased;
@@ -96,7 +102,7 @@ impl Tool for Callable {
             }
         }
         let (peer, shared) = (&ready.peer, &ready.shared);
-        client::call(
+        let read = client::call(
             peer,
             shared,
             &server.name,
@@ -104,6 +110,10 @@ impl Tool for Callable {
             server.timeouts,
             &invocation,
         )
-        .await
+        .await;
+        let file = self
+            .running
+            .result_file(&invocation.session, &invocation.call_id);
+        read.kept_in(file).await
     }
 }

@@ -6,6 +6,8 @@ use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
 use rondo_http::{RawRequest, Transport, not_public};
+use serde_json::Value;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use url::{Host, Url};
 
@@ -14,11 +16,22 @@ const REPLY_BYTES_MAX: usize = 1 << 20;
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
+/// The field of an authorisation server's description with the ways in which clients prove who they are.
+const METHODS: &str = "token_endpoint_auth_methods_supported";
+/// The field of a registration with the way that we choose.
+const METHOD: &str = "token_endpoint_auth_method";
+/// The ways with a secret, the preferred one first.
+const SECRET_METHODS: [&str; 2] = ["client_secret_basic", "client_secret_post"];
+/// The field of a reply with the time that a token is valid, in seconds.
+const EXPIRES: &str = "expires_in";
+
 /// Sends what the state machine asks for. Redirects are replies: none is followed with a code or a token in hand.
 pub(super) struct Exchange {
     transport: Transport,
     /// The address of the server that the user signs in to.
     server: Option<Url>,
+    /// How clients have to prove who they are, if the authorisation server takes none without a secret.
+    secret_method: Mutex<Option<String>>,
 }
 
 impl OAuthHttpClient for Exchange {
@@ -33,7 +46,11 @@ impl OAuthHttpClient for Exchange {
 impl Exchange {
     pub(super) fn new(transport: Transport, server: &str) -> Self {
         let server = Url::parse(server).ok();
-        Self { transport, server }
+        Self {
+            transport,
+            server,
+            secret_method: Mutex::default(),
+        }
     }
 
     /// Checks an address of a login, whichever document it is from. What is sent to it stays between the two, and a server
@@ -67,6 +84,7 @@ impl Exchange {
         let (head, body) = request.into_parts();
         let url = head.uri.to_string();
         self.check(&url)?;
+        let body = self.with_secret_method(body);
         let request = RawRequest {
             method: head.method,
             url,
@@ -85,7 +103,58 @@ impl Exchange {
             }
             body.extend_from_slice(&piece);
         }
-        Ok(reply.body(body)?)
+        self.note_secret_method(&body);
+        Ok(reply.body(with_number(body))?)
+    }
+
+    /// Reads from an authorisation server's description whether it takes clients without a secret.
+    fn note_secret_method(&self, body: &[u8]) {
+        let description: Option<Value> = serde_json::from_slice(body).ok();
+        let methods = description
+            .as_ref()
+            .and_then(|it| it.get(METHODS)?.as_array());
+        let Some(methods) = methods else { return };
+        let has = |method: &str| methods.iter().any(|it| it == method);
+        let method = match has("none") {
+            true => None,
+            false => SECRET_METHODS.into_iter().find(|method| has(method)),
+        };
+        *self.secret_method() = method.map(str::to_owned);
+    }
+
+    /// Has us registered as a client with a secret, where no others are taken.
+    fn with_secret_method(&self, body: Vec<u8>) -> Vec<u8> {
+        let Some(method) = self.secret_method().clone() else {
+            return body;
+        };
+        match serde_json::from_slice::<Value>(&body) {
+            Ok(Value::Object(mut fields)) if fields.get(METHOD).is_some_and(|it| it == "none") => {
+                fields.insert(METHOD.to_owned(), Value::String(method));
+                Value::Object(fields).to_string().into_bytes()
+            }
+            _ => body,
+        }
+    }
+
+    fn secret_method(&self) -> MutexGuard<'_, Option<String>> {
+        self.secret_method
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a number of the time that a token is valid, which some servers write as a string.
+fn with_number(body: Vec<u8>) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(&body) {
+        Ok(Value::Object(mut fields)) => {
+            let seconds = fields.get(EXPIRES).and_then(Value::as_str);
+            let Some(seconds) = seconds.and_then(|it| it.trim().parse::<u64>().ok()) else {
+                return body;
+            };
+            fields.insert(EXPIRES.to_owned(), Value::from(seconds));
+            Value::Object(fields).to_string().into_bytes()
+        }
+        _ => body,
     }
 }
 
@@ -152,6 +221,44 @@ mod tests {
         ] {
             let is_allowed = exchange(server).check(uri).is_ok();
             assert_eq!(is_allowed, expected, "{server} {uri}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_only_clients_with_a_secret_registers_one() {
+        let asked = br#"{"client_name":"Rondo","token_endpoint_auth_method":"none"}"#;
+        for (methods, expected) in [
+            (r#"["client_secret_post"]"#, "client_secret_post"),
+            (
+                r#"["client_secret_post","client_secret_basic"]"#,
+                "client_secret_basic",
+            ),
+            (r#"["none","client_secret_basic"]"#, "none"),
+            (r#"["private_key_jwt"]"#, "none"),
+        ] {
+            let exchange = exchange("https://mcp.example.com/mcp");
+            let description = format!(r#"{{"token_endpoint_auth_methods_supported":{methods}}}"#);
+            exchange.note_secret_method(description.as_bytes());
+            let sent: Value =
+                serde_json::from_slice(&exchange.with_secret_method(asked.to_vec())).unwrap();
+            assert_eq!(sent["token_endpoint_auth_method"], expected, "{methods}");
+            let code = b"grant_type=authorization_code&code=x".to_vec();
+            assert_eq!(exchange.with_secret_method(code.clone()), code);
+        }
+    }
+
+    #[test]
+    fn the_time_that_a_token_is_valid_may_be_a_string() {
+        for (reply, expected) in [
+            (r#"{"access_token":"t","expires_in":"3600"}"#, 3600),
+            (r#"{"access_token":"t","expires_in":60}"#, 60),
+        ] {
+            let read = with_number(reply.as_bytes().to_vec());
+            let read: Value = serde_json::from_slice(&read).unwrap();
+            assert_eq!(read["expires_in"], expected);
+        }
+        for other in ["", "[1]", r#"{"expires_in":"soon"}"#] {
+            assert_eq!(with_number(other.as_bytes().to_vec()), other.as_bytes());
         }
     }
 

@@ -5,6 +5,7 @@ use rondo_mcp::config::{Origin, Placeholders, Server, WrittenServer};
 use rondo_mcp::{Era, Servers};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -263,4 +264,165 @@ async fn an_answer_that_is_not_the_protocols_ends_the_call_alone() {
         let outcome = call(&source(&servers), "mcp__s__t").await;
         assert!(!outcome.is_ok(), "{outcome:?}");
     }
+}
+
+/// Forgets its session before the first call, and says so with 400.
+fn forgetful(request: &Request) -> (u16, &'static str, String) {
+    static INITIALISED: AtomicU32 = AtomicU32::new(0);
+    match request.message["method"].as_str().unwrap_or_default() {
+        "initialize" => {
+            INITIALISED.fetch_add(1, Ordering::Relaxed);
+            old(request)
+        }
+        "tools/call" if INITIALISED.load(Ordering::Relaxed) < 2 => (
+            400,
+            JSON,
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}})
+                .to_string(),
+        ),
+        _ => old(request),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_its_session_and_says_400_is_begun_with_anew() {
+    let (address, requests) = listen(forgetful).await;
+    let servers = started(&address).await;
+    assert_eq!(servers.report("s").await.unwrap().failure, None);
+    let outcome = call(&source(&servers), "mcp__s__t").await;
+    assert_eq!(text(&outcome), "by events");
+    let requests = requests.lock().unwrap().clone();
+    let begun = requests
+        .iter()
+        .filter(|it| it.message["method"] == "initialize");
+    assert_eq!(begun.count(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_to_be_told_that_it_is_initialised_goes_on() {
+    let (address, _) = listen(|request| match request.message["method"].as_str() {
+        Some("notifications/initialized") => (400, JSON, "{}".to_owned()),
+        _ => old(request),
+    })
+    .await;
+    let servers = started(&address).await;
+    assert_eq!(servers.report("s").await.unwrap().failure, None);
+    assert_eq!(
+        text(&call(&source(&servers), "mcp__s__t").await),
+        "by events"
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_host_is_followed_and_another_is_named() {
+    let (address, requests) = listen(|request| match request.head.contains(" /mcp/ ") {
+        true => new(request),
+        false => (307, "Location: /mcp/", String::new()),
+    })
+    .await;
+    let servers = started(&address).await;
+    assert_eq!(servers.report("s").await.unwrap().failure, None);
+    assert_eq!(text(&call(&source(&servers), "mcp__s__t").await), "new");
+    let requests = requests.lock().unwrap().clone();
+    let followed = requests.iter().filter(|it| it.head.contains(" /mcp/ "));
+    assert!(
+        followed
+            .clone()
+            .all(|it| it.head.contains("x-key: s3cret-value"))
+    );
+    assert!(followed.count() >= 3);
+
+    let elsewhere: [Answer; 2] = [
+        |_| {
+            (
+                307,
+                "Location: http://localhost:1/mcp?key=s3cret",
+                String::new(),
+            )
+        },
+        |_| {
+            (
+                301,
+                "Location: http://localhost:1/mcp?key=s3cret",
+                String::new(),
+            )
+        },
+    ];
+    for answer in elsewhere {
+        let (address, _) = listen(answer).await;
+        let servers = started(&address).await;
+        let why = servers.report("s").await.unwrap().failure.unwrap();
+        assert!(
+            why.contains("it has moved to `http://localhost:1/mcp`; set that as its `url`"),
+            "{why}"
+        );
+    }
+    let (address, _) = listen(|_| (307, "Location: /mcp", String::new())).await;
+    let servers = started(&address).await;
+    let why = servers.report("s").await.unwrap().failure.unwrap();
+    assert!(why.contains("it redirects more than 3 times"), "{why}");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_with_a_request_is_said_in_plain_words() {
+    let broken: [(Answer, &str); 3] = [
+        (
+            |request| match request.message["method"] == "tools/call" {
+                true => (200, "Content-Type: text/html", "<h1>hello</h1>".to_owned()),
+                false => new(request),
+            },
+            "it answered with `text/html` and not with JSON",
+        ),
+        (
+            |request| match request.message["method"] == "tools/call" {
+                true => (503, "Content-Type: text/html", "busy".to_owned()),
+                false => new(request),
+            },
+            "it answered with the HTTP status 503",
+        ),
+        (
+            |request| match request.message["method"] == "tools/call" {
+                true => (200, JSON, "{\"not\": \"a message\"}".to_owned()),
+                false => new(request),
+            },
+            "its answer is no message of the protocol",
+        ),
+    ];
+    for (answer, expected) in broken {
+        let (address, _) = listen(answer).await;
+        let servers = started(&address).await;
+        servers.report("s").await.unwrap();
+        let said = text(&call(&source(&servers), "mcp__s__t").await);
+        assert!(said.contains(expected), "{said}");
+        for rust in ["Transport", "Client error", "Some(", "rmcp"] {
+            assert!(!said.contains(rust), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_block_of_an_unknown_kind_costs_no_more_than_itself() {
+    let (address, _) = listen(|request| match request.message["method"] == "tools/call" {
+        true => {
+            let content =
+                json!([{"type": "text", "text": "words"}, {"type": "hologram", "shape": "cube"}]);
+            (
+                200,
+                JSON,
+                result(
+                    request,
+                    json!({"resultType": "complete", "content": content}),
+                ),
+            )
+        }
+        false => new(request),
+    })
+    .await;
+    let servers = started(&address).await;
+    servers.report("s").await.unwrap();
+    let said = text(&call(&source(&servers), "mcp__s__t").await);
+    assert!(
+        said.contains("words") && said.contains("hologram"),
+        "{said}"
+    );
 }

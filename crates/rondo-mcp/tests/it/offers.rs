@@ -289,3 +289,54 @@ async fn a_rug_that_is_pulled_where_nobody_is_sets_that_tool_aside_with_a_note()
         "{note}"
     );
 }
+
+#[tokio::test]
+async fn an_argument_whose_name_providers_refuse_has_another_one_for_the_model() {
+    let listed = json!([{"name": "list", "inputSchema": {
+        "type": "object",
+        "properties": {
+            "$filter": {"type": "string"},
+            "where": {"type": "object", "properties": {"$eq": {"type": "string"}, "a": {"type": "string"}}},
+        },
+        "required": ["$filter"],
+    }}]);
+    let (servers, scripts, _) = one(server(Speaks::Initialize, listed, echo)).await;
+    let source = source(&servers);
+    let tool = find(&source, "mcp__s__list");
+    let parameters = tool.spec().parameters;
+    assert_eq!(parameters["required"], json!(["filter"]));
+    assert!(parameters["properties"]["where"]["properties"]["a"].is_object());
+    let outcome = tool.call(invocation(json!({"filter": "x eq 1"}))).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    let called = scripts.received("s", "tools/call");
+    assert_eq!(
+        called[0]["params"]["arguments"],
+        json!({"$filter": "x eq 1"})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_keeps_telling_of_changes_is_listed_ever_less_often_and_never_for_the_last_time()
+ {
+    let tools = Arc::new(Mutex::new(json!([tool("a")])));
+    let handle = changing(Speaks::Initialize, Arc::clone(&tools), |message, out| {
+        Box::pin(async move {
+            out.reply(&message, text_result("called")).await;
+            for _ in 0..600 {
+                out.send(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+                    .await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        })
+    });
+    let (servers, scripts, _) = one(handle).await;
+    let offered = source(&servers);
+    assert_eq!(text(&call(&offered, "mcp__s__a").await), "called");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let lists = scripts.received("s", "tools/list").len();
+    assert!((10..40).contains(&lists), "{lists}");
+    *tools.lock().unwrap() = json!([tool("a"), tool("b")]);
+    assert_eq!(text(&call(&offered, "mcp__s__a").await), "called");
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert!(names(&offered).contains(&"mcp__s__b".to_owned()));
+}

@@ -275,6 +275,7 @@ pub(crate) fn options(scripts: &Scripts, servers: Vec<Server>) -> (Options, Note
         pins: PinStore::default(),
         notices: Arc::new(Kept(Arc::clone(&notes))),
         consent: Consent::Ask,
+        results: None,
         bytes_max: Options::BYTES,
     };
     (options, notes)

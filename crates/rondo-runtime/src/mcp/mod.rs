@@ -19,6 +19,7 @@ pub(crate) use setup::Looking;
 pub use setup::{McpSetup, WaitingServer, ask_about};
 pub use table::McpTable;
 
+use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::notices::Notices;
 use crate::settings::Settings;
@@ -26,7 +27,7 @@ use crate::values::ApprovalMode;
 use programs::Programs;
 use rondo_http::{Network, Proxies, Transport};
 use rondo_mcp::config::{Connection, Server};
-use rondo_mcp::{Consent, Options, PinStore, Servers, SignIn, TokenStore};
+use rondo_mcp::{Consent, Options, PinStore, Servers, SessionDirectory, SignIn, TokenStore};
 use std::sync::Arc;
 
 /// The directory below that of data in which servers are remembered.
@@ -113,12 +114,19 @@ pub(crate) fn start(
         tokens: tokens(settings),
         notices: Arc::clone(notices),
         consent,
+        results: Some(results_of(settings)),
         bytes_max: settings
             .values
             .mcp
             .schema_bytes_max
             .unwrap_or(Options::BYTES),
     })))
+}
+
+/// Returns where the whole results of long calls are kept: beside the files of the session's commands, and as long.
+fn results_of(settings: &Settings) -> SessionDirectory {
+    let paths = settings.paths.clone();
+    Arc::new(move |session| calls::dir(&paths, session))
 }
 
 /// Returns what happens to tools that have changed: they are asked about where there is a user who may answer.
