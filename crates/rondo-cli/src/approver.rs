@@ -181,10 +181,13 @@ impl Approver for TerminalApprover {
             true => None,
             false => Some(self.screen.hold().await),
         };
-        match &question.kind {
+        self.screen.set_open(Some(question.id.clone()));
+        let reply = match &question.kind {
             QuestionKind::Input { schema } => self.value(question, schema).await,
             _ => self.allow(question).await,
-        }
+        };
+        self.screen.set_open(None);
+        reply
     }
 }
 

@@ -1,6 +1,7 @@
 //! Shares the terminal between the view of a turn and a question to the user, and holds the line that is typed
 //! below the view.
 
+use rondo_types::QuestionId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct Screen {
     lines: Arc<Mutex<Vec<String>>>,
     /// Questions that a running call asks: no event tells the view of them.
     held: Arc<AtomicUsize>,
+    /// The question that stands on the terminal without an answer given there.
+    open: Arc<Mutex<Option<QuestionId>>>,
 }
 
 /// Keeps the view aside until it is dropped.
@@ -43,12 +46,24 @@ impl Screen {
             typed: Arc::new(watch::Sender::new(String::new())),
             lines: Arc::default(),
             held: Arc::default(),
+            open: Arc::default(),
         }
     }
 
     /// Sets whether the view stands aside.
     pub(crate) fn set_aside(&self, aside: bool) {
         self.aside.send_replace(aside);
+    }
+
+    /// Notes that a question stands on the terminal; none once it was answered there.
+    pub(crate) fn set_open(&self, question: Option<QuestionId>) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = question;
+    }
+
+    /// Returns whether a question stood on the terminal until now without an answer given there.
+    pub(crate) fn take_open(&self, question: &QuestionId) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.take_if(|open| open == question).is_some()
     }
 
     /// Has the view step aside for a question of which no event tells it, and waits for that, within a bound.

@@ -18,7 +18,9 @@ use rondo_runtime::view::Fold;
 use rondo_runtime::words;
 use rondo_tui::{Written, call_line};
 use rondo_types::text::first_line;
-use rondo_types::{AnswerValue, CallId, EventBody, MediaInfo, TodoItem, ToolErrorCode, TurnEvent};
+use rondo_types::{
+    AnswerValue, CallId, EventBody, MediaInfo, QuestionId, TodoItem, ToolErrorCode, TurnEvent,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -280,6 +282,16 @@ impl TextView {
         }
     }
 
+    /// Says who answered, if that was not the person at this terminal.
+    fn answered_by(&mut self, question: &QuestionId, actor: &str) {
+        if self.lively && self.screen.take_open(question) {
+            // The cursor stands behind the question.
+            self.output.stderr("\n");
+            self.asking = false;
+            self.aside(&format!("answered elsewhere by {}", readable_line(actor)));
+        }
+    }
+
     fn todo_changed(&mut self, items: &[TodoItem]) {
         for line in child::todo_lines(items, self.output.columns()) {
             self.aside(&line);
@@ -469,6 +481,7 @@ impl View for TextView {
                 reason,
                 ..
             } => self.answered(&id, arguments, reason.as_deref()),
+            EventBody::QuestionAnswered { question, actor } => self.answered_by(&question, &actor),
             EventBody::Warning { text } => self.warn(&text)?,
             EventBody::Resumed { step, .. } => {
                 self.end_text()?;
@@ -487,7 +500,6 @@ impl View for TextView {
             | EventBody::Compacted { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::QuestionAsked { .. }
-            | EventBody::QuestionAnswered { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
             | EventBody::Parked { .. }

@@ -55,6 +55,7 @@ async fn a_call_that_ask_asks_about_is_allowed_from_another_process() {
         shown.stderr.contains("goes on with the answer"),
         "{shown:?}"
     );
+    person.sees("answered elsewhere by").await;
     person.sees("Over.").await;
     assert_eq!(person.code().await, Some(0));
     assert!(env.project().join("made.txt").exists());
