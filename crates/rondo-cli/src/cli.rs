@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Run a Lua script that drives agents
     #[command(after_long_help = help::EXIT_CODES)]
     Run(Box<RunArgs>),
-    /// Resume an interrupted turn
+    /// Resume a turn that was cut off
     #[command(after_long_help = help::EXIT_CODES)]
     Resume(Box<ResumeArgs>),
     /// Answer a pending question and resume the session
@@ -389,7 +389,7 @@ pub(crate) struct TurnArgs {
     pub(crate) effort: Option<Effort>,
 }
 
-/// Resume an interrupted turn
+/// Resume a turn that was cut off
 ///
 /// The turn keeps the model, the prompts and the limits that it started with. Finished tool calls do not run again.
 #[derive(Debug, Args)]
@@ -406,7 +406,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct ResumeOptions {
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Time limit of this process, such as `90s` or `2m`; an unfinished turn then stays interrupted
+    /// Time limit of this process, such as `90s` or `2m`; an unfinished turn is then cut off
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeSpan>,
     #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]

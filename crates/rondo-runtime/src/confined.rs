@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 
 /// What does not hold where there are no namespaces.
 const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
-                       protected is put back after each instead of being out of reach; docs/safety.md says what is not held";
+                       protected is put back after each instead of being out of reach";
 
 /// Where a gateway keeps its records and the directories of its chats, in the data directory.
 const HUB: &str = "hub";
@@ -243,7 +243,7 @@ pub(crate) fn spec(
             SetupErrorKind::Config,
             format_args!("this system does not let commands be confined: {reason}"),
         )
-        .hint("`--sandbox off` runs them with everything that you may; docs/safety.md says what a sandbox needs")
+        .hint("`--sandbox off` runs them with everything that you may; a sandbox needs Linux 6.2 or later with Landlock")
     })?;
     refuse_home(home(settings), directories)?;
     refuse_own(&settings.paths, directories)?;

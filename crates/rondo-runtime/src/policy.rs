@@ -169,7 +169,7 @@ fn add(rules: &mut Rules, specs: Vec<RuleSpec>, file: &Path, dirs: RuleDirs<'_>)
 fn invalid(file: &Path, problem: String) -> SetupError {
     let context = format!("`{}` cannot be used", file.display());
     SetupError::because(SetupErrorKind::Config, context, problem)
-        .hint("docs/safety.md says what a rule may have")
+        .hint("a rule has `decision` (`allow`, `ask` or `deny`) and one or more of `tool`, `command`, `path`, `host`, `message`")
 }
 
 #[cfg(test)]

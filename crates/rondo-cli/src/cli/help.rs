@@ -46,7 +46,7 @@ pub(super) const TOOLS: &str = "Tools and files";
 /// Width of the column of command names.
 const NAME_COLUMNS: usize = 10;
 
-/// The behaviour of `rondo` without a command, and examples.
+/// The behavior of `rondo` without a command, and examples.
 const WITHOUT_COMMAND: &str = "\
 At a terminal, `rondo` alone opens the full screen, or the line prompt (`rondo
 repl`) if TERM is `dumb` or the setting `tui_screen` is `inline`. Without a
@@ -88,7 +88,7 @@ Exit codes:
 pub(super) const ASK_EXAMPLES: &str = "\
 Examples:
   rondo ask \"what does src/main.rs do?\"
-  rondo ask \"summarise this:\" @notes.md
+  rondo ask \"summarize this:\" @notes.md
   rondo ask -c --allowed-tools \"exec(cargo test *)\" \"fix the failing test\"";
 
 /// Examples of `rondo answer`.

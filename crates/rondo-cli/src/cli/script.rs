@@ -8,7 +8,7 @@ use rondo_runtime::table::help;
 /// Run a Lua script that drives agents
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Resume the latest interrupted session of the script, or the session with this id
+    /// Resume the latest session of the script that was cut off, or the session with this id
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "latest")]
     pub(crate) resume: Option<String>,
     /// Check the script for mistakes without running it

@@ -10,8 +10,9 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::skills::{Skill, Skills};
 use std::fmt::Write as _;
 
-/// What is said where there are none.
-const NONE: &str = "no skills; docs/skills.md says where they are looked for\n";
+/// What is said if there are none.
+const NONE: &str = "no skills: none is in `skills` of Rondo's configuration directory, in `~/.agents/skills`, in \
+                    `~/.claude/skills`, or in `.rondo/skills`, `.agents/skills` or `.claude/skills` of this folder\n";
 
 /// Runs the command.
 pub(super) fn run(args: &SkillsArgs, settings: &Settings, output: &Output) -> Result<Exit> {

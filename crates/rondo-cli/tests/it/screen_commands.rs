@@ -21,7 +21,7 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/approve", "only calls that change nothing run without"),
         ("/approve exec(git push *)", "  exec(git push *)"),
         ("/cost", "nothing was asked yet"),
-        ("/skill", "no skills; docs/skills.md says where they are"),
+        ("/skill", "no skills: none is in `skills` of"),
         ("/include nosuch", "failed to read `nosuch`"),
         ("/mode nosuch", "the modes are: agent, shell, python"),
         ("/model openai/next", "from the next turn on: openai/next"),

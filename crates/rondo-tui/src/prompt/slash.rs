@@ -28,7 +28,7 @@ pub enum Command {
     Fork,
     /// `/sessions`: list recorded sessions.
     Sessions,
-    /// `/resume`: resume an interrupted turn, or continue another session.
+    /// `/resume`: resume a turn that was cut off, or continue another session.
     Resume,
     /// `/restore`: run the session's Python cells again to restore its variables.
     Restore,
@@ -224,7 +224,7 @@ pub const TABLE: &[Entry] = &[
         Command::Resume,
         "resume",
         "[ID]",
-        "resume an interrupted turn, or continue another session",
+        "resume a turn that was cut off, or continue another session",
     ),
     entry(
         Command::Restore,
