@@ -185,7 +185,7 @@ async fn the_plan_is_a_card_and_a_subagent_is_a_tree_of_its_calls() {
         "  │ ● find it",
         "✓ subagent look around",
         "  │ ├ ✓ list_files .",
-        "  │ └ ✓ complete: It is here.",
+        "  │ └ ✓ complete",
     ] {
         person.shows(row).await;
     }

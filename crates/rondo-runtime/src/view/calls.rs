@@ -31,7 +31,7 @@ pub enum CallState {
     Running,
     /// It is over.
     Ended {
-        /// Whether it succeeded.
+        /// Whether it succeeded; a command also by its exit code.
         is_ok: bool,
         /// How long it ran.
         took_ms: u64,

@@ -337,3 +337,21 @@ fn a_reply_that_was_cut_does_not_send_the_user_to_look_for_a_server() {
     );
     assert_eq!(hint("cannot connect"), None, "no address is known");
 }
+
+#[test]
+fn a_command_with_an_exit_code_is_a_call_that_failed() {
+    for (result, is_ok) in [
+        (json!({"stdout": "", "exitCode": 0}), true),
+        (json!({"stdout": "", "exitCode": 3}), false),
+        (json!({"stdout": "", "signal": "SIGKILL"}), false),
+    ] {
+        let mut fold = fold(vec![init(), pending("c")]);
+        let mut end = finished("c", None);
+        if let EventBody::ToolCallFinished { result: of, .. } = &mut end {
+            *of = result;
+        }
+        let _ = fold.event(&event(1, end));
+        let took_ms = 5;
+        assert_eq!(fold.calls()[0].state, CallState::Ended { is_ok, took_ms });
+    }
+}

@@ -58,7 +58,7 @@ impl App {
         let (at, count) = review.count();
         let asks = review.title();
         let title = match count {
-            1 => asks.to_owned(),
+            1 => asks,
             count => format!("{asks} {at} of {count} · Tab: the next"),
         };
         Some(ReviewPanel {

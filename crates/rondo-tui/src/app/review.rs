@@ -315,13 +315,18 @@ impl Review {
     }
 
     /// Returns what is asked, in short.
-    pub(super) fn title(&self) -> &'static str {
-        match self.question().map(|it| &it.kind) {
+    pub(super) fn title(&self) -> String {
+        let question = self.question();
+        let asks = match question.map(|it| &it.kind) {
             Some(QuestionKind::Input { .. }) => "a tool asks",
             Some(QuestionKind::Permission) => "may it do this?",
             Some(QuestionKind::Budget) => "may the turn go on?",
             Some(QuestionKind::Trust) => "may this be used?",
             _ => "may this run?",
+        };
+        match question.is_some_and(|it| it.child.is_some()) {
+            true => format!("a subagent asks: {asks}"),
+            false => asks.to_owned(),
         }
     }
 

@@ -115,8 +115,15 @@ impl Child {
             None if turn.is_some_and(|turn| !turn.waits_for.is_empty()) => ("▲ ", theme.warn),
             None => ("● ", theme.accent),
         };
+        let state = match ending {
+            // Its answer stands below the branches.
+            Some(ending) if before.is_empty() && ending.stop_reason == StopReason::Complete => {
+                ending.stop_reason.to_string()
+            }
+            _ => self.state(),
+        };
         let branch = format!("{before}└ ");
-        rows.push(branch_row(&branch, mark, &self.state(), "", width, theme));
+        rows.push(branch_row(&branch, mark, &state, "", width, theme));
     }
 }
 
@@ -219,6 +226,22 @@ mod tests {
             ]
         );
         assert_eq!(shown(&child, 1)[0], "├ … 1 before (Alt-E)");
+    }
+
+    #[test]
+    fn the_answer_of_a_subagent_is_not_said_among_its_branches() {
+        let mut outcome = rondo_types::Outcome::failed(rondo_types::ModelError::new(
+            rondo_types::ErrorClass::Server,
+            "x",
+        ));
+        outcome.stop_reason = StopReason::Complete;
+        outcome.error = None;
+        outcome.text = "It is **there**.".to_owned();
+        let mut child = Child::default();
+        let result = rondo_types::ResultEvent::from_outcome(&outcome);
+        child.take(&event(EventBody::Result(Box::new(result))));
+        assert_eq!(shown(&child, 5), ["└ ✓ complete"]);
+        assert_eq!(child.state(), "complete: It is **there**.");
     }
 
     #[test]
