@@ -1,12 +1,16 @@
 //! What goes on at the moment, in one line.
 
-use crate::text::clean;
+use crate::call_line::shortened;
+use crate::text::{clean, columns};
 use crate::transcript::Card;
 use rondo_types::TimeMs;
 use rondo_types::units::elapsed;
 
 /// The signs of the spinner.
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"];
+
+/// Columns of what goes on at least.
+const WHAT_COLUMNS_MIN: usize = 8;
 
 /// What goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,8 +67,14 @@ impl Activity {
         }
     }
 
-    /// Returns the line, with so many turns of the spinner behind it; nothing where nothing goes on.
-    pub(crate) fn line(&self, turn: usize, is_still: bool, now: TimeMs) -> Option<String> {
+    /// Returns the line with what follows it, at most so wide, after so many turns of the spinner; none if nothing goes on.
+    pub(crate) fn line(
+        &self,
+        turn: usize,
+        is_still: bool,
+        now: TimeMs,
+        (behind, width): (&str, usize),
+    ) -> Option<String> {
         let Self::Working { what, since } = self else {
             return None;
         };
@@ -77,6 +87,8 @@ impl Activity {
             0 => String::new(),
             seconds => format!("  {}", elapsed(seconds)),
         };
-        Some(format!("{mark} {what}{since}"))
+        let taken = columns(mark) + 1 + columns(&since) + columns(behind);
+        let what = shortened(what, width.saturating_sub(taken).max(WHAT_COLUMNS_MIN));
+        Some(format!("{mark} {what}{since}{behind}"))
     }
 }

@@ -151,7 +151,7 @@ impl App {
     fn below(&mut self, width: usize) -> Below {
         let theme = self.theme;
         let mut rows = self.opener_rows(width);
-        if let Some(line) = self.activity_line() {
+        if let Some(line) = self.activity_line(width) {
             rows.push(Row::of(line, theme.dim));
         } else if self.story.runs_cell() {
             let pane = keys::key_of(keys::Action::Pane);

@@ -4,7 +4,7 @@ use super::draw::panel;
 use super::menu::SHOWN_MAX;
 use super::{App, Layer};
 use crate::text::{Piece, Row, Wrap, clean, columns};
-use crate::transcript::{cut, plan_row};
+use crate::transcript::{cut, plan_rows};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use rondo_types::units::{counted, rough};
@@ -146,7 +146,7 @@ impl App {
         let mut rows: Vec<Row> = Vec::new();
         let mut subagents = self.subagent_rows(inner);
         for item in &self.story.todo {
-            rows.push(plan_row(item, &theme));
+            rows.extend(plan_rows(item, inner, &theme));
             if item.status == TodoStatus::InProgress {
                 rows.append(&mut subagents);
             }

@@ -6,12 +6,12 @@ use crate::transcript::cut;
 use rondo_types::units::dollars;
 
 impl App {
-    pub(super) fn activity_line(&self) -> Option<String> {
+    pub(super) fn activity_line(&self, width: usize) -> Option<String> {
         let preparation = self.preparation();
         let activity = preparation.as_ref().unwrap_or(&self.story.activity);
-        let line = activity.line(self.turn, self.options.is_still, self.now)?;
-        let stop = keys::key_of(keys::Action::Escape);
-        Some(format!("{line} · {stop} stops"))
+        let stops = format!(" · {} stops", keys::key_of(keys::Action::Escape));
+        let is_still = self.options.is_still;
+        activity.line(self.turn, is_still, self.now, (&stops, width))
     }
 
     /// Returns who answers: the turn that runs, or the next one.

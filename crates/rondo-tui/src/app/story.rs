@@ -239,12 +239,14 @@ impl Story {
                 ..
             } => {
                 let said = code.map_or_else(String::new, |it| it.to_string().replace('_', " "));
-                let end = CardEnd {
-                    is_ok: ok,
-                    said,
-                    took_ms: Some(duration_ms),
-                };
-                self.card(&id, |card| card.finish(end, &result));
+                self.card(&id, |card| {
+                    let end = CardEnd {
+                        is_ok: ok,
+                        said,
+                        took_ms: card.is_running.then_some(duration_ms),
+                    };
+                    card.finish(end, &result);
+                });
                 self.calls.remove(&id);
                 self.activity = Activity::thinking(is_react, at);
                 self.questions.retain(|it| it.call.as_ref() != Some(&id));

@@ -1,15 +1,40 @@
 //! Takes out of text from outside what would steer the terminal, and spells out what it would hide.
 
+use super::columns;
 use rondo_core::shown;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// What a tab stands for.
 const TAB: &str = "    ";
+/// Columns between the places that a terminal's tabs lead to.
+const TAB_STOP: usize = 8;
 
 /// Returns text from a model, a tool or a file name, to be read: without escape sequences, characters that reorder or
 /// hide text escaped, line breaks kept.
 pub(crate) fn text(text: &str) -> String {
     shown::readable(&plain(text)).replace('\t', TAB)
+}
+
+/// Returns output of a program, to be read: as [`text`], but with each tab up to the next column that terminals stop at.
+pub(crate) fn output(text: &str) -> String {
+    let text = shown::readable(&plain(text));
+    let mut shown = String::with_capacity(text.len());
+    let mut column = 0;
+    for letter in text.graphemes(true) {
+        if letter == "\t" {
+            let blanks = TAB_STOP - column % TAB_STOP;
+            shown.extend(std::iter::repeat_n(' ', blanks));
+            column += blanks;
+            continue;
+        }
+        column = match letter.ends_with('\n') {
+            true => 0,
+            false => column + columns(letter),
+        };
+        shown.push_str(letter);
+    }
+    shown
 }
 
 /// Returns the same on one line.

@@ -60,6 +60,8 @@ pub(crate) struct Card {
     diff: Option<Diff>,
     /// The subagent that it started.
     child: Option<Child>,
+    /// Whether its output is an error in words, and no output of a program.
+    is_prose: bool,
     /// Whether it is what went along with a person's words, and is folded until it is wanted.
     is_quote: bool,
 }
@@ -185,7 +187,11 @@ impl Card {
                 _ if self.child.is_some() && answer.is_some() => {
                     answer.unwrap_or_default().to_owned()
                 }
-                (Value::String(text), _) => without_code(text).to_owned(),
+                (Value::String(text), _) => {
+                    let prose = without_code(text);
+                    self.is_prose = prose.len() < text.len();
+                    prose.to_owned()
+                }
                 (Value::Null, _) => String::new(),
                 (other, _) => serde_json::to_string_pretty(other).unwrap_or_default(),
             };
@@ -258,7 +264,11 @@ impl Card {
             };
             rows.extend(bar.lines(&more, theme.dim));
         }
-        rows.extend(bar.lines(&clean::text(shown), theme.dim));
+        let output = Wrap {
+            keeps_blanks: !self.is_prose,
+            ..bar
+        };
+        rows.extend(output.lines(&clean::output(shown), theme.dim));
         rows
     }
 
@@ -268,7 +278,11 @@ impl Card {
         let max = if is_open { usize::MAX } else { ROWS_SHOWN };
         let child = self.child.as_ref();
         let mut rows = child.map_or_else(Vec::new, |it| it.rows(inner, theme, max));
-        rows.extend(self.plan().iter().map(|it| plan_row(it, theme)));
+        rows.extend(
+            self.plan()
+                .iter()
+                .flat_map(|it| plan_rows(it, inner, theme)),
+        );
         for row in &mut rows {
             row.gutter.insert(0, bar.clone());
         }
@@ -298,7 +312,10 @@ impl Card {
                 .collect::<Vec<_>>()
                 .join(", ")
         });
-        let name = format!("{} ", self.name);
+        let name = match self.told.is_empty() {
+            true => self.name.clone(),
+            false => format!("{} ", self.name),
+        };
         let taken = columns(mark) + columns(&name) + columns(&said) + 2;
         let room = width.saturating_sub(taken).max(4);
         let told = shortened(&self.told, room);
@@ -314,17 +331,19 @@ impl Card {
     }
 }
 
-/// Lays out an item of the agent's plan.
-pub(crate) fn plan_row(item: &TodoItem, theme: &Theme) -> Row {
+/// Lays out an item of the agent's plan, at most so wide.
+pub(crate) fn plan_rows(item: &TodoItem, width: usize, theme: &Theme) -> Vec<Row> {
     let (mark, style) = match item.status {
         TodoStatus::Done => ("✓ ", theme.dim),
         TodoStatus::InProgress => ("● ", theme.accent),
         TodoStatus::Pending => ("○ ", theme.text),
     };
-    Row {
-        gutter: vec![Piece::new(mark, style)],
-        ..Row::of(clean::line(&item.text), style)
-    }
+    let wrap = Wrap {
+        first: vec![Piece::new(mark, style)],
+        rest: vec![Piece::new(MARGIN, style)],
+        ..Wrap::at(width)
+    };
+    wrap.lines(&clean::line(&item.text), style)
 }
 
 /// Lays out what a call changed.
@@ -504,6 +523,47 @@ mod tests {
         assert_eq!(
             shown(&card, false),
             ["✓ edit_file a", "  │ 3 - one", "  │ 3 + two"]
+        );
+    }
+
+    #[test]
+    fn an_error_in_words_is_broken_between_them() {
+        let mut card = Card::call("fly", &json!({}));
+        let end = CardEnd {
+            is_ok: false,
+            said: "unknown tool".to_owned(),
+            took_ms: None,
+        };
+        let text = "error (unknown_tool): there is no tool `fly`; the tools are: exec, read_file";
+        card.finish(end, &json!(text));
+        assert_eq!(
+            shown(&card, false),
+            [
+                "✗ fly  unknown tool",
+                "  │ there is no tool `fly`; the tools",
+                "  │ are: exec, read_file"
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_of_output_stay_below_each_other() {
+        let mut card = Card::call("exec", &json!({"command": "ls"}));
+        card.push("a\tb\nlonger\tc\n全角\td\n");
+        assert_eq!(
+            shown(&card, false)[1..],
+            ["  │ a       b", "  │ longer  c", "  │ 全角    d"]
+        );
+    }
+
+    #[test]
+    fn a_long_item_of_the_plan_is_shown_whole() {
+        let items =
+            json!([{"text": "mend what is broken in a list that is long", "status": "pending"}]);
+        let card = Card::call("todo", &json!({ "items": items }));
+        assert_eq!(
+            shown(&card, false)[1..],
+            ["  │ ○ mend what is broken in a list that", "  │   is long"]
         );
     }
 

@@ -15,7 +15,7 @@ mod find;
 mod quote;
 mod viewport;
 
-pub(crate) use card::{Card, CardEnd, plan_row};
+pub(crate) use card::{Card, CardEnd, plan_rows};
 pub(crate) use change::{Around, Change};
 pub(crate) use child::Child;
 pub(crate) use diff::{Choice, Diff};

@@ -153,10 +153,10 @@ fn my_21_the_screen_listens_to_agent_events_and_to_words() {
         args: "{\"command\": \"ls -la\"}".to_owned(),
     };
     story.told(call.into(), at);
-    let line = story.activity.line(0, true, at);
+    let line = story.activity.line(0, true, at, ("", 80));
     assert_eq!(line.as_deref(), Some("· Executing: `ls -la`..."));
     story.told(AgentEvent::ToolOutput("x".to_owned()).into(), at);
-    let line = story.activity.line(0, true, at);
+    let line = story.activity.line(0, true, at, ("", 80));
     assert_eq!(line.as_deref(), Some("· MyLM is thinking..."));
     story.told(AgentEvent::Error("no".to_owned()).into(), at);
     story.told(AgentEvent::FinalResponse("Done.".to_owned()).into(), at);
@@ -182,4 +182,34 @@ fn what_streamed_before_a_call_of_the_design_becomes_a_thought() {
         shown(&story),
         ["I look.", "execute_command ls\n", "It is x."]
     );
+}
+
+#[test]
+fn a_long_command_that_runs_leaves_room_for_its_time_and_the_key_that_stops_it() {
+    let command = serde_json::json!({"command": "x".repeat(100)});
+    let card = Card::call("exec", &command);
+    let activity = Activity::of_call(&card, false, TimeMs(0));
+    let line = activity.line(0, true, TimeMs(65_000), (" · Esc stops", 40));
+    let line = line.unwrap();
+    assert_eq!(line, "· Running exec x…  1 min 5 s · Esc stops");
+}
+
+#[test]
+fn of_a_call_that_never_ran_no_time_is_said() {
+    let mut story = Story::default();
+    let id = CallId::new("c");
+    let call = EventBody::ToolCallPending {
+        id: id.clone(),
+        name: "exec".to_owned(),
+        arguments: serde_json::json!({"command": "ls"}),
+    };
+    let finished = serde_json::json!({"type": "tool_call_finished", "id": "c", "ok": false, "code": "denied",
+        "result": "error (denied): no", "truncated": false, "duration_ms": 0});
+    let finished = serde_json::from_value(finished).unwrap();
+    happens(&mut story, [call, finished]);
+    let entry = story.transcript.latest().next().unwrap().1;
+    let Entry::Card(card) = entry else {
+        panic!("{entry:?}")
+    };
+    assert_eq!(card.end.as_ref().unwrap().took_ms, None);
 }
