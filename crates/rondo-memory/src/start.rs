@@ -34,7 +34,7 @@ pub struct StartFile {
 }
 
 impl Memories {
-    /// Returns the user's and the project's `MEMORY.md` for a session that began at a time. Files that are missing or
+    /// Returns the user's and the project's `MEMORY.md` for a session that began at a time, or begins now at 0. Files that are missing or
     /// empty are left out, and so are those that cannot be read, with a note of why.
     ///
     /// Left out are memories from turns that have read text from outside, and those that were saved today since the
@@ -75,7 +75,12 @@ impl Memories {
 
 /// Returns from when on memories are left out: since the session began, or since midnight.
 fn hidden_since(began: TimeMs) -> TimeMs {
-    began.max(calendar::midnight(Clock::system().now()))
+    let now = Clock::system().now();
+    match began {
+        // All that is there was saved before.
+        TimeMs(0) => now,
+        began => began.max(calendar::midnight(now)),
+    }
 }
 
 /// Returns whether a file is within the bounds of what is shown.
