@@ -29,7 +29,11 @@ impl LineSession {
     /// # Errors
     /// When there is no interpreter.
     pub(super) fn park_python(&mut self) -> Result<()> {
-        let ran = self.sorted_cells().is_ok_and(|it| !it.here.is_empty());
+        self.hand_over();
+        let ran = self
+            .handle
+            .sorted_cells()
+            .is_ok_and(|it| !it.here.is_empty());
         if !ran {
             return Ok(());
         }

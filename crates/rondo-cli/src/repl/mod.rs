@@ -9,7 +9,7 @@
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
 //! - `exports`: exported keys.
 //! - `chosen`: the session to start with.
-//! - `cells`, `restore`: recorded cells, and running them again; `interpreters`: the interpreters of sessions.
+//! - `cells`, `restore`: recorded cells, and those of an earlier interpreter; `interpreters`: the interpreters of sessions.
 //! - `ledger`: tokens and cost; `place`: the directory and branch in the prompt.
 //!
 //! Slow parts are started when they are first needed, so that the prompt appears at once.
@@ -63,6 +63,7 @@ use rondo_runtime::{models, profiles, providers, sessions};
 use rondo_script::Init;
 use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
+use rondo_tui::prompt::slash::SessionCommand;
 use rondo_types::units::counted;
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
@@ -359,7 +360,7 @@ impl Repl {
     async fn until_the_end(&mut self) -> Result<Exit> {
         self.set_mode(self.mode());
         if self.restores
-            && let Err(error) = self.restore("").await
+            && let Err(error) = self.session_command(SessionCommand::Restore, "").await
         {
             self.talk.output.error(&error);
         }

@@ -38,7 +38,7 @@ pub(super) fn remember(text: &str, context: &Context) -> Result<Reply> {
     if text.is_empty() {
         return Err(wrong("`/remember` takes a text"));
     }
-    let session = Some(&context.session);
+    let session = Some(context.session.id());
     let memories = memory::memories(&context.settings, &context.secrets, session)?;
     let told = memory::remember(&memories, text, Scope::User, session)?;
     Ok(Reply::words(told))

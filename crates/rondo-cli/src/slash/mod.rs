@@ -4,25 +4,26 @@
 //! # Layout
 //! - `choose`: the model, the profile, the memory, and calls that run without asking; `memory`: the choice of `/memory`.
 //! - `add`: files and skills for the next question, and facts for all sessions.
-//! - `account`: steps and cost; `python`: the live Python session.
+//! - `account`: steps and cost; `python`: the live Python session; `restore`: running its cells again.
 
 mod account;
 mod add;
 mod choose;
 mod memory;
 pub(crate) mod python;
+pub(crate) mod restore;
 
 pub(crate) use memory::MemoryChoice;
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::redact::Secrets;
-use rondo_runtime::service::UpdateBody;
+use rondo_runtime::service::{SessionHandle, UpdateBody};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::view::Totals;
 use rondo_tui::prompt::reply::{CommandContext, Reply};
 use rondo_tui::prompt::slash::SessionCommand;
-use rondo_types::{Grant, SessionId};
+use rondo_types::Grant;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -33,7 +34,7 @@ pub(crate) struct Context {
     /// The values that are redacted.
     pub(crate) secrets: Secrets,
     /// The session.
-    pub(crate) session: SessionId,
+    pub(crate) session: SessionHandle,
     /// The calls that the user allowed for the rest of the session.
     pub(crate) granted: Vec<Grant>,
     /// The choice of `/memory`.
@@ -78,7 +79,7 @@ impl Context {
             granted,
             memory,
             python: session.python().map(|lent| Arc::clone(lent.session())),
-            session: session.id().clone(),
+            session,
             totals,
             columns,
         })
@@ -99,6 +100,7 @@ pub(crate) async fn run(command: SessionCommand, rest: String, context: Context)
     match command {
         SessionCommand::Inspect => python::inspect(&rest, &context).await,
         SessionCommand::LastError => python::last_error(&context).await,
+        SessionCommand::Restore => restore::restore(&rest, &context).await,
         command => {
             let work = spawn_blocking(move || run_here(command, &rest, &context)).await;
             let lost = |err| CliError::caused(Exit::Error, anyhow::Error::new(err));
@@ -119,7 +121,9 @@ fn run_here(command: SessionCommand, rest: &str, context: &Context) -> Result<Re
         SessionCommand::Steps => Ok(account::steps(&context.totals, context.columns)),
         SessionCommand::Trace => Ok(account::trace(&context.totals)),
         SessionCommand::Cost => Ok(account::cost(&context.totals)),
-        SessionCommand::Inspect | SessionCommand::LastError => Err(python::no_session()),
+        SessionCommand::Inspect | SessionCommand::LastError | SessionCommand::Restore => {
+            Err(python::no_session())
+        }
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) async fn inspect(expression: &str, context: &Context) -> Result<Reply
     })
 }
 
-fn session(context: &Context) -> Result<&Session> {
+/// Returns the live Python session.
+pub(super) fn session(context: &Context) -> Result<&Session> {
     context.python.as_deref().ok_or_else(no_session)
 }
 

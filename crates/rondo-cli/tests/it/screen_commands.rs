@@ -46,6 +46,34 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
 }
 
 #[tokio::test]
+async fn cells_of_an_earlier_interpreter_are_run_again_on_the_screen_too() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let mut line = start(&env, &server, &["--mode", "python"]);
+    for code in ["x = 41", "1 / 0"] {
+        line.prompt("python").await;
+        line.enter(code).await;
+    }
+    line.prompt("python").await;
+    crate::repl::leave(line).await;
+    let mut screen = open(&env, &server, &["-c"]).await;
+    for (command, reply) in [
+        ("/restore x", "`x` is no number of a cell"),
+        ("/restore 7", "the session has no cell 7 that ran"),
+        ("/restore", "2 of 2 ran again"),
+        ("/restore", "every cell of the session is in this"),
+    ] {
+        screen.press(command).await;
+        screen.press(ENTER).await;
+        screen.shows(reply).await;
+    }
+    screen
+        .shows("raised ZeroDivisionError: division by zero")
+        .await;
+    leave(screen).await;
+}
+
+#[tokio::test]
 async fn the_steps_and_the_cost_of_the_last_turn_are_shown_on_the_screen() {
     let server = serve(vec![
         calls("list_files", &json!({})),

@@ -54,9 +54,9 @@ async fn every_command_is_reached_by_arrows_and_all_that_are_offered_are_of_the_
     person.press(CTRL_C).await;
     person.press("/help\r").await;
     person.shows("/terminal").await;
-    assert!(!person.screen().contains("/restore"), "{}", person.screen());
-    person.press("/restore\r").await;
-    person.shows("`/restore` is for the line prompt").await;
+    assert!(!person.screen().contains("/run"), "{}", person.screen());
+    person.press("/run\r").await;
+    person.shows("`/run` is for the line prompt").await;
     person.press("/remember\r").await;
     person.shows("`/remember` takes a text").await;
     leave(person).await;

@@ -9,6 +9,7 @@ use super::lent::LentPython;
 use super::update::UpdateBody;
 use crate::cells::{CODE_BYTES_MAX, KeptShell, cell_finished, shell_output, shell_part};
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::parking;
 use crate::sanitize::{Keep, Sanitizer, plain};
 use crate::secrets::{self, KeyNames};
 use futures_util::future::BoxFuture;
@@ -166,12 +167,12 @@ enum CellDone {
 }
 
 /// Stops a cell: it is interrupted, and given up once it is to be stopped again some time after.
-#[derive(Default, Clone)]
-struct Stop {
-    interrupted: Arc<Notify>,
+#[derive(Debug, Default, Clone)]
+pub(super) struct Stop {
+    pub(super) interrupted: Arc<Notify>,
     /// When it was interrupted first.
     since: Option<TimeMs>,
-    given_up: CancellationToken,
+    pub(super) given_up: CancellationToken,
 }
 
 /// What came of a cell.
@@ -365,14 +366,20 @@ impl Actor {
             None => Err((not_run(), asked)),
         };
         match begun {
-            Ok((end, recorded)) => {
+            Ok(begun) => {
+                let end = begun.end;
                 self.cell = Some(RunningCell {
                     work: Box::pin(async move { Finished::OfHost(end.await.ok().map(Box::new)) }),
-                    stop: Stop::default(),
-                    done: CellDone::OfHost(recorded),
+                    stop: begun.stop,
+                    done: CellDone::OfHost(begun.recorded),
                     started: None,
                     is_shared: false,
                 });
+                let event = CellEvent::Started {
+                    cell: Cell::Python(begun.shown),
+                    actor: parking::user(self.entry.service.runtime.env()),
+                };
+                self.tell(UpdateBody::Cell { event });
             }
             Err((error, asked)) => {
                 asked.refuse(error);
@@ -460,10 +467,7 @@ impl Actor {
         let done = match done {
             CellDone::Run(done) => done,
             CellDone::OfHost(recorded) => {
-                if let Finished::OfHost(Some(body)) = finished {
-                    // Whoever ran it may be gone.
-                    let _ = recorded.send(self.record_end(*body).await);
-                }
+                self.host_cell_is_over(finished, recorded).await;
                 return self.input(Input::CellEnded).await;
             }
         };
@@ -492,6 +496,32 @@ impl Actor {
         // Whoever asked may be gone.
         let _ = done.send(end);
         self.input(Input::CellEnded).await;
+    }
+
+    /// Records how a cell of the host ended, and tells of it. Nothing is recorded if the host dropped it.
+    async fn host_cell_is_over(
+        &mut self,
+        finished: Finished,
+        recorded: oneshot::Sender<Result<Seq>>,
+    ) {
+        let returned = CellEnd::Python {
+            ending: CellEnding::Returned { value_repr: None },
+            stdout: String::new(),
+            stderr: String::new(),
+            traceback: None,
+            is_restarted: false,
+        };
+        let end = match finished {
+            Finished::OfHost(Some(body)) => {
+                let end = of_python(&body, None);
+                // Whoever ran it may be gone.
+                let _ = recorded.send(self.record_end(*body).await);
+                end.unwrap_or(returned)
+            }
+            _ => returned,
+        };
+        let event = CellEvent::Ended { end };
+        self.tell(UpdateBody::Cell { event });
     }
 
     /// Records how a cell ended.
@@ -740,7 +770,7 @@ fn of_python(body: &RecordBody, traceback: Option<String>) -> Option<CellEnd> {
     }
 }
 
-fn not_lent(what: &str) -> SetupError {
+pub(super) fn not_lent(what: &str) -> SetupError {
     let message = format!("no {what} is lent to this session");
     SetupError::new(SetupErrorKind::Usage, message).hint("the host lends one")
 }

@@ -1,13 +1,15 @@
 //! Cells of a person that the host runs itself, such as at its own terminal: the session records their beginning and their
 //! end, and no turn runs in it meanwhile.
 
-use super::cells::{AskedCell, not_run};
+use super::cells::{AskedCell, Stop, not_run};
 use super::handle::SessionHandle;
 use crate::error::{Result, SetupError};
 use crate::session::Session;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_core::redact::Secrets;
+use rondo_types::units::counted;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// What the host is about to run.
 enum Beginning {
@@ -17,16 +19,37 @@ enum Beginning {
     Again(Vec<Seq>),
 }
 
+impl Beginning {
+    fn shown(&self) -> String {
+        match self {
+            Self::Code(code, secrets) => secrets.text(code.clone()),
+            Self::Again(cells) => {
+                let what = counted(cells.len(), "cell");
+                format!("# {what} of the session, again")
+            }
+        }
+    }
+}
+
 /// A cell of the host that waits until its beginning is recorded.
 pub(super) struct AskedHostCell {
     beginning: Beginning,
-    begun: oneshot::Sender<Result<Seq>>,
+    begun: oneshot::Sender<Result<(Seq, Stop)>>,
     end: oneshot::Receiver<RecordBody>,
     recorded: oneshot::Sender<Result<Seq>>,
 }
 
-/// Receives the body of the record of the end, and tells where that is recorded.
-pub(super) type HostCellEnd = (oneshot::Receiver<RecordBody>, oneshot::Sender<Result<Seq>>);
+/// A cell of the host that runs.
+pub(super) struct BegunHostCell {
+    /// The body of the record of its end.
+    pub(super) end: oneshot::Receiver<RecordBody>,
+    /// Takes where that is recorded.
+    pub(super) recorded: oneshot::Sender<Result<Seq>>,
+    /// What stops it.
+    pub(super) stop: Stop,
+    /// What is run, without secrets.
+    pub(super) shown: String,
+}
 
 impl AskedHostCell {
     pub(super) fn refuse(self, error: SetupError) {
@@ -38,7 +61,7 @@ impl AskedHostCell {
     pub(super) async fn begin(
         self,
         session: &mut Session,
-    ) -> std::result::Result<HostCellEnd, (SetupError, Self)> {
+    ) -> std::result::Result<BegunHostCell, (SetupError, Self)> {
         let recorded = match &self.beginning {
             Beginning::Code(code, secrets) => session.cell_starts(code, secrets).await,
             Beginning::Again(cells) => {
@@ -48,8 +71,15 @@ impl AskedHostCell {
         };
         match recorded {
             Ok(Some(seq)) => {
-                let _ = self.begun.send(Ok(seq));
-                Ok((self.end, self.recorded))
+                let stop = Stop::default();
+                let shown = self.beginning.shown();
+                let _ = self.begun.send(Ok((seq, stop.clone())));
+                Ok(BegunHostCell {
+                    end: self.end,
+                    recorded: self.recorded,
+                    stop,
+                    shown,
+                })
             }
             Ok(None) => Err((not_run(), self)),
             Err(error) => Err((error, self)),
@@ -62,6 +92,7 @@ impl AskedHostCell {
 #[derive(Debug)]
 pub struct HostCell {
     started: Seq,
+    stop: Stop,
     end: oneshot::Sender<RecordBody>,
     recorded: oneshot::Receiver<Result<Seq>>,
 }
@@ -71,6 +102,16 @@ impl HostCell {
     #[must_use]
     pub fn started(&self) -> Seq {
         self.started
+    }
+
+    /// Waits until the session is [cancelled](SessionHandle::cancel), which interrupts the cell.
+    pub(super) async fn interrupted(&self) {
+        self.stop.interrupted.notified().await;
+    }
+
+    /// Returns what is cancelled once the cell is to end whatever it does.
+    pub(super) fn given_up(&self) -> CancellationToken {
+        self.stop.given_up.clone()
     }
 
     /// Records how it ended, and returns the place of that record.
@@ -108,7 +149,7 @@ impl SessionHandle {
     ///
     /// # Cancel safety
     /// As [`begin_cell`](Self::begin_cell).
-    pub async fn begin_repeating(&self, cells: Vec<Seq>) -> Result<HostCell> {
+    pub(super) async fn begin_repeating(&self, cells: Vec<Seq>) -> Result<HostCell> {
         self.begin_host_cell(Beginning::Again(cells)).await
     }
 
@@ -123,8 +164,10 @@ impl SessionHandle {
             end: ended,
             recorded,
         }))?;
+        let (started, stop) = started.await.unwrap_or_else(|_| Err(not_run()))?;
         Ok(HostCell {
-            started: started.await.unwrap_or_else(|_| Err(not_run()))?,
+            started,
+            stop,
             end,
             recorded: record,
         })

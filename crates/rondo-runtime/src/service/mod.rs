@@ -8,7 +8,7 @@
 //! - [`handle`]: what can be done in a session.
 //! - [`host`]: what a host brings to turns.
 //! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed; `host_cell`: cells that the
-//!   host runs itself.
+//!   host runs itself; `restoring`: running cells again.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `taking`: takes a session for its next turn; `known`: the rows of its mailbox; `running`: the turn that runs.
 //! - [`opened`]: works on a session that its host has opened already.
@@ -37,6 +37,7 @@ pub mod opened;
 mod python_terminal;
 mod records;
 mod replaced;
+mod restoring;
 mod ring;
 mod running;
 pub mod subscription;
@@ -57,6 +58,7 @@ pub use lent::LentPython;
 pub use opened::OpenedSession;
 pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use records::TurnEnding;
+pub use restoring::SortedCells;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
 pub use rondo_tools::{EDIT_FILE, FileBefore, Replaced, WRITE_FILE};
 pub use subscription::Subscription;

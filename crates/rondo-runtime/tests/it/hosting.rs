@@ -8,7 +8,8 @@ use rondo_core::session::Delivery;
 use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{
-    AskedTurn, Cursor, SessionHandle, SessionHost, SessionService, UpdateBody,
+    AskedTurn, Cell, CellEnd, CellEvent, Cursor, LentPython, SessionHandle, SessionHost,
+    SessionService, SortedCells, UpdateBody,
 };
 use rondo_runtime::sessions::Cells;
 use rondo_runtime::settings::Settings;
@@ -165,14 +166,48 @@ async fn cells_that_the_host_runs_are_recorded_and_a_turn_waits_for_their_end() 
     assert!(!kept[0].code.contains("hidden-key"), "{:?}", kept[0].code);
     assert_eq!(kept[0].ending, Some(ending));
     assert_eq!((&*kept[1].code, &kept[1].ending), ("y = 1", &None));
-    let again = session.begin_repeating(vec![started]).await.unwrap();
-    let repeated = RecordBody::CellsRepeated {
-        repeated: 1,
-        not_restored: 0,
-    };
-    again.end(repeated).await.unwrap();
     let info = session.info().unwrap().unwrap();
     assert_eq!((info.id, info.turns), (session.id().clone(), 1));
+}
+
+#[tokio::test]
+async fn cells_of_an_earlier_interpreter_run_again_and_listeners_hear_of_it() {
+    let world = World::new([]).await;
+    let (service, _) = hosted(&world);
+    let session = service.new_session(world.options());
+    let settings = service
+        .runtime()
+        .settings(world.project.path().to_owned())
+        .unwrap();
+    let live = || Arc::new(LentPython::of(&settings));
+    session.lend_python(&live());
+    for code in ["x = 20", "x += 1"] {
+        let cell = session.cell(Cell::Python(code.to_owned()));
+        timeout(LONG, cell).await.unwrap().unwrap();
+    }
+    assert_eq!(session.sorted_cells().unwrap().here.len(), 2);
+    session.lend_python(&live());
+    let SortedCells { here, elsewhere } = session.sorted_cells().unwrap();
+    assert_eq!((here.len(), elsewhere.len()), (0, 2));
+    let mut listener = session.subscribe_to_next();
+    let again = session.repeat_cells(&elsewhere, false, Secrets::default());
+    let done = timeout(LONG, again).await.unwrap().unwrap();
+    assert_eq!((done.repeated, done.is_stopped), (vec![1, 2], false));
+    assert_eq!(session.sorted_cells().unwrap().here.len(), 2);
+    let is_end = |body: &UpdateBody| {
+        let UpdateBody::Cell { event } = body else {
+            return false;
+        };
+        matches!(event, CellEvent::Ended { .. })
+    };
+    until(&mut listener, is_end).await;
+    let cell = session.cell(Cell::Python("x".to_owned()));
+    let end = timeout(LONG, cell).await.unwrap().unwrap();
+    let CellEnd::Python { ending, .. } = end else {
+        panic!("{end:?}");
+    };
+    let value_repr = Some("21".to_owned());
+    assert_eq!(ending, CellEnding::Returned { value_repr });
 }
 
 #[tokio::test]

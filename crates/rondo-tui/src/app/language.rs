@@ -90,7 +90,7 @@ impl App {
                 Ok(language) => self.language = language,
                 Err(error) => self.refuse(&error),
             },
-            Command::Run | Command::Restore => self.error(
+            Command::Run => self.error(
                 &format!("`/{name}` is for the line prompt"),
                 Some("`/screen` goes there with this session"),
             ),

@@ -30,8 +30,6 @@ pub enum Command {
     Sessions,
     /// `/resume`: resume a turn that was cut off, or continue another session.
     Resume,
-    /// `/restore`: run the session's Python cells again to restore its variables.
-    Restore,
     /// `/todo`: show the agent's to-do list.
     Todo,
     /// `/ps`: list the shell's jobs.
@@ -70,6 +68,8 @@ pub enum SessionCommand {
     Inspect,
     /// `/last_error`: show the last Python exception.
     LastError,
+    /// `/restore`: run the session's Python cells again to restore its variables.
+    Restore,
     /// `/steps`: show the steps of the last turn.
     Steps,
     /// `/trace`: show the last turn in full.
@@ -79,6 +79,12 @@ pub enum SessionCommand {
 }
 
 impl SessionCommand {
+    /// Returns whether it works with the live Python session.
+    #[must_use]
+    pub fn needs_python(self) -> bool {
+        matches!(self, Self::Inspect | Self::LastError | Self::Restore)
+    }
+
     /// Returns whether it may change what the prompt's next line means, so that it has to be over before that.
     #[must_use]
     pub fn changes_prompt(self) -> bool {
@@ -92,6 +98,7 @@ impl SessionCommand {
             Self::Remember
             | Self::Inspect
             | Self::LastError
+            | Self::Restore
             | Self::Steps
             | Self::Trace
             | Self::Cost => false,
@@ -227,7 +234,7 @@ pub const TABLE: &[Entry] = &[
         "resume a turn that was cut off, or continue another session",
     ),
     entry(
-        Command::Restore,
+        Command::Session(SessionCommand::Restore),
         "restore",
         "[NUMBER...]",
         "run the session's Python cells again to restore its variables",
@@ -282,7 +289,7 @@ pub const OF_SCREEN: &[Entry] = &[entry(
 )];
 
 /// Commands that the full screen does not have.
-pub const OF_LINE: &[Command] = &[Command::Run, Command::Restore];
+pub const OF_LINE: &[Command] = &[Command::Run];
 
 /// Returns all commands of the full screen, in display order.
 pub fn all_on_screen() -> impl Iterator<Item = &'static Entry> {

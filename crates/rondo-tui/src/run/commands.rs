@@ -28,7 +28,7 @@ impl Runner {
 
     /// Carries out a command beside the loop.
     pub(super) fn command_beside(&mut self, command: SessionCommand, rest: String) {
-        if matches!(command, SessionCommand::Inspect | SessionCommand::LastError) {
+        if command.needs_python() {
             self.start_python();
         }
         let context = self.command_context();

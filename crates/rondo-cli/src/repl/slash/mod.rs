@@ -53,7 +53,6 @@ impl Repl {
             Command::Run => return self.run_file(rest),
             Command::Sessions => self.show_sessions(),
             Command::Resume => return self.resume(rest).await,
-            Command::Restore => self.restore(rest).await,
             Command::Fork => self.fork(rest).await,
             Command::Undo => self.undo().await,
             Command::Screen => return self.go_to_screen(),

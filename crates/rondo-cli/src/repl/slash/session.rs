@@ -113,7 +113,8 @@ impl Repl {
         let Some(fork) = fork.info()? else {
             return Ok(false);
         };
-        let mut here = self.talk.sorted_cells()?.here;
+        self.talk.hand_over();
+        let mut here = self.talk.handle.sorted_cells()?.here;
         let all = here.len();
         here.retain(|it| it.seq <= fork.head);
         let later = all - here.len();
@@ -127,8 +128,7 @@ impl Repl {
             self.talk.output.note(&note);
         }
         if !here.is_empty() {
-            let done = self.run_again(&here, false).await?;
-            self.report(&here, &done)?;
+            self.run_again(&here).await?;
         }
         Ok(true)
     }

@@ -13,12 +13,12 @@ impl Repl {
     ///
     /// # Errors
     /// When it fails.
-    pub(super) async fn session_command(
+    pub(in crate::repl) async fn session_command(
         &mut self,
         command: SessionCommand,
         rest: &str,
     ) -> Result<()> {
-        if matches!(command, SessionCommand::Inspect | SessionCommand::LastError) {
+        if command.needs_python() {
             self.talk.python()?;
         }
         self.talk.hand_over();
@@ -27,9 +27,13 @@ impl Repl {
             session: self.talk.handle.clone(),
             columns: self.talk.output.columns(),
         };
-        let (secrets, memory) = (self.talk.secrets.clone(), self.talk.memory.clone());
+        let (secrets, memory) = (self.talk.all_secrets(), self.talk.memory.clone());
         let context = Context::read(command, context, secrets, memory).await?;
-        let reply = slash::run(command, rest.to_owned(), context).await?;
+        let work = slash::run(command, rest.to_owned(), context);
+        let reply = match command {
+            SessionCommand::Restore => self.stoppable(work).await?,
+            _ => work.await?,
+        };
         self.show_reply(reply)
     }
 
