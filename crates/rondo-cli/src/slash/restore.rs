@@ -123,7 +123,7 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
 mod tests {
     use super::*;
     use rondo_core::ports::Seq;
-    use rondo_python::Why;
+    use rondo_python::{RecordedCell, Why};
 
     #[test]
     fn what_was_not_restored_is_listed_by_number_and_first_line() {
