@@ -3,6 +3,8 @@
 //! Subschemas are inlined, since not every server follows references; only a recursive type keeps
 //! one. The root's title and the formats of numbers, which strict modes reject, are left out.
 
+mod lowered;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -44,24 +46,34 @@ pub(crate) fn parameters<A: JsonSchema>() -> Value {
 /// The schema of a typed answer.
 pub(crate) struct AnswerSchema {
     pub(crate) schema: Value,
+    /// The schema of the type, before it was made one that strict modes take.
+    derived: Value,
     is_wrapped: bool,
 }
 
 impl AnswerSchema {
     /// Derives a closed schema, as strict modes need it: every field is required, and no other is
-    /// allowed. A type that is not an object is wrapped in one, as the field `answer`.
+    /// allowed. A type that is not an object is wrapped in one, as the field `answer`. A map becomes a list of its keys and
+    /// values, and a tuple a list: its order is checked when the answer is read.
     pub(crate) fn of<T: JsonSchema>() -> Self {
         let mut schema = derived::<T>();
-        let is_wrapped = !schema.as_object().is_some_and(is_plain_object);
+        let is_closed = |it: &Map<String, Value>| is_plain_object(it) && !lowered::is_map(it);
+        let is_wrapped = !schema.as_object().is_some_and(is_closed);
         if is_wrapped {
             schema = wrapped(schema);
         }
+        let derived = schema.clone();
         each_schema(&mut schema, &mut close);
-        Self { schema, is_wrapped }
+        Self {
+            schema,
+            derived,
+            is_wrapped,
+        }
     }
 
-    /// Returns the value in an answer that fits the schema.
-    pub(crate) fn unwrap(&self, mut answer: Value) -> Value {
+    /// Returns the value in an answer that fits the schema, as the type has it.
+    pub(crate) fn unwrap(&self, answer: Value) -> Value {
+        let mut answer = lowered::raised(&self.derived, &self.derived, answer);
         match answer.get_mut(WRAPPED) {
             Some(value) if self.is_wrapped => value.take(),
             _ => answer,
@@ -140,6 +152,7 @@ fn close(fields: &mut Map<String, Value>) {
         fields.insert("anyOf".to_owned(), variants);
     }
     fields.shift_remove("default");
+    lowered::lower(fields);
     if !may_be_plain_object(fields) {
         return;
     }

@@ -136,10 +136,61 @@ fn variants_beside_fields_stay_open() {
 }
 
 #[test]
-fn a_map_stays_a_map() {
-    let answer = AnswerSchema::of::<BTreeMap<String, u8>>();
-    assert!(fits(&answer.schema, &inside(&answer, json!({"any": 1}))));
-    assert!(!fits(&answer.schema, &inside(&answer, json!({"any": "x"}))));
+fn a_map_is_asked_for_as_a_list_of_entries_and_read_as_a_map() {
+    let answer = AnswerSchema::of::<BTreeMap<String, Vec<BTreeMap<String, u8>>>>();
+    let asked = json!({"answer": [{"key": "any", "value": [[{"key": "one", "value": 1}]]}]});
+    assert!(fits(&answer.schema, &asked));
+    assert_eq!(answer.unwrap(asked), json!({"any": [{"one": 1}]}));
+    let wrong = json!({"answer": [{"key": "any", "value": "x"}]});
+    assert!(!fits(&answer.schema, &wrong));
+}
+
+#[test]
+fn maps_and_tuples_keep_what_strict_modes_take() {
+    #[derive(schemars::JsonSchema, serde::Deserialize, PartialEq, Debug)]
+    struct All {
+        pair: (u8, String),
+        same: (f64, f64),
+        prices: BTreeMap<String, u32>,
+        maybe: Option<BTreeMap<String, (bool, i64)>>,
+    }
+    let answer = AnswerSchema::of::<All>();
+    let entries = |value: Value, kind: Value| {
+        json!({
+            "type": kind,
+            "items": {
+                "type": "object",
+                "properties": {"key": {"type": "string"}, "value": value},
+                "required": ["key", "value"],
+                "additionalProperties": false,
+            },
+        })
+    };
+    let of = |name: &str| &answer.schema["properties"][name];
+    let byte = json!({"type": "integer", "minimum": 0, "maximum": 255});
+    let pair = json!({"type": "array", "minItems": 2, "maxItems": 2, "items": {"anyOf": [byte, {"type": "string"}]}});
+    assert_eq!(*of("pair"), pair);
+    let same = json!({"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}});
+    assert_eq!(*of("same"), same);
+    let price = json!({"type": "integer", "minimum": 0});
+    assert_eq!(*of("prices"), entries(price, json!("array")));
+    let inner = json!({"type": "array", "minItems": 2, "maxItems": 2, "items": {"anyOf": [{"type": "boolean"}, {"type": "integer"}]}});
+    assert_eq!(*of("maybe"), entries(inner, json!(["array", "null"])));
+    let given = json!({
+        "pair": [1, "a"],
+        "same": [1.0, 2.0],
+        "prices": [{"key": "tea", "value": 3}],
+        "maybe": [{"key": "x", "value": [true, -1]}],
+    });
+    assert!(fits(&answer.schema, &given));
+    let read: All = serde_json::from_value(answer.unwrap(given)).unwrap();
+    let expected = All {
+        pair: (1, "a".to_owned()),
+        same: (1.0, 2.0),
+        prices: BTreeMap::from([("tea".to_owned(), 3)]),
+        maybe: Some(BTreeMap::from([("x".to_owned(), (true, -1))])),
+    };
+    assert_eq!(read, expected);
 }
 
 fn inside(answer: &AnswerSchema, value: Value) -> Value {
