@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::{JoinHandle, unconstrained};
+use tracing::Instrument as _;
 
 /// A running turn: a stream of its events, with methods to cancel and steer it.
 ///
@@ -107,6 +108,8 @@ impl Run {
             }
             resumed
         };
+        // What the turn traces belongs to the span of the caller.
+        let turn = turn.in_current_span();
         let task = Handle::try_current().ok().map(|it| it.spawn(turn));
         Self {
             events,

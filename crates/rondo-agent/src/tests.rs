@@ -389,6 +389,57 @@ fn without_a_runtime_a_turn_fails_instead_of_panicking() {
 }
 
 #[test]
+fn a_model_that_is_shared_fits_the_builder() {
+    let shared: Arc<dyn Model> = Arc::new(Mute);
+    let agent = Agent::builder(Arc::clone(&shared)).fallback(shared).build();
+    assert_eq!(agent.unwrap().parts.model.info().full_name(), "none/mute");
+}
+
+/// Notes the name of each span with that of its parent.
+#[derive(Clone, Default)]
+struct Parents(Arc<std::sync::Mutex<Vec<(String, Option<String>)>>>);
+
+impl<S> tracing_subscriber::Layer<S> for Parents
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+{
+    fn on_new_span(
+        &self,
+        _: &tracing::span::Attributes<'_>,
+        id: &tracing::span::Id,
+        context: tracing_subscriber::layer::Context<'_, S>,
+    ) {
+        let span = context.span(id).unwrap();
+        let parent = span.parent().map(|it| it.name().to_owned());
+        self.0
+            .lock()
+            .unwrap()
+            .push((span.name().to_owned(), parent));
+    }
+}
+
+#[tokio::test]
+async fn the_span_of_the_caller_is_the_parent_of_the_turns() {
+    use tracing_subscriber::layer::SubscriberExt as _;
+    let parents = Parents::default();
+    let subscriber = tracing_subscriber::registry().with(parents.clone());
+    let _default = tracing::subscriber::set_default(subscriber);
+    let agent = Agent::builder(Mute).build().unwrap();
+    let caller = tracing::info_span!("caller");
+    let mut run = caller.in_scope(|| agent.start("q"));
+    run.next().await;
+    let of_turn = |(name, parent): &(String, Option<String>)| {
+        name != "caller" && parent.as_deref() == Some("caller")
+    };
+    loop {
+        if parents.0.lock().unwrap().iter().any(of_turn) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
 fn sessions_have_names_of_their_own() {
     let agent = Agent::builder(Mute).build().unwrap();
     assert_ne!(agent.session().id(), agent.session().id());

@@ -12,6 +12,10 @@ use std::sync::Arc;
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 /// Something that answers requests: a provider behind its dialect, an embedded model, a recording.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    note = "build one for a server with `HttpModel::new`, or implement `Model`; a model that is shared is an `Arc<dyn Model>`"
+)]
 pub trait Model: Send + Sync {
     /// Returns what is known of the model before it is asked.
     fn info(&self) -> ModelInfo;
@@ -36,4 +40,22 @@ pub trait Model: Send + Sync {
     /// # Cancel safety
     /// Dropping the stream ends the request.
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn info(&self) -> ModelInfo {
+        (**self).info()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        (**self).server()
+    }
+
+    fn base_url(&self) -> Option<String> {
+        (**self).base_url()
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        (**self).stream(request)
+    }
 }

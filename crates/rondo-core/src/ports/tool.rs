@@ -15,6 +15,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Something a model can call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "build one from a function with `rondo::tool(name, description, function)`, or implement `Tool` with `#[async_trait]`"
+)]
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// Returns its name, description, schema and hints, as the model and the gate read them. The same at every call.
