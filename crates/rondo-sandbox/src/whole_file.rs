@@ -1,6 +1,7 @@
 //! Files that are replaced as a whole.
 
-use rustix::fs::OFlags;
+use rustix::fs::{Gid, OFlags, Uid};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -48,12 +49,27 @@ fn fill(file: &mut File, path: &Path, content: &[u8], readers: Readers) -> io::R
         Readers::Owner => file.set_permissions(Permissions::from_mode(PRIVATE))?,
         Readers::AsBefore => {
             if let Ok(known) = fs::metadata(path) {
+                keep_owner(file, &known)?;
                 file.set_permissions(known.permissions())?;
             }
         }
     }
     file.write_all(content)?;
     file.sync_all()
+}
+
+/// Gives a new file the owner and the group of the one that it replaces. Only root may give a file away, so for others the
+/// file is theirs from then on, as it was before unless a directory is shared.
+fn keep_owner(file: &File, known: &fs::Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (known.uid(), known.gid()) {
+        return Ok(());
+    }
+    let (user, group) = (Uid::from_raw(known.uid()), Gid::from_raw(known.gid()));
+    match rustix::fs::fchown(file, Some(user), Some(group)) {
+        Err(Errno::PERM) => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 /// Opens the file that is to become the new one, and locks it against other writers.
@@ -126,6 +142,20 @@ mod tests {
         fs::write(beside(&path), "").unwrap();
         replace_file(&path, b"b", Readers::Owner).unwrap();
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn owner_and_group_stay_where_root_replaces_a_users_file() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("config.toml");
+        fs::write(&path, "").unwrap();
+        std::os::unix::fs::chown(&path, Some(1000), Some(33)).unwrap();
+        replace_file(&path, b"a", Readers::AsBefore).unwrap();
+        let now = fs::metadata(&path).unwrap();
+        assert_eq!((now.uid(), now.gid()), (1000, 33));
     }
 
     #[test]
