@@ -53,6 +53,24 @@ async fn programs_that_ask_for_passwords_fail_at_once() {
     assert!(note.contains("`Secret word:`"), "{note}");
 }
 
+/// What a program that runs as another user waits for, the kernel does not tell.
+#[tokio::test]
+async fn sudo_fails_at_once_where_it_asks_an_ordinary_user() {
+    let has_sudo = std::path::Path::new("/usr/bin/sudo").exists();
+    if rustix::process::geteuid().is_root() || !has_sudo {
+        return;
+    }
+    let fixture = Fixture::new();
+    let result = asked(&fixture, "sudo -k; sudo id; echo after").await;
+    let stdout = result["stdout"].as_str().unwrap();
+    assert!(stdout.ends_with("after\n"), "{result}");
+    // Where no password is wanted, it does not ask.
+    if stdout.contains("password") {
+        let note = result["note"].as_str().unwrap();
+        assert!(note.starts_with("`sudo` waited for input"), "{note}");
+    }
+}
+
 #[tokio::test]
 async fn pagers_and_editors_that_read_keys_are_ended_and_the_command_goes_on() {
     let fixture = Fixture::new();
