@@ -397,6 +397,9 @@ pub(crate) struct ResumeArgs {
     /// Session to resume: an id, a prefix of an id, or `latest` [default: the latest session of this directory]
     #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
+    /// Another model, as `provider/model`, that goes on from what there is of the turn
+    #[arg(short, long, value_name = "MODEL", add = ArgValueCandidates::new(completion::models))]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) options: ResumeOptions,
 }

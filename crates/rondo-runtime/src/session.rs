@@ -18,7 +18,7 @@ use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::storage::Store;
 use rondo_types::{Answer, Message, Outcome, Question, SessionId, Transcript};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 /// Which session is meant.
@@ -189,6 +189,18 @@ impl FoundSession {
         match LastAsked::last(store, info)? {
             Some(last) => go_on_with(&last, &mut self.settings, self.runtime.notices()),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the entry of a session that was begun in another directory than this one.
+    #[must_use]
+    pub fn from_elsewhere(&self, directory: &Path) -> Option<&SessionInfo> {
+        let here = sessions::directory_name(directory);
+        match &self.source {
+            FoundSource::Known(_, info) if !info.directory.is_empty() => {
+                Some(&**info).filter(|info| info.directory != here)
+            }
+            _ => None,
         }
     }
 

@@ -231,7 +231,8 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
 }
 
 /// Returns whether both name the same model, whether by the old or the new name of its provider.
-fn is_same_model(one: &str, other: &str) -> bool {
+#[must_use]
+pub fn is_same_model(one: &str, other: &str) -> bool {
     fn today(name: &str) -> Option<(&str, &str)> {
         let (provider, model) = name.split_once('/')?;
         Some((name_of_today(provider), model))

@@ -143,8 +143,10 @@ fn started(
             });
         }
         Command::Resume(args) => {
+            let mut going_on = args.options.going_on(args.session);
+            going_on.turn.model = args.model;
             return ask::run(AskCommand {
-                args: args.options.going_on(args.session),
+                args: going_on,
                 mode: AskMode::Resume,
                 env,
                 color,

@@ -19,7 +19,8 @@ use rondo_runtime::words;
 use rondo_tui::{Written, call_line};
 use rondo_types::text::first_line;
 use rondo_types::{
-    AnswerValue, CallId, EventBody, MediaInfo, QuestionId, TodoItem, ToolErrorCode, TurnEvent,
+    AnswerValue, CallId, CompactionKind, EventBody, MediaInfo, QuestionId, TodoItem, ToolErrorCode,
+    TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -450,11 +451,21 @@ impl TextView {
     }
 }
 
+/// Returns whether an event says that another request was answered than the one that was meant, which is told where only
+/// the answer is shown too.
+fn is_about_model(body: &EventBody) -> bool {
+    use CompactionKind::{Described, Unsealed};
+    match body {
+        EventBody::ModelFallback { .. } => true,
+        EventBody::Compacted { how, .. } => matches!(how, Described | Unsealed),
+        _ => false,
+    }
+}
+
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
         if let Some(note) = self.fold.event(&event) {
-            let is_about_model = matches!(event.body, EventBody::ModelFallback { .. });
-            self.note(&note.text, is_about_model)?;
+            self.note(&note.text, is_about_model(&event.body))?;
         }
         match event.body {
             EventBody::Init(init) => self.spinner.set_timeout(init.limits.turn_timeout),

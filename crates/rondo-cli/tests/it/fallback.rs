@@ -113,7 +113,12 @@ async fn a_reply_that_was_shown_is_not_begun_again_elsewhere() {
     frames.truncate(2);
     let first = Server::start(faults::reset_mid_event(frames, &gate)).await;
     let (server, env) = second(vec![]).await;
-    let shown = ask(&env, &first.url("/v1"), &["--json", "x"]).await;
+    let shown = ask(
+        &env,
+        &first.url("/v1"),
+        &["--output-format", "stream-json", "x"],
+    )
+    .await;
     assert_eq!(shown.code, Some(1), "{shown:?}");
     assert_eq!(shown.result()["model"], "openai/test");
     assert!(server.requests().is_empty());

@@ -41,6 +41,7 @@ mod person;
 mod policy;
 mod process_end;
 mod profiles;
+mod providers;
 mod python;
 mod questions;
 mod recorder;

@@ -364,6 +364,42 @@ async fn a_full_disk_stops_the_turn_before_the_effect_and_it_goes_on_when_there_
 }
 
 #[tokio::test]
+async fn a_turn_whose_server_is_gone_goes_on_with_another_model_that_is_named() {
+    for command in ["ask", "resume"] {
+        let server = serve(vec![calls("exec", &json!({"command": WAITS}))]).await;
+        let env = TestEnv::new();
+        killed_at(&env, &server, "tool_output_delta", "started").await;
+        env.write("go", "");
+        drop(server);
+        let other = serve(vec![says("carried on")]).await;
+        let url = other.url("/v1");
+        let mut args = vec![command, "-m", "openai/other", "--base-url", &url];
+        args.extend(if command == "ask" {
+            &["-c", "and now?"][..]
+        } else {
+            &["latest"]
+        });
+        let shown = env.run(&args).await;
+        assert_eq!(
+            (shown.stdout.as_str(), shown.code),
+            ("carried on\n", Some(0)),
+            "{shown:?}"
+        );
+        assert!(
+            shown
+                .stderr
+                .contains("`openai/other` goes on from what there is of it"),
+            "{shown:?}"
+        );
+        let said = messages(&other, 0);
+        assert_eq!(
+            roles(&said),
+            ["system", "user", "assistant", "tool", "user"]
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_session_whose_directory_is_gone_goes_on_nowhere_unless_one_is_named() {
     let server = serve(vec![says("one"), says("two")]).await;
     let env = TestEnv::new();

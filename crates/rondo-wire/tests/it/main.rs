@@ -20,6 +20,7 @@ mod gemini_encode;
 mod media;
 mod naming;
 mod other_model;
+mod pieces;
 mod properties;
 mod react_decode;
 mod react_encode;

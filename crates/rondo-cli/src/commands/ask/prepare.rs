@@ -10,21 +10,25 @@ use crate::exit::Exit;
 use crate::output::{Output, SharedOutput, has_person};
 use crate::process_end;
 use rondo_core::ports::Mail;
+use rondo_core::session_store::SessionInfo;
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets;
 use rondo_runtime::service::OpenedSession;
-use rondo_runtime::sessions::{Conversation, Watched};
+use rondo_runtime::sessions::{Conversation, Watched, directory_name};
 use rondo_runtime::settings::{Settings, Values};
-use rondo_runtime::spec::TurnSpec;
+use rondo_runtime::spec::{TurnSpec, is_same_model};
 use rondo_runtime::tools;
 use rondo_runtime::values::ApprovalMode;
-use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource};
+use rondo_runtime::{FoundSession, Runtime, Session, SessionOptions, SessionSource};
 use rondo_script::Init;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+
+/// What another model is told in place of carrying on a turn.
+const GO_ON: &str = "Go on with this.";
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +84,7 @@ pub(super) fn prepare(
     let notices = SharedOutput::new(early);
     let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
     runtime.ask_about_folders(TerminalApprover::for_folders(runtime.env(), &early));
-    let mut found = runtime.find(&source(args, mode), &options)?;
-    if args.is_fork {
-        // What was allowed in the session that this is a fork of is asked about again.
-        let values = &mut found.settings.values;
-        values.yolo = args.turn.yolo.then_some(true);
-        values.allowed_tools.clone_from(&args.turn.allowed_tools);
-    }
+    let mut found = find(&runtime, args, mode, &options, &early)?;
     let output = output_of(&found.settings.values, &found.settings.env, color);
     notices.set(output);
     if mode == AskMode::Ask {
@@ -114,6 +112,13 @@ pub(super) fn prepare(
     if args.is_fork && mode == AskMode::Ask {
         session.leave_cut_off();
     }
+    let (message, spec) = match left_to_other_model(&mut session, &output)? {
+        true if mode == AskMode::Resume => {
+            let spec = TurnSpec::of(&session.settings, &output)?;
+            (Some(Message::user(GO_ON)), Some(spec))
+        }
+        _ => (message, spec),
+    };
     if let Some(conversation) = session.conversation() {
         conversation.note_lost_end(&output);
         if may_go_on(conversation, &output) {
@@ -133,6 +138,84 @@ pub(super) fn prepare(
         output,
     };
     Ok((prepared, opened))
+}
+
+/// Finds the session that the arguments mean.
+///
+/// # Errors
+/// When there is none, or it is of another directory and nobody agrees to that.
+fn find(
+    runtime: &Runtime,
+    args: &AskArgs,
+    mode: AskMode,
+    options: &SessionOptions,
+    early: &Output,
+) -> Result<FoundSession> {
+    let source = source(args, mode);
+    let mut found = runtime.find(&source, options)?;
+    if source == SessionSource::Latest
+        && let Some(info) = found.from_elsewhere(&options.directory)
+    {
+        agree_to_go_elsewhere(info, &options.directory, mode, early)?;
+    }
+    if args.is_fork {
+        // What was allowed in the session that this is a fork of is asked about again.
+        let values = &mut found.settings.values;
+        values.yolo = args.turn.yolo.then_some(true);
+        values.allowed_tools.clone_from(&args.turn.allowed_tools);
+    }
+    Ok(found)
+}
+
+/// Has a person agree that the session of another directory goes on there, where none was begun in this one.
+///
+/// # Errors
+/// When there is nobody to agree, or they do not.
+fn agree_to_go_elsewhere(
+    info: &SessionInfo,
+    here: &Path,
+    mode: AskMode,
+    output: &Output,
+) -> Result<()> {
+    let (id, there, title) = (&info.id, &info.directory, &info.title);
+    let here = directory_name(here);
+    let question = format!(
+        "No session was begun in `{here}`. The latest one is `{id}` of `{there}`: \"{title}\".\nContinue it there?"
+    );
+    if has_person() && output.is_confirmed(&question) {
+        return Ok(());
+    }
+    let message = format!("no session was begun in `{here}`");
+    let way = match mode {
+        AskMode::Ask => format!("rondo ask --session {id} ..."),
+        AskMode::Resume => format!("rondo resume {id}"),
+    };
+    Err(CliError::new(Exit::NoSession, message).hint(format!(
+        "the latest one is of `{there}`: `{way}` continues it there"
+    )))
+}
+
+/// Leaves a turn that was cut off to another model that the user has named: the one that it asked may be gone. Returns
+/// whether it did. A turn that waits for answers stays, and so does one that came from a file.
+///
+/// # Errors
+/// When that model is not known here.
+fn left_to_other_model(session: &mut Session, output: &Output) -> Result<bool> {
+    let conversation = session.conversation().filter(|it| !it.needs_consent);
+    let cut_off = conversation.and_then(|it| it.cut_off.as_ref());
+    let cut_off = cut_off.filter(|it| it.questions.is_empty() && session.settings.names_model());
+    let Some(asked) = cut_off.and_then(|it| it.models.first()) else {
+        return Ok(false);
+    };
+    let named = TurnSpec::of(&session.settings, output)?.target.full_name();
+    if is_same_model(asked, &named) {
+        return Ok(false);
+    }
+    output.note(&format!(
+        "the last turn was cut off while it asked `{asked}`; `{named}` goes on from what there is of it"
+    ));
+    session.leave_cut_off();
+    Ok(true)
 }
 
 /// Decides which turns are to run in a session.
