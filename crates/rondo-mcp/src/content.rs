@@ -35,8 +35,7 @@ pub(crate) fn outcome_of(mut result: Value) -> ReadResult {
         _ => Vec::new(),
     };
     let beyond = entries.len().saturating_sub(BLOCKS_MAX);
-    let known = entries.into_iter().take(BLOCKS_MAX);
-    let mut blocks: Vec<Shown> = known.map(any_block).collect();
+    let mut blocks: Vec<Shown> = entries.iter().take(BLOCKS_MAX).map(any_block).collect();
     if beyond > 0 {
         blocks.push(Shown::Text(format!("[{beyond} more blocks left out]")));
     }
@@ -44,7 +43,7 @@ pub(crate) fn outcome_of(mut result: Value) -> ReadResult {
 }
 
 /// Reads a block of any kind.
-fn any_block(entry: Value) -> Shown {
+fn any_block(entry: &Value) -> Shown {
     match serde_json::from_value::<Received>(entry.clone()) {
         Ok(known) => block(known),
         Err(_) => {

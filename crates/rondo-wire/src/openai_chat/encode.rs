@@ -81,7 +81,10 @@ impl<'a> Encoder<'a> {
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
             match message.role {
-                Role::User => list.say(self.user(message)),
+                Role::User => {
+                    let content = self.user(message);
+                    list.say(content, message.synthetic);
+                }
                 Role::Assistant => list.add(self.assistant(message)),
                 Role::Tool => self.results(message, &mut list),
             }
@@ -337,7 +340,7 @@ impl<'a> Encoder<'a> {
             results(message).filter(|(_, result)| result.media().next().is_some())
         {
             self.notes.enter_part(Some(index));
-            list.say(self.media_of_result(result));
+            list.say(self.media_of_result(result), false);
         }
         self.notes.enter_part(None);
     }
@@ -381,7 +384,8 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The messages of a request, in which no two of the user follow one another: many chat templates refuse that.
+/// The messages of a request. What the runtime says by itself, such as a corrective, goes along with a message of the user
+/// before it: many chat templates refuse two in a row.
 #[derive(Default)]
 struct Messages<'a> {
     list: Vec<Json<'a>>,
@@ -390,9 +394,12 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Adds content of the user, to the message before it if that is the user's too.
-    fn say(&mut self, content: Option<Json<'a>>) {
+    /// Adds content of the user, to the message before it if that is the user's too and it is to be joined.
+    fn say(&mut self, content: Option<Json<'a>>, is_joined: bool) {
         let Some(content) = content else { return };
+        if !is_joined {
+            self.end_user();
+        }
         self.said = Some(match (self.said.take(), content) {
             (None, content) => content,
             (Some(Json::Str(before)), Json::Str(text)) => {

@@ -39,15 +39,16 @@ fn png() -> Media {
 }
 
 #[test]
-fn messages_of_the_user_that_follow_one_another_are_one() {
+fn what_the_runtime_says_behind_a_message_of_the_user_goes_along_with_it() {
     let mut seen = Message::user("three");
     seen.parts.push(Part::Media(png()));
     let list = vec![
         Message::user("one"),
-        Message::user("two"),
+        Message::synthetic_user("two"),
         assistant(vec![Part::text("ok")], Some(origin(NAME))),
         seen,
-        Message::user("four"),
+        Message::synthetic_user("four"),
+        Message::user("five"),
     ];
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
     assert_eq!(
@@ -58,6 +59,7 @@ fn messages_of_the_user_that_follow_one_another_are_one() {
             {"role": "user", "content": [
                 {"type": "text", "text": "three"}, image, {"type": "text", "text": "four"},
             ]},
+            {"role": "user", "content": "five"},
         ])
     );
 }
