@@ -2,7 +2,8 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, Person};
-use crate::screen::REVIEW;
+use crate::screen::{self, REVIEW};
+use rondo_testkit::Server;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -26,13 +27,58 @@ async fn is_idle(person: &mut Person, trace: &Path) -> bool {
     false
 }
 
+/// Returns whether system calls can be traced.
+fn can_trace() -> bool {
+    let tried = std::process::Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "true"])
+        .status();
+    tried.is_ok_and(|it| it.success())
+}
+
+/// Opens a screen whose system calls are traced into a file.
+fn open_traced(env: &TestEnv, server: &Server, trace: &Path, session: &str) -> Person {
+    let traced = "exec strace -f -qq -o \"$0\" \"$1\" -m openai/test --base-url \"$2\" $3";
+    let rondo = env!("CARGO_BIN_EXE_rondo");
+    let (trace, url) = (trace.display().to_string(), server.url("/v1"));
+    Person::start_as(env, "bash", &["-c", traced, &trace, rondo, &url, session])
+}
+
+#[tokio::test]
+async fn a_screen_whose_message_another_process_read_is_idle_again() {
+    if !can_trace() {
+        return;
+    }
+    let server = serve(vec![
+        calls("exec", &json!({"command": "touch made.txt"})),
+        says("Over."),
+        says("And this."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let trace = env.project().join("trace");
+    let mut owner = screen::open(&env, &server, &[]).await;
+    owner.press("make it\r").await;
+    owner.shows("1 approval waits").await;
+    let mut other = open_traced(&env, &server, &trace, "-c");
+    // The question opens by itself at both.
+    other.shows("may this run?").await;
+    other.press("\x1b").await;
+    other.shows_no_more("may this run?").await;
+    other.press("this too\r").await;
+    other.shows("⧗").await;
+    owner.shows("y allow").await;
+    owner.press("y").await;
+    owner.shows("Over.").await;
+    other.shows("Over.").await;
+    assert!(is_idle(&mut other, &trace).await);
+    screen::leave(owner).await;
+    screen::leave(other).await;
+}
+
 /// Needs `strace`, which `cargo xtask test` installs where it can.
 #[tokio::test]
 async fn an_idle_screen_calls_no_system_with_the_pane_open_and_while_an_approval_waits() {
-    let can_trace = std::process::Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "true"])
-        .status();
-    if !can_trace.is_ok_and(|it| it.success()) {
+    if !can_trace() {
         return;
     }
     let server = serve(vec![
@@ -42,12 +88,7 @@ async fn an_idle_screen_calls_no_system_with_the_pane_open_and_while_an_approval
     .await;
     let env = TestEnv::new().var("SHELL", "/bin/bash");
     let trace = env.project().join("trace");
-    let url = server.url("/v1");
-    let traced = "exec strace -f -qq -o \"$0\" \"$1\" -m openai/test --base-url \"$2\"";
-    let rondo = env!("CARGO_BIN_EXE_rondo");
-    let trace_name = trace.display().to_string();
-    let args = ["-c", traced, &trace_name, rondo, &url];
-    let mut person = Person::start_as(&env, "bash", &args);
+    let mut person = open_traced(&env, &server, &trace, "");
     person.shows("? help").await;
     person.press("\x1d").await;
     person.shows("Ctrl-] leaves").await;

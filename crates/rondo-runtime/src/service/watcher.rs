@@ -136,7 +136,11 @@ impl Watcher {
             self.tried = now;
         }
         if (has_changed || is_retry) && !shared.reads_only {
-            see_mail(&entries, &waiting(&shared).await, is_retry).await;
+            let (waiting, is_whole) = waiting(&shared).await;
+            if is_whole {
+                forget_retries(&entries, &waiting);
+            }
+            see_mail(&entries, &waiting, is_retry).await;
         }
         see_rest(&entries).await;
         if has_changed {
@@ -158,14 +162,23 @@ async fn until(wait: Option<Duration>) {
     }
 }
 
-/// Returns the sessions in which something waits.
-async fn waiting(shared: &Shared) -> HashSet<SessionId> {
+/// Returns the sessions in which something waits, and whether all of them are known.
+async fn waiting(shared: &Shared) -> (HashSet<SessionId>, bool) {
     let memory = shared.memory().as_ref().map(|it| it.store.clone());
-    let mut all = HashSet::new();
+    let (mut all, mut is_whole) = (HashSet::new(), true);
     for store in memory.iter().chain([&shared.store]) {
-        all.extend(store.waiting().await.unwrap_or_default());
+        match store.waiting().await {
+            Ok(waiting) => all.extend(waiting),
+            Err(_) => is_whole = false,
+        }
     }
-    all
+    (all, is_whole)
+}
+
+/// Stops trying again where nothing waits any more: another process has carried it out.
+fn forget_retries(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>) {
+    let done = entries.iter().filter(|it| !waiting.contains(&it.id));
+    done.for_each(|it| it.work().retry = false);
 }
 
 /// Has actors look at what others submitted.
