@@ -30,3 +30,4 @@ pub use markdown::Written;
 pub use options::{AtExit, Colours, Mouse, Notify, Options};
 pub use rondo_runtime::terminal::TerminalContext;
 pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};
+pub use transcript::change_lines;

@@ -1,21 +1,17 @@
 //! Renders the change that a call makes to a file, in a question and below a call that ran.
 
-use super::columns_max;
-use super::question::{Line, Tone, without_middle};
+use super::question::{Line, Tone, painted};
 use crate::changes::Look;
-use rondo_core::shown::{self, BAR, readable, visible};
+use rondo_core::shown::{self, BAR, visible};
 use rondo_tools::{DiffKind, DiffLine, FileBefore, FileChange};
+use rondo_tui::change_lines;
 use rondo_types::units::counted;
 use serde_json::Value;
 
 /// Arguments that the lines of a change show.
 const SHOWN: [&str; 3] = ["content", "old_string", "new_string"];
-/// The bound on lines below a call that ran; of more, half of them from each end.
-const DONE_LINES_MAX: usize = 20;
 /// What stands before each line of a call that ran.
 const INDENT: &str = "  ";
-/// What a tab stands for.
-const TAB: &str = "    ";
 
 /// Returns the lines of a question: its prompt, in which the change stands in place of the arguments that
 /// make it.
@@ -57,29 +53,35 @@ pub(super) fn asked(prompt: &str, arguments: &Value, look: &Look) -> Vec<Line> {
     lines
 }
 
-/// Returns the lines below a call that ran, each at most so many columns wide.
-pub(super) fn done(change: &FileChange, columns: usize) -> Vec<Line> {
-    let Some(diff) = &change.lines else {
-        let text = format!("{INDENT}{}", summary(change));
-        return vec![Line::toned(Tone::Beside, text)];
-    };
-    let mut lines: Vec<_> = diff
-        .iter()
-        .map(|line| match sign(line.kind) {
-            Some(sign) => {
-                let text = readable(&line.text).replace('\t', TAB);
-                Line::toned(tone(line.kind), format!("{INDENT}{sign}{text}"))
-            }
-            None => beside(line),
-        })
-        .collect();
-    without_middle(&mut lines, DONE_LINES_MAX, |count, _| {
-        format!("{INDENT}[{count} lines are left out here]")
+/// Returns the lines below a call that ran: what it changed, as on the screen.
+pub(super) fn done(change: &FileChange, columns: usize, has_color: bool) -> String {
+    let lines = change.lines.as_deref();
+    let shown = lines.and_then(|lines| {
+        let (unified, more) = unified(lines);
+        change_lines(&unified, more, columns, has_color)
     });
-    for line in &mut lines {
-        cut(&mut line.text, columns);
+    shown.unwrap_or_else(|| {
+        let text = format!("{INDENT}{}", summary(change));
+        painted(&[Line::toned(Tone::Beside, text)], has_color)
+    })
+}
+
+/// Returns a change up to what is left out of it, and how many lines it lacks then.
+fn unified(lines: &[DiffLine]) -> (String, usize) {
+    let (mut text, mut more) = (String::new(), 0);
+    for line in lines {
+        match (line.kind, sign(line.kind)) {
+            (DiffKind::LeftOut(count), _) => more += count,
+            (_, Some(_)) if more > 0 => more += 1,
+            (_, None) if more > 0 => {}
+            (_, Some(sign)) => text.extend([sign.to_string().as_str(), &line.text, "\n"]),
+            (DiffKind::NoLineFeed, None) => {
+                text.push_str("[no line feed at the end of the file]\n")
+            }
+            (_, None) => text.extend([line.text.as_str(), "\n"]),
+        }
     }
-    lines
+    (text, more)
 }
 
 fn plain(text: &str) -> Vec<Line> {
@@ -147,23 +149,5 @@ fn summary(change: &FileChange) -> String {
         (FileBefore::Text, Some(_)) => {
             format!("{} added, {removed} removed", counted(added, "line"))
         }
-    }
-}
-
-/// Cuts a text to so many columns at most, and says so.
-fn cut(text: &mut String, columns: usize) {
-    let room = columns.saturating_sub(1);
-    let mut used = 0;
-    let mut kept = 0;
-    for (at, c) in text.char_indices() {
-        // One column stays for what says that there is more.
-        if used < room {
-            kept = at;
-        }
-        used += columns_max(c);
-    }
-    if used > room {
-        text.truncate(kept);
-        text.push('…');
     }
 }

@@ -194,7 +194,7 @@ fn rows_of(lines: Vec<Line>, columns: usize) -> Vec<Line> {
 
 /// Leaves out lines of the middle where there are more than so many, and says how many they are, and their characters,
 /// which are returned as well.
-pub(super) fn without_middle(
+fn without_middle(
     lines: &mut Vec<Line>,
     max: usize,
     say: impl Fn(usize, usize) -> String,

@@ -3,7 +3,6 @@
 
 use super::change;
 use super::child::{self, Shown};
-use super::question::painted;
 use super::spinner::Spinner;
 use super::view::{FinishedTurn, View};
 use super::wrapped;
@@ -258,9 +257,8 @@ impl TextView {
             self.aside("  the file changed after the question; this is what the call did");
         }
         self.clear_spinner();
-        let lines = change::done(&change, columns);
-        self.output
-            .stderr(&painted(&lines, self.output.stderr_color));
+        let shown = change::done(&change, columns, self.output.stderr_color);
+        self.output.stderr(&shown);
     }
 
     fn asked(&mut self) {

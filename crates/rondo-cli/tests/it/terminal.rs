@@ -369,7 +369,7 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     person.types_behind("(Enter alone: no) ").await;
     person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
-    let done = "• write_file poem.txt\n  @@ -1,1 +1,2 @@\n  -violets\n  +roses\n  +\\u{202e}are\\u{1b}[2J blue\n";
+    let done = "• write_file poem.txt\n  │ 1 - violets\n  │ 1 + roses\n  │ 2 + \\u{202e}are\\u{1b}[2J blue\n";
     assert!(person.all().contains(done), "{}", person.all());
 }
 
@@ -388,9 +388,9 @@ async fn a_file_of_many_lines_is_shown_in_part_and_without_colours_where_they_ar
     let shown = ask(&env, &server, "y\n", &["go"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let text = shown.stdout.replace('\r', "");
-    let done = "• write_file long.txt\n  @@ -0,0 +1,1002 @@\n  +first\n";
+    let done = "• write_file long.txt\n  │   1 + first\n";
     assert!(text.contains(done) && !text.contains("\x1b[32m"), "{text}");
-    let end = "  [985 lines are left out here]\n";
+    let end = "  │ … 982 more rows\n";
     assert!(text.contains(end), "{text}");
     // An edit that cannot be made is not asked about.
     assert!(!text.contains("`edit_file` wants"), "{text}");

@@ -16,6 +16,11 @@ pub(crate) fn text(text: &str) -> String {
     shown::readable(&plain(text)).replace('\t', TAB)
 }
 
+/// Returns text of a file, to be read: nothing is taken out, what would steer the terminal is spelt out.
+pub(crate) fn file(text: &str) -> String {
+    shown::readable(text).replace('\t', TAB)
+}
+
 /// Returns output of a program, to be read: as [`text`], but with each tab up to the next column that terminals stop at.
 pub(crate) fn output(text: &str) -> String {
     let text = shown::readable(&plain(text));

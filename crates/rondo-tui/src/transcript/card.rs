@@ -1,7 +1,7 @@
 //! A tool call, or a person's own cell: what runs, what it writes, and how it ended.
 
 use super::child::Child;
-use super::diff::Diff;
+use super::diff::{self, Diff};
 use super::entry::MARGIN;
 use super::quote::Quote;
 use crate::call_line::{about, shortened};
@@ -20,8 +20,6 @@ use serde_json::Value;
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// Rows of output that are shown while the card is not open.
 const ROWS_SHOWN: usize = 5;
-/// Rows of a change that are shown while the card is not open.
-const DIFF_ROWS_SHOWN: usize = 20;
 /// Rows of an open card.
 const OPEN_ROWS_MAX: usize = 2_000;
 /// The tool of the agent's to-do list.
@@ -180,7 +178,7 @@ impl Card {
         self.end = Some(end);
         if self.output.is_empty() {
             let diff = result.get("diff").and_then(Value::as_str);
-            self.diff = diff.and_then(|it| Diff::unified(&clean::text(it)));
+            self.diff = diff.and_then(|it| Diff::unified(&clean::file(it)));
             let answer = result.get("answer").and_then(Value::as_str);
             let text = match (result, diff) {
                 (_, Some(diff)) if self.diff.is_some() => diff.to_owned(),
@@ -247,7 +245,12 @@ impl Card {
             return rows;
         }
         if let Some(diff) = &self.diff {
-            rows.extend(diff_rows(diff, width, theme, is_open));
+            let max = if is_open {
+                OPEN_ROWS_MAX
+            } else {
+                diff::ROWS_SHOWN
+            };
+            rows.extend(diff.barred_rows((width, max), theme, (0, " (Alt-E)")));
             return rows;
         }
         let output = self.output.trim_end();
@@ -344,26 +347,6 @@ pub(crate) fn plan_rows(item: &TodoItem, width: usize, theme: &Theme) -> Vec<Row
         ..Wrap::at(width)
     };
     wrap.lines(&clean::line(&item.text), style)
-}
-
-/// Lays out what a call changed.
-fn diff_rows(diff: &Diff, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
-    let bar = Piece::new(format!("{MARGIN}│ "), theme.frame);
-    let mut rows = diff.rows(width.saturating_sub(columns(&bar.text)), theme);
-    let max = if is_open {
-        OPEN_ROWS_MAX
-    } else {
-        DIFF_ROWS_SHOWN
-    };
-    let hidden = rows.len().saturating_sub(max);
-    rows.truncate(max);
-    if hidden > 0 {
-        rows.push(Row::of(format!("… {hidden} more rows (Alt-E)"), theme.dim));
-    }
-    for row in &mut rows {
-        row.gutter.insert(0, bar.clone());
-    }
-    rows
 }
 
 /// What a result of several fields says in few words.
@@ -522,7 +505,7 @@ mod tests {
         card.finish(end, &json!({"path": "a", "replacements": 1, "diff": diff}));
         assert_eq!(
             shown(&card, false),
-            ["✓ edit_file a", "  │ 3 - one", "  │ 3 + two"]
+            ["✓ edit_file a", "  │ 3 - on\\u{1b}[2Je", "  │ 3 + two"]
         );
     }
 

@@ -1,6 +1,8 @@
 //! Changes of texts: what was beside what is where there is room, else below each other.
 
-use crate::text::{Piece, Row, Wrap, columns};
+use super::entry::MARGIN;
+use crate::options::Colours;
+use crate::text::{Piece, Row, Wrap, clean, columns, printed};
 use crate::theme::Theme;
 use ratatui_core::style::{Modifier, Style};
 use similar::{ChangeTag, TextDiff};
@@ -15,6 +17,8 @@ const LINE_BYTES_MAX: usize = 1_000;
 const COMPARE_TIME_MAX: Duration = Duration::from_millis(20);
 /// Below this likeness, which is at most 1, two lines have nothing in common that is worth showing.
 const LIKENESS_MIN: f32 = 0.4;
+/// Rows of a change that are shown while nobody asks for all of it.
+pub(super) const ROWS_SHOWN: usize = 20;
 /// What stands between the sides.
 const BETWEEN: &str = " │ ";
 
@@ -161,6 +165,27 @@ impl Diff {
         (rows, heads)
     }
 
+    /// Returns at most so many of its rows, each behind a bar, and how many more there are: those that it lacks included,
+    /// with words behind it.
+    pub(super) fn barred_rows(
+        &self,
+        (width, max): (usize, usize),
+        theme: &Theme,
+        (lacking, behind): (usize, &str),
+    ) -> Vec<Row> {
+        let bar = Piece::new(format!("{MARGIN}│ "), theme.frame);
+        let mut rows = self.rows(width.saturating_sub(columns(&bar.text)), theme);
+        let hidden = rows.len().saturating_sub(max) + lacking;
+        rows.truncate(max);
+        if hidden > 0 {
+            rows.push(Row::of(format!("… {hidden} more rows{behind}"), theme.dim));
+        }
+        for row in &mut rows {
+            row.gutter.insert(0, bar.clone());
+        }
+        rows
+    }
+
     fn blocks(&self) -> Vec<Block<'_>> {
         let mut blocks = Vec::new();
         let mut rest = self.lines.as_slice();
@@ -179,6 +204,19 @@ impl Diff {
         }
         blocks
     }
+}
+
+/// Returns a unified difference as lines for a terminal, laid out as on the screen; `None` if a text is none. Of a long one
+/// the first rows are shown, and how many there are `more`, those included that the text lacks.
+#[must_use]
+pub fn change_lines(unified: &str, more: usize, columns: usize, has_color: bool) -> Option<String> {
+    let diff = Diff::unified(&clean::file(unified))?;
+    let theme = Theme::of(Colours::Sixteen);
+    let rows = diff.barred_rows((columns, ROWS_SHOWN), &theme, (more, ""));
+    Some(match has_color {
+        true => printed::lines(&rows),
+        false => rows.iter().map(|row| row.whole() + "\n").collect(),
+    })
 }
 
 impl Line {
@@ -403,7 +441,6 @@ impl Layout<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Colours;
     use crate::text::row::joined;
     use crate::transcript::{Around, Change};
 
@@ -436,6 +473,23 @@ mod tests {
                 "91 + END",
             ]
         );
+    }
+
+    #[test]
+    fn a_change_is_printed_as_it_is_shown_and_a_long_one_is_cut() {
+        let shown = change_lines("@@ -3 +3 @@\n-on\u{1b}[2Je\n+two\n", 0, 40, false);
+        assert_eq!(
+            shown.as_deref(),
+            Some("  │ 3 - on\\u{1b}[2Je\n  │ 3 + two\n")
+        );
+        let long = format!("@@ -0,0 +1,30 @@\n{}", "+x\n".repeat(30));
+        let shown = change_lines(&long, 5, 40, true).unwrap();
+        assert_eq!(shown.lines().count(), ROWS_SHOWN + 1);
+        assert!(
+            shown.contains('\u{1b}') && shown.contains("… 15 more rows"),
+            "{shown}"
+        );
+        assert_eq!(change_lines("", 0, 40, false), None);
     }
 
     #[test]

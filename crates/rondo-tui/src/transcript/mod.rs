@@ -18,6 +18,7 @@ mod viewport;
 pub(crate) use card::{Card, CardEnd, plan_rows};
 pub(crate) use change::{Around, Change};
 pub(crate) use child::Child;
+pub use diff::change_lines;
 pub(crate) use diff::{Choice, Diff};
 pub(crate) use entry::{Answer, Entry, Tone, cut};
 pub(crate) use quote::Quote;
