@@ -1,7 +1,7 @@
 //! What is shown of a turn's to-do list, and of the sessions that its calls started.
 
 use crate::commands::ask::answers;
-use rondo_core::shown::readable;
+use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::todo::mark;
 use rondo_tui::call_line;
 use rondo_types::text::first_line;
@@ -9,11 +9,9 @@ use rondo_types::units::{counted, dollars};
 use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEvent};
 
 /// Returns a line for each item of a list.
-pub(super) fn todo_lines(items: &[TodoItem], columns: usize) -> Vec<String> {
-    let lines = items.iter().map(|it| {
-        let line = format!("  {} {}", mark(it.status), readable(&it.text));
-        first_line(&line, columns)
-    });
+pub(super) fn todo_lines(items: &[TodoItem]) -> Vec<String> {
+    let lines = items.iter();
+    let lines = lines.map(|it| format!("  {} {}", mark(it.status), readable_line(&it.text)));
     lines.collect()
 }
 
@@ -79,9 +77,9 @@ mod tests {
                 status: TodoStatus::InProgress,
             },
         ];
-        let lines = todo_lines(&items, 16);
+        let lines = todo_lines(&items);
         assert!(lines[0].starts_with("  [x] read") && !lines[0].contains('\u{1b}'));
-        assert_eq!(lines[1], "  [>] write it …");
+        assert_eq!(lines[1], "  [>] write it all down");
     }
 
     #[test]

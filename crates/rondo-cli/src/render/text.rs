@@ -13,7 +13,7 @@ use crate::screen::Screen;
 use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
-use rondo_runtime::view::Fold;
+use rondo_runtime::view::{Fold, command_failure};
 use rondo_runtime::words;
 use rondo_tui::{Written, call_line};
 use rondo_types::text::first_line;
@@ -245,6 +245,10 @@ impl TextView {
             let said = first_line(&said, columns.saturating_sub(4));
             self.failed(&format!("  ✗ {said}"));
         }
+        let failure = command_failure(result).filter(|_| code.is_none());
+        if let Some(failure) = failure {
+            self.failed(&format!("  ✗ {}", readable_line(&failure)));
+        }
         self.spinner.label("thinking");
     }
 
@@ -292,7 +296,7 @@ impl TextView {
     }
 
     fn todo_changed(&mut self, items: &[TodoItem]) {
-        for line in child::todo_lines(items, self.output.columns()) {
+        for line in child::todo_lines(items) {
             self.aside(&line);
         }
     }

@@ -237,3 +237,30 @@ fn cells_stand_behind_the_turn_that_they_followed() {
     let data: Value = serde_json::from_str(&shown(&turns[0], StoryFormat::Json, true)).unwrap();
     assert_eq!(data["cells"][0]["code"], "6 * 7");
 }
+
+#[test]
+fn a_call_that_never_began_is_named() {
+    let mut bodies = started().to_vec();
+    bodies.extend([
+        requested(),
+        reply(vec![call("fly")]),
+        RecordBody::CallResolved {
+            call_id: CallId::new("x"),
+            outcome: ToolOutcome::error(ToolErrorCode::UnknownTool, "there is no tool `fly`"),
+        },
+    ]);
+    let mut fold = Fold::default();
+    for body in bodies {
+        fold.record(&Record {
+            turn: TurnId::new("t"),
+            step: 1,
+            at_ms: TimeMs(0),
+            body,
+        });
+    }
+    let text = shown(&fold.end().unwrap(), StoryFormat::Markdown, true);
+    assert!(
+        text.contains("`fly` failed with `unknown_tool` after"),
+        "{text}"
+    );
+}

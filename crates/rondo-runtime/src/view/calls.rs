@@ -103,3 +103,20 @@ impl Calls {
         (call.tool.clone(), call.arguments.take())
     }
 }
+
+/// Returns how a command failed, from its result: the signal that ended it or its exit code, and whether its time was over.
+/// Absent for one that succeeded, and for results of other calls.
+#[must_use]
+pub fn command_failure(result: &Value) -> Option<String> {
+    let code = result.get("exitCode").and_then(Value::as_i64);
+    let code = code.filter(|code| *code != 0);
+    let signal = result.get("signal").and_then(Value::as_str);
+    let late = result.get("timed_out") == Some(&Value::Bool(true));
+    let end = match (signal, code) {
+        (Some(signal), _) => Some(signal.to_owned()),
+        (None, code) => code.map(|code| format!("exit {code}")),
+    };
+    let late = late.then(|| "timed out".to_owned());
+    let parts: Vec<String> = late.into_iter().chain(end).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

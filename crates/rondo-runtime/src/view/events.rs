@@ -1,9 +1,8 @@
 //! Groups the events of a turn that runs into steps, and words what is worth a line beside the answer.
 
-use super::{Fold, Item, Note, TurnEnding, TurnView};
+use super::{Fold, Item, Note, TurnEnding, TurnView, command_failure};
 use rondo_types::text::first_bytes;
 use rondo_types::{EventBody, InitEvent, TimeMs, TurnEvent, TurnId};
-use serde_json::Value;
 
 /// The bound on steps that are kept of a turn.
 const STEPS_MAX: usize = 1000;
@@ -148,7 +147,7 @@ impl Fold {
                 duration_ms,
                 ..
             } => {
-                let is_ok = *ok && !is_failed_command(result);
+                let is_ok = *ok && command_failure(result).is_none();
                 let (tool, arguments) = self.calls.end(id, is_ok, *duration_ms);
                 if !self.is_brief {
                     self.push(Item::Result {
@@ -211,10 +210,4 @@ impl Fold {
         let TurnView { steps, said, .. } = self.turn.as_mut()?;
         Some(steps.last_mut().map_or(said, |step| &mut step.items))
     }
-}
-
-/// Returns whether a result is that of a command that a signal ended, or that gave another exit code than 0.
-fn is_failed_command(result: &Value) -> bool {
-    let code = result.get("exitCode").and_then(Value::as_i64);
-    code.is_some_and(|code| code != 0) || result.get("signal").is_some_and(Value::is_string)
 }

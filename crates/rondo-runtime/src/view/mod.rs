@@ -13,7 +13,7 @@ mod notes;
 mod records;
 mod totals;
 
-pub use calls::{CallState, CallView};
+pub use calls::{CallState, CallView, command_failure};
 pub use failure::{Failure, stopped_by};
 pub use notes::Note;
 pub use records::Fold;

@@ -10,6 +10,7 @@ use crate::text::{Piece, Row, Wrap, columns};
 use crate::theme::Theme;
 use rondo_core::shown;
 use rondo_runtime::confined::sandbox_note;
+use rondo_runtime::view::command_failure;
 use rondo_runtime::words::without_code;
 use rondo_types::text::last_lines;
 use rondo_types::units::{counted, took};
@@ -367,18 +368,12 @@ impl Told {
         let note = result.get("note").and_then(Value::as_str);
         let text = result.get("stdout")?.as_str()?.to_owned();
         let text = note.map_or_else(|| text.clone(), |note| format!("{text}[{note}]\n"));
-        let code = result.get("exitCode").and_then(Value::as_i64);
-        let signal = result.get("signal").and_then(Value::as_str);
-        let said = match (code, signal) {
-            (_, Some(signal)) => clean::line(signal),
-            (Some(0), None) => String::new(),
-            (Some(code), None) => format!("exit {code}"),
-            (None, None) => return None,
-        };
-        let is_late = result.get("timed_out") == Some(&Value::Bool(true));
-        let late = is_late.then(|| "timed out".to_owned());
-        let parts = late.into_iter().chain([said]).filter(|it| !it.is_empty());
-        let said = parts.collect::<Vec<_>>().join(", ");
+        let is_over = result.get("exitCode").is_some_and(Value::is_i64)
+            || result.get("signal").is_some_and(Value::is_string);
+        if !is_over {
+            return None;
+        }
+        let said = command_failure(result).map_or_else(String::new, |it| clean::line(&it));
         Some(Self {
             is_ok: said.is_empty(),
             said,
