@@ -162,7 +162,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     use rondo_runtime::{Env, Layer, NoNotices, Runtime};
     let open = |flags| Runtime::new(Env::from_env(), flags, Arc::new(NoNotices));
     let settings = open(Layer::default()).settings("/".into())?;
-    let flags = config::flags(Layer::default(), &settings)?;
+    let flags = config::flags(Layer::default(), &settings);
     let listener = TcpListener::bind("127.0.0.1:7458").await?;
     let channels = vec![Arc::new(Lines::new(listener)) as _];
     let hub = Hub::open(open(flags), &HubConfig::of(&settings)?, channels)?;

@@ -142,7 +142,7 @@ impl Accounts {
         Ok(key)
     }
 
-    /// Makes another key for a user.
+    /// Makes another key for a user. A user of the configuration who was revoked is let in again.
     ///
     /// # Errors
     /// When there is no such user, or the row cannot be written.
@@ -150,10 +150,24 @@ impl Accounts {
     /// # Cancel safety
     /// Not cancel safe: there may be a key that nobody knows.
     pub async fn key(&self, name: &str) -> Result<ApiKey, AccountError> {
+        if self.is_configured(name) {
+            self.users.revoke_configured(name, false).await?;
+        }
         match self.users.user(name).await? {
             Some(_) => Ok(self.keys.make(name, Clock::system().now()).await?),
             None => Err(unknown(name)),
         }
+    }
+
+    /// Returns the user that a key belongs to; none if it is not valid.
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn user_of(&self, key: &ApiKey) -> Result<Option<String>, AccountError> {
+        Ok(self.keys.user(&key.hash()).await?)
     }
 
     /// Returns all users, those of the configuration first.
@@ -171,7 +185,8 @@ impl Accounts {
         Ok(accounts.collect())
     }
 
-    /// Revokes a user's keys, which ends what they listen to, and removes them where the configuration does not name them.
+    /// Revokes a user with all their keys, which ends what they listen to. One whom the configuration names is let in no
+    /// more until they get another key.
     ///
     /// # Errors
     /// When there is no such user, or the rows cannot be written.
@@ -184,8 +199,11 @@ impl Accounts {
         }
         let keys = self.keys.revoke(name).await?;
         let is_configured = self.is_configured(name);
-        if !is_configured {
-            self.users.remove(name).await?;
+        match is_configured {
+            true => self.users.revoke_configured(name, true).await?,
+            false => {
+                self.users.remove(name).await?;
+            }
         }
         Ok(Revoked {
             keys,
@@ -237,10 +255,10 @@ mod tests {
         for key in [key, other] {
             assert_eq!(accounts.keys.user(&key.hash()).await.unwrap(), None);
         }
-        assert_eq!(
-            names(accounts.list().await.unwrap()),
-            [("root".to_owned(), 0)]
-        );
+        assert!(accounts.list().await.unwrap().is_empty());
+        assert_eq!(accounts.users.actor("telegram:1").await.unwrap(), None);
+        accounts.key("root").await.unwrap();
+        assert!(accounts.users.actor("telegram:1").await.unwrap().is_some());
         assert_eq!(accounts.users.actor("telegram:2").await.unwrap(), None);
     }
 

@@ -18,19 +18,22 @@ pub enum Action {
     Approve,
     /// Refuse a call that needs approval.
     Deny,
-    /// Change users, timed work or what was not sent.
+    /// Set up timed work in the chat.
+    Schedule,
+    /// Change users, or what was not sent.
     Administer,
 }
 
 impl Action {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Speak,
         Self::Look,
         Self::Stop,
         Self::Reset,
         Self::Approve,
         Self::Deny,
+        Self::Schedule,
         Self::Administer,
     ];
 }
@@ -52,8 +55,9 @@ pub fn authorise(actor: &Actor, action: Action, chat: ChatKind) -> Result<(), De
     let needed = match (action, chat) {
         (Action::Speak | Action::Look, _) => Role::Guest,
         (Action::Stop | Action::Reset, ChatKind::Private) => Role::Guest,
-        (Action::Stop | Action::Deny, _) => Role::Member,
-        (Action::Reset, ChatKind::Group) | (Action::Approve | Action::Administer, _) => Role::Owner,
+        (Action::Stop | Action::Deny, _) | (Action::Schedule, ChatKind::Private) => Role::Member,
+        (Action::Reset | Action::Schedule, ChatKind::Group)
+        | (Action::Approve | Action::Administer, _) => Role::Owner,
     };
     match actor.role >= needed {
         true => Ok(()),

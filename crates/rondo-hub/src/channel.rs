@@ -13,6 +13,7 @@ use rondo_types::{AnswerValue, Media};
 pub use rondo_types::OutboxKind;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -355,6 +356,26 @@ pub enum ChannelError {
     /// What it received could not be taken.
     #[error(transparent)]
     Inbox(#[from] InboxError),
+}
+
+impl ChannelError {
+    /// Returns the error of a channel that cannot listen at its address. An address that another program has, or that this
+    /// machine does not have, is not free by itself.
+    #[must_use]
+    pub fn not_bound(what: &str, listen: SocketAddr, error: &io::Error) -> Self {
+        let message = format!("{what} cannot listen at {listen}: {error}");
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Self::Setup {
+                message: format!(
+                    "{message}; is another `rondo serve` running? `listen` names another address"
+                ),
+            },
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::PermissionDenied => {
+                Self::Setup { message }
+            }
+            _ => Self::Failed { message },
+        }
+    }
 }
 
 #[cfg(test)]

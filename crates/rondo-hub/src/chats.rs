@@ -98,12 +98,18 @@ impl Chat {
         }
     }
 
-    /// Returns the chat as it begins anew: with another session.
+    /// Returns the chat as it begins anew: with another session, which is named after the first one, whose directory the chat
+    /// keeps.
     #[must_use]
     pub fn anew(&self) -> Self {
+        let generation = self.generation.saturating_add(1);
+        let session = self.session.as_ref().map(|session| {
+            let first = first_session(&SessionId::new(session.clone()));
+            format!("{first}+{generation}")
+        });
         Self {
-            generation: self.generation.saturating_add(1),
-            session: None,
+            generation,
+            session,
             ..self.clone()
         }
     }

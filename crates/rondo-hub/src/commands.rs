@@ -29,8 +29,13 @@ pub enum Command {
     Status,
     /// Has what was said summed up.
     Compact(String),
-    /// Lets what is asked about run: all of it, or the question of that number.
-    Approve(Option<usize>),
+    /// Lets what is asked about run: all of it, or the question of that number, and perhaps what it offers from then on.
+    Approve {
+        /// The number of the question.
+        number: Option<usize>,
+        /// Whether what it offers is allowed until the conversation begins anew.
+        always: bool,
+    },
     /// Denies it.
     Deny(Option<usize>, String),
     /// Gives the values that a running call asks for, a line each.
@@ -54,7 +59,7 @@ pub const COMMANDS: [(&str, &str); 11] = [
     ("compact", "have what was said summed up"),
     (
         "approve",
-        "let run what is asked about: /approve or /approve NUMBER",
+        "let run what is asked about: /approve, /approve NUMBER, /approve always",
     ),
     (
         "deny",
@@ -90,7 +95,13 @@ impl Command {
             "stop" => Self::Stop,
             "status" => Self::Status,
             "compact" => Self::Compact(rest.to_owned()),
-            "approve" => Self::Approve(numbered(rest).0),
+            "approve" => {
+                let (number, rest) = numbered(rest);
+                Self::Approve {
+                    number,
+                    always: rest.eq_ignore_ascii_case("always"),
+                }
+            }
             "deny" => {
                 let (number, reason) = numbered(rest);
                 Self::Deny(number, reason.to_owned())
@@ -107,7 +118,7 @@ impl Command {
         match self {
             Self::New | Self::Compact(_) => Action::Reset,
             Self::Stop => Action::Stop,
-            Self::Approve(_) | Self::Answer(_) => Action::Approve,
+            Self::Approve { .. } | Self::Answer(_) => Action::Approve,
             Self::Deny(..) => Action::Deny,
             Self::Skills(_) => Action::Administer,
             Self::Status | Self::Usage | Self::Help | Self::Unknown(_) => Action::Look,
@@ -138,13 +149,17 @@ pub(crate) async fn run(
         Command::Stop => stop(core, event).await,
         Command::Status => status(core, event).await,
         Command::Compact(focus) => compact(core, event, focus).await,
-        Command::Approve(number) => answer(core, event, *number, &AnswerValue::Approve).await,
+        Command::Approve { number, always } => {
+            let given = (AnswerValue::Approve, *always);
+            answer(core, event, *number, given).await
+        }
         Command::Deny(number, reason) => {
             let reason = match reason.is_empty() {
                 true => "denied in the chat".to_owned(),
                 false => reason.clone(),
             };
-            answer(core, event, *number, &AnswerValue::Deny { reason }).await
+            let given = (AnswerValue::Deny { reason }, false);
+            answer(core, event, *number, given).await
         }
         Command::Answer(lines) => give(core, event, lines).await,
         Command::Usage => tell_usage(core, event).await,
@@ -264,7 +279,7 @@ async fn answer(
     core: &Core,
     event: &Event<'_>,
     number: Option<usize>,
-    value: &AnswerValue,
+    (value, remembers): (AnswerValue, bool),
 ) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
     let mut asked = questions::of_session(&*core.store, &session).await?;
@@ -285,7 +300,12 @@ async fn answer(
         };
         return core.tell(event, text).await;
     }
-    core.answer(event, &session, &chosen, value).await
+    let answering = questions::Answering {
+        asked: &chosen,
+        value,
+        remembers,
+    };
+    core.answer(event, &session, answering).await
 }
 
 /// Answers the first question for values.
@@ -303,8 +323,12 @@ async fn give(core: &Core, event: &Event<'_>, lines: &str) -> Result<Taken, Mail
     };
     match filled(schema, lines) {
         Ok(value) => {
-            let asked = std::slice::from_ref(asked);
-            core.answer(event, &session, asked, &value).await
+            let answering = questions::Answering {
+                asked: std::slice::from_ref(asked),
+                value,
+                remembers: false,
+            };
+            core.answer(event, &session, answering).await
         }
         Err(why) => core.tell(event, format!("Not done: {why}")).await,
     }
@@ -383,8 +407,11 @@ mod tests {
         assert_eq!(parse(" /new "), Some(Command::New));
         assert_eq!(parse("/reset"), Some(Command::New));
         assert_eq!(parse("/STOP@rondo_bot now"), Some(Command::Stop));
-        assert_eq!(parse("/approve"), Some(Command::Approve(None)));
-        assert_eq!(parse("/approve 2"), Some(Command::Approve(Some(2))));
+        let approve = |number, always| Some(Command::Approve { number, always });
+        assert_eq!(parse("/approve"), approve(None, false));
+        assert_eq!(parse("/approve 2"), approve(Some(2), false));
+        assert_eq!(parse("/approve always"), approve(None, true));
+        assert_eq!(parse("/approve 2 always"), approve(Some(2), true));
         let deny = |number, reason: &str| Some(Command::Deny(number, reason.to_owned()));
         assert_eq!(parse("/deny not now"), deny(None, "not now"));
         assert_eq!(parse("/deny 1 not now"), deny(Some(1), "not now"));

@@ -81,12 +81,10 @@ keep_messages = 25
 
 /// Returns the flags of a hub's runtime: what the user does not set is set as it suits a gateway. Turns have the profile
 /// `hub` with the time of a gateway, and commands run without a shell and reach no further than their chat's directory.
-///
-/// # Errors
-/// When there is no profile of the name that the user chose, or its values make no sense.
-pub fn flags(flags: Layer, user: &Settings) -> Result<Layer> {
+#[must_use]
+pub fn flags(flags: Layer, user: &Settings) -> Layer {
     let mut flags = flags;
-    set_gateway_values(&mut flags, user)?;
+    set_gateway_values(&mut flags, user);
     if user.values.profile.is_none() {
         flags.profile = Some(PROFILE.to_owned());
     }
@@ -98,21 +96,24 @@ pub fn flags(flags: Layer, user: &Settings) -> Result<Layer> {
     }
     // Nobody in a chat chooses for the folder, and what was chosen at a terminal does not count for chats.
     flags.sandboxed_folders = Some(Vec::new());
-    Ok(flags)
+    flags
 }
 
-/// Sets those values of a gateway that the profile still has from the built-in `hub`.
-fn set_gateway_values(flags: &mut Layer, user: &Settings) -> Result<()> {
+/// Sets those values of a gateway that the profile still has from the built-in `hub`. What is wrong with the profile, each
+/// turn says.
+fn set_gateway_values(flags: &mut Layer, user: &Settings) {
     let name = user.values.profile.as_deref().unwrap_or(PROFILE);
-    let sources = profiles::resolve(user, name)?.sources;
+    let Ok(resolved) = profiles::resolve(user, name) else {
+        return;
+    };
+    let sources = resolved.sources;
     let builtin = format!("profile {PROFILE}");
     // A value that the built-in profile does not have is nobody's yet.
     let is_free = |key: &str| sources.get(key).is_none_or(|source| *source == builtin);
     if !sources.values().any(|source| *source == builtin) {
-        return Ok(());
+        return;
     }
-    let values: toml::Table = toml::from_str(GATEWAY_VALUES)
-        .map_err(|error| SetupError::caused(SetupErrorKind::Other, error))?;
+    let values: toml::Table = toml::from_str(GATEWAY_VALUES).expect("the values are valid TOML");
     let profile = flags.profiles.entry(name.to_owned()).or_default();
     for (key, value) in values {
         match value {
@@ -133,7 +134,6 @@ fn set_gateway_values(flags: &mut Layer, user: &Settings) -> Result<()> {
             _ => {}
         }
     }
-    Ok(())
 }
 
 impl HubConfig {
@@ -155,8 +155,16 @@ impl HubConfig {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.check()?;
         }
+        let mut known = BTreeMap::new();
         for (name, user) in &self.users {
             for id in &user.ids {
+                if let Some(other) = known.insert(id, name).filter(|other| *other != name) {
+                    let message = format!(
+                        "`{id}` is an id of both `[hub.users.{other}]` and `[hub.users.{name}]`"
+                    );
+                    let hint = "an id belongs to one user: remove it from the other one";
+                    return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
+                }
                 if !is_identity(id) {
                     let message = format!(
                         "`{id}` of `[hub.users.{name}]` is not the id of a person on a channel"

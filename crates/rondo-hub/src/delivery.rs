@@ -4,6 +4,7 @@ use crate::channel::{Channel, ChatKey, Delivery, OutboxKind, Receipt, SendError}
 use crate::metrics::Metrics;
 use crate::outgoing;
 use crate::progress::Shown;
+use crate::questions;
 use crate::undelivered::{self, Cause};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Attempt, HostCommit, HostStore, Outbox, OutboxRow, OutboxState};
@@ -127,6 +128,14 @@ impl Worker {
     /// Sends one and notes what came of it. Returns its chat.
     async fn deliver(&self, row: OutboxRow) -> String {
         let chat = row.entry.chat.clone();
+        if self.is_answered(&row).await {
+            let dropped = self.outbox.drop_row(row.id).await;
+            if let Err(error) = dropped {
+                tracing::error!(%error, "a question that was answered was not dropped");
+                sleep(PAUSE).await;
+            }
+            return chat;
+        }
         if self.channel.abilities().delivery != Delivery::Key {
             match self.outbox.begin_sending(row.id).await {
                 Ok(true) => {}
@@ -162,12 +171,43 @@ impl Worker {
         if is_over {
             self.failures.are_over(&chat);
         }
+        self.note_copy(&row, &attempt).await;
         self.metrics.attempted(&attempt);
         if let Err(error) = self.outbox.end_sending(row.id, attempt).await {
             tracing::error!(%error, "what came of a message was not noted");
             sleep(PAUSE).await;
         }
         chat
+    }
+
+    /// Returns whether it is the copy of a question for an owner that somebody answered before it was sent.
+    async fn is_answered(&self, row: &OutboxRow) -> bool {
+        match copied(row) {
+            Some(token) if row.state != OutboxState::Sending => {
+                let is_asked = questions::is_asked(&*self.store, token).await;
+                is_asked.is_ok_and(|it| !it)
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes where a question stands, so that its buttons go once it is answered.
+    async fn note_copy(&self, row: &OutboxRow, attempt: &Attempt) {
+        let can_edit = self.channel.abilities().delivery == Delivery::Edit;
+        let (Some(token), Attempt::Sent(receipt)) = (asks(row).filter(|_| can_edit), attempt)
+        else {
+            return;
+        };
+        let Some(chat) = ChatKey::of_text(&row.entry.chat) else {
+            return;
+        };
+        let commit = HostCommit {
+            rows: vec![questions::copy(token, &chat, &Receipt(receipt.clone()))],
+            ..HostCommit::default()
+        };
+        if let Err(error) = self.store.commit(commit).await {
+            tracing::warn!(%error, "the buttons of a question stay after its answer");
+        }
     }
 
     async fn send(&self, row: &OutboxRow, placeholder: Option<Receipt>) -> Attempt {
@@ -253,6 +293,19 @@ pub(crate) async fn migrate(
     outbox
         .move_chat(&key.channel, &key.text(), &new.text())
         .await
+}
+
+/// Returns the token of the question that a row asks.
+fn asks(row: &OutboxRow) -> Option<&str> {
+    let key = row.entry.key.strip_prefix("question:")?;
+    Some(key.split_once(':').map_or(key, |it| it.0))
+}
+
+/// Returns the token of the question of which a row is an owner's copy.
+fn copied(row: &OutboxRow) -> Option<&str> {
+    let key = row.entry.key.strip_prefix("question:")?;
+    let (token, of) = key.split_once(':')?;
+    of.starts_with("owner").then_some(token)
 }
 
 fn now() -> TimeMs {

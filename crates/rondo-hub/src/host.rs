@@ -31,11 +31,18 @@ use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The table of who began the turns that are not over, by session.
 const TURNS: &str = "turn";
 /// The table of the private chats of owners, by their names.
 pub(crate) const OWNER_CHATS: &str = "owner_chat";
+/// What guests are told of a turn that failed, and of one that could not begin.
+const FAILED: &str = "Something failed here, so I could not answer. Please try again later.";
+const WAITS: &str =
+    "Your message waits: something fails here. It is tried again from time to time.";
+/// Owners that are asked at the most.
+const OWNERS_MAX: usize = 64;
 /// The tools of guests: they reach nothing of this machine.
 const OF_GUESTS: [&str; 2] = ["web_fetch", "web_search"];
 /// A tool over all sessions, which the owner alone has.
@@ -130,8 +137,8 @@ impl Core {
             None => self.suspicion(session).await.map_err(unreadable)?,
         };
         self.retries.began(session);
-        let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
-        if let Some(refusal) = refusal(&actor, &chat, owner_chat.is_some()) {
+        let owners = self.asked_owners(&actor, &chat).await.map_err(unreadable)?;
+        if let Some(refusal) = refusal(&actor, &chat, !owners.is_empty()) {
             builder.approver = Arc::new(Refusing(refusal.to_owned()));
         }
         let model = turn.settings.values.model.as_deref();
@@ -147,7 +154,7 @@ impl Core {
         });
         let source = TurnSource {
             begun: asked,
-            owner_chat,
+            asker: Some(Asker::of(&actor, owners)),
             known,
             calibration: Some(calibration),
         };
@@ -167,21 +174,21 @@ impl Core {
         Ok(())
     }
 
-    /// Asks an owner about the folder of a session, in their private chat. Without one nobody is asked.
+    /// Asks owners about the folder of a session, in their private chats. Without any nobody is asked.
     async fn ask_owner(
         &self,
         session: &SessionId,
         question: &Question,
     ) -> Result<(), MailboxError> {
-        let owners = self.store.rows(OWNER_CHATS, "", 1).await?;
-        let Some(owner) = owners.first().and_then(|(_, key)| ChatKey::of_text(key)) else {
+        let owners = owner_chats(&*self.store).await?;
+        if owners.is_empty() {
             return Ok(());
-        };
+        }
         let open = questions::of_session(&*self.store, session).await?;
         if open.iter().any(|it| it.hash == question.hash) {
             return Ok(());
         }
-        let asking = questions::ask_owner(&owner, session, &open, question);
+        let asking = questions::ask_owners(&owners, session, &open, question);
         let commit = HostCommit {
             outbox: asking.outbox,
             rows: asking.rows,
@@ -206,13 +213,14 @@ impl Core {
             core: Arc::downgrade(self),
             session: session.clone(),
             chat: chat.key.clone(),
-            owner_chat: of.owner_chat,
+            asker: Mutex::new(of.asker.unwrap_or_default()),
             timed: self.timed(of.begun.as_ref()).await.map_err(unreadable)?,
             begun: of.begun,
             open,
             asked: Mutex::new(of_folder),
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
+            requested: Mutex::default(),
             at_stake: AtStake::after(of.known),
             calibration: of.calibration,
         }))
@@ -236,17 +244,31 @@ impl Core {
         Ok(Some(Timed::Heartbeat(chat, runs.unwrap_or_default())))
     }
 
-    /// Returns a private chat of an owner, where questions of others' turns are put, too.
-    async fn owner_chat(
-        &self,
-        actor: &Actor,
-        chat: &Chat,
-    ) -> Result<Option<ChatKey>, MailboxError> {
+    /// Returns the private chats of owners, where the questions of a turn are put: those of every owner, or the chat itself
+    /// if it is an owner's own.
+    async fn asked_owners(&self, actor: &Actor, chat: &Chat) -> Result<Vec<ChatKey>, MailboxError> {
         if actor.role == Role::Owner && chat.kind == ChatKind::Private {
-            return Ok(Some(chat.key.clone()));
+            return Ok(vec![chat.key.clone()]);
         }
-        let known = self.store.rows(OWNER_CHATS, "", 1).await?;
-        Ok(known.first().and_then(|(_, key)| ChatKey::of_text(key)))
+        owner_chats(&*self.store).await
+    }
+
+    /// Forgets the private chats of those who are no owners any more by the configuration.
+    pub(crate) async fn forget_former_owners(&self) -> Result<()> {
+        let known = self.store.rows(OWNER_CHATS, "", OWNERS_MAX).await;
+        let mut gone = Vec::new();
+        for (name, _) in known.map_err(unreadable)? {
+            let user = self.users.user(&name).await.map_err(unreadable)?;
+            if user.is_none_or(|it| it.role != Role::Owner) {
+                gone.push(HostRow::removed(OWNER_CHATS, name));
+            }
+        }
+        let commit = HostCommit {
+            rows: gone,
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await.map_err(unreadable)?;
+        Ok(())
     }
 
     /// Returns a stranger as a guest, where those may speak.
@@ -287,6 +309,14 @@ impl Core {
         Err(SetupError::new(SetupErrorKind::Usage, refused))
     }
 
+    /// Returns whether who reads a chat may know paths and addresses of the operator: those who are members at least. In a
+    /// group anybody may read.
+    async fn is_told_reasons(&self, chat: &Chat) -> bool {
+        let id = format!("{}:{}", chat.key.channel, chat.key.chat_id);
+        let actor = self.users.actor(&id).await.ok().flatten();
+        chat.kind == ChatKind::Private && actor.is_none_or(|it| it.role != Role::Guest)
+    }
+
     /// Tells a chat, once for each message and reason, that its turn could not begin.
     async fn tell_failed(&self, session: &SessionId, key: Option<String>, text: String) {
         let chat = match self.chats.of_session(session).await {
@@ -297,7 +327,10 @@ impl Core {
         let reason = Sha256::digest(text.as_bytes());
         let reason = data_encoding::HEXLOWER.encode(reason.get(..8).unwrap_or_default());
         let name = format!("failed:{session}:{}:{reason}", key.unwrap_or_default());
-        let text = format!("Your message waits: {text}. It is tried again from time to time.");
+        let text = match self.is_told_reasons(&chat).await {
+            true => format!("Your message waits: {text}. It is tried again from time to time."),
+            false => WAITS.to_owned(),
+        };
         let commit = HostCommit {
             outbox: vec![outgoing::notice(name, &chat.key, text.clone())],
             ..HostCommit::default()
@@ -307,6 +340,19 @@ impl Core {
             self.tell_unnoted(&chat.key, text);
         }
     }
+}
+
+/// Returns the private chats of owners that take messages.
+async fn owner_chats(store: &dyn HostStore) -> Result<Vec<ChatKey>, MailboxError> {
+    let mut reached = Vec::new();
+    for (_, key) in store.rows(OWNER_CHATS, "", OWNERS_MAX).await? {
+        if let Some(chat) = ChatKey::of_text(&key)
+            && chats::missed(store, &chat).await? == 0
+        {
+            reached.push(chat);
+        }
+    }
+    Ok(reached)
 }
 
 /// Returns which tools a person may use in a chat.
@@ -353,7 +399,8 @@ struct TurnCommits {
     core: Weak<Core>,
     session: SessionId,
     chat: ChatKey,
-    owner_chat: Option<ChatKey>,
+    /// Who asks, and whom.
+    asker: Mutex<Asker>,
     begun: Option<Begun>,
     /// What it asked when it was parked.
     open: Vec<Asked>,
@@ -365,6 +412,8 @@ struct TurnCommits {
     timed: Option<Timed>,
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
+    /// When the latest request to a model was begun here.
+    requested: Mutex<Option<Instant>>,
     at_stake: AtStake,
     /// Learns how the provider counts; none where no model is asked.
     calibration: Option<Calibration>,
@@ -374,10 +423,36 @@ struct TurnCommits {
 #[derive(Default)]
 struct TurnSource {
     begun: Option<Begun>,
-    owner_chat: Option<ChatKey>,
+    asker: Option<Asker>,
     /// What is known of the session since processes ended.
     known: Suspicion,
     calibration: Option<Calibration>,
+}
+
+/// Who a turn's questions are from, and the owners' chats where they are put.
+#[derive(Default)]
+struct Asker {
+    name: String,
+    owners: Vec<ChatKey>,
+    /// Whether they are the owners of the hub, who may change while the turn runs.
+    are_all: bool,
+    /// Whether it is a guest's turn, who is told no reasons.
+    is_guest: bool,
+}
+
+impl Asker {
+    fn of(actor: &Actor, owners: Vec<ChatKey>) -> Self {
+        let who = match actor.user == actor.id {
+            true => format!("`{}`", actor.id),
+            false => format!("{} (`{}`)", actor.user, actor.id),
+        };
+        Self {
+            name: format!("{who}, {},", actor.role),
+            are_all: actor.role != Role::Owner,
+            is_guest: actor.role == Role::Guest,
+            owners,
+        }
+    }
 }
 
 /// Timed work, and how it went until now.
@@ -417,6 +492,12 @@ impl CommitSource for TurnCommits {
             core.retries.hold();
             pending::<()>().await;
         }
+        // What the reply asks for is put to those who are owners then.
+        if self.asker().are_all
+            && let Ok(owners) = owner_chats(&*core.store).await
+        {
+            self.asker().owners = owners;
+        }
     }
 }
 
@@ -426,6 +507,7 @@ impl TurnCommits {
         let learnt = self.calibration.as_ref();
         let learnt = learnt.and_then(|it| it.take(&record.body));
         commit.rows.extend(learnt);
+        self.count(&record.body);
         match &record.body {
             RecordBody::TurnStarted { .. } => {
                 if let Some(begun) = &self.begun {
@@ -482,12 +564,41 @@ impl TurnCommits {
         }
     }
 
+    /// Counts what is asked of models.
+    fn count(&self, body: &RecordBody) {
+        let Some(core) = self.core.upgrade() else {
+            return;
+        };
+        let mut requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match body {
+            RecordBody::ModelRequested { .. } => *requested = Some(Instant::now()),
+            RecordBody::ModelReplied { reply } => {
+                let took = requested.take().map(|it| it.elapsed());
+                core.metrics.replied(took, reply.usage.unwrap_or_default());
+            }
+            RecordBody::ModelFailed { error, .. } => {
+                *requested = None;
+                core.metrics.request_failed(error.class);
+            }
+            _ => {}
+        }
+    }
+
     /// Asks in the chat.
     fn ask(&self, questions: &[Question], record: &Record, commit: &mut Commit) {
         let of = (&self.session, &record.turn);
         let mut asked = self.asked();
-        let owner = self.owner_chat.as_ref();
-        let asking = questions::ask(&self.chat, owner, of, &asked, questions);
+        let asker = self.asker();
+        let of_turn = questions::Asker {
+            chat: &self.chat,
+            name: &asker.name,
+            owners: &asker.owners,
+        };
+        let asking = questions::ask(&of_turn, of, &asked, questions);
+        drop(asker);
         *asked = asking.asked;
         commit.outbox.extend(asking.outbox);
         commit.rows.extend(asking.rows);
@@ -501,6 +612,10 @@ impl TurnCommits {
             true => Vec::new(),
             false => questions::forget_some(&self.session, &over, &asked),
         }
+    }
+
+    fn asker(&self) -> std::sync::MutexGuard<'_, Asker> {
+        self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn asked(&self) -> std::sync::MutexGuard<'_, Vec<Asked>> {
@@ -523,15 +638,32 @@ impl TurnCommits {
         Some(outgoing::of_turn(entry, &self.session, &record.turn))
     }
 
+    /// Returns what a person reads of a turn that failed: why, once, and what there is.
+    fn of_failure(&self, failure: Option<String>, text: &str) -> String {
+        // Addresses and paths of the operator are none of a guest's business.
+        if self.asker().is_guest {
+            return FAILED.to_owned();
+        }
+        let Some(failure) = failure else {
+            return "I could not answer: the turn failed.".to_owned();
+        };
+        let built = format!("Reason: {failure}.");
+        let found = text.split_once(&built).map_or(text, |it| it.1).trim();
+        let note = format!("I could not answer: {failure}.");
+        match found {
+            "" => note,
+            found => format!("{note}\n\n{found}"),
+        }
+    }
+
     /// Returns what a person reads of the end of a turn, which is never nothing.
     fn reply(&self, stop_reason: StopReason, text: &str) -> String {
         let failure = self.failure().clone();
+        if stop_reason == StopReason::Error {
+            return self.of_failure(failure, text);
+        }
         let note = match stop_reason {
             StopReason::Cancelled => Some("Stopped.".to_owned()),
-            StopReason::Error => Some(match failure {
-                Some(failure) => format!("I could not answer: {failure}."),
-                None => "I could not answer: the turn failed.".to_owned(),
-            }),
             StopReason::Complete if text.trim().is_empty() => {
                 Some("(The answer is empty.)".to_owned())
             }

@@ -1,11 +1,12 @@
 //! The hub itself: its parts, how it is opened, run and stopped.
 
 use crate::channel::{Channel, ChannelError};
-use crate::chats::Chats;
+use crate::chats::{Chats, first_session};
 use crate::config::{HubConfig, Strangers};
 use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
 use crate::cron::HeartbeatConfig;
 use crate::delivery::{Failures, Worker};
+use crate::exclusive::ServeLock;
 use crate::extending::{OwnExtensions, TurnExtensions};
 use crate::host::HubHost;
 use crate::inbox::Inbox;
@@ -14,6 +15,7 @@ use crate::progress::Shown;
 use crate::recovery::Retries;
 use crate::set_aside::Failing;
 use crate::shortage::Shortage;
+use crate::states::ChannelStates;
 use crate::suspects::Trial;
 use crate::users::Users;
 use rondo_core::ports::{HostStore, MailboxError, Outbox};
@@ -60,6 +62,7 @@ pub(crate) struct Core {
     pub(crate) steers: bool,
     pub(crate) shown: Shown,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) states: ChannelStates,
     pub(crate) retries: Retries,
     pub(crate) shortage: Shortage,
     /// Events that could not be taken while others could.
@@ -107,6 +110,7 @@ impl Hub {
             steers: config.steer,
             shown: Shown::new(Arc::clone(&store)),
             metrics: Arc::default(),
+            states: ChannelStates::new(channels.keys()),
             retries: Retries::default(),
             shortage: Shortage::default(),
             failing: Failing::default(),
@@ -140,12 +144,15 @@ impl Hub {
     /// before they ask a model again, and what they answered is sent. What is left goes on in the next process.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// When another process serves the same data, when the journal cannot be read, and when no channel can receive before
+    /// something is changed.
     ///
     /// # Cancel safety
     /// Dropping the future is as the end of the process: nothing is lost, and the next run goes on.
     pub async fn run(&self, stop: CancellationToken) -> Result<()> {
         let core = &self.core;
+        let settings = core.service.runtime().settings(PathBuf::from("/"))?;
+        let _served = ServeLock::take(&settings.paths.sessions())?;
         let (receiving, sending) = (CancellationToken::new(), CancellationToken::new());
         let mut workers = JoinSet::new();
         let mut receivers = JoinSet::new();
@@ -160,6 +167,7 @@ impl Hub {
             let (core, receiving) = (Arc::clone(core), receiving.clone());
             receivers.spawn(async move { core.keep_going(&receiving).await });
         }
+        core.forget_former_owners().await?;
         core.recover().await?;
         {
             let (core, receiving) = (Arc::clone(core), receiving.clone());
@@ -171,10 +179,14 @@ impl Hub {
         }
         for channel in core.channels.values() {
             let (channel, inbox) = (Arc::clone(channel), self.inbox());
-            receivers.spawn(receive(channel, inbox, receiving.clone()));
+            let core = Arc::clone(core);
+            receivers.spawn(receive(core, channel, inbox, receiving.clone()));
         }
         tracing::info!(channels = core.channels.len(), "the hub is open");
-        stop.cancelled().await;
+        let ended = tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            reasons = core.states.none_is_left() => Err(no_channel_left(&reasons)),
+        };
         core.drain.cancel();
         receiving.cancel();
         self.stop_turns().await;
@@ -185,7 +197,7 @@ impl Hub {
         let done = async { while workers.join_next().await.is_some() {} };
         let _ = timeout(FLUSH, done).await;
         core.service.runtime().close().await;
-        Ok(())
+        ended
     }
 
     /// Waits until no turn runs, or the time for that is over.
@@ -246,6 +258,12 @@ impl Hub {
         &self.core.store
     }
 
+    /// Returns which of its channels receive.
+    #[must_use]
+    pub fn channel_states(&self) -> &ChannelStates {
+        &self.core.states
+    }
+
     /// Returns what it counts.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
@@ -289,14 +307,11 @@ impl Core {
         self.service.session(id.clone(), options)
     }
 
-    /// Returns the directory that a session works in.
+    /// Returns the directory that a session works in: that of its chat, which it keeps when it begins anew. Spawned work is
+    /// done where its conversation works.
     pub(crate) fn directory_of(&self, id: &SessionId) -> PathBuf {
-        let mut own = id.clone();
-        // Spawned work is done where its conversation works.
-        while let Some(parent) = own.parent() {
-            own = parent;
-        }
-        self.directory.join(CHATS_DIR).join(own.as_str())
+        let chats = self.directory.join(CHATS_DIR);
+        chats.join(first_session(id).as_str())
     }
 
     /// Has a session look at what waits.
@@ -348,8 +363,18 @@ fn by_name(channels: Vec<Arc<dyn Channel>>) -> Result<HashMap<String, Arc<dyn Ch
     Ok(all)
 }
 
+fn no_channel_left(reasons: &str) -> SetupError {
+    let message = format!("no channel can receive ({reasons})");
+    SetupError::new(SetupErrorKind::Config, message)
+}
+
 /// Has a channel receive until `stop` fires; one that fails stops no other.
-async fn receive(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
+async fn receive(
+    core: Arc<Core>,
+    channel: Arc<dyn Channel>,
+    inbox: Inbox,
+    stop: CancellationToken,
+) {
     let mut pause = RESTART;
     while !stop.is_cancelled() {
         let begun = Instant::now();
@@ -360,12 +385,12 @@ async fn receive(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToke
         let name = channel.name();
         match received {
             Ok(()) if stop.is_cancelled() => return,
-            Ok(()) => tracing::warn!(channel = name, "the channel ended by itself"),
+            Ok(()) => core.states.fails(name, "it ended by itself", false),
             Err(ChannelError::Setup { message }) => {
-                tracing::error!(channel = name, "the channel is not set up: {message}");
+                core.states.fails(name, &message, true);
                 pause = RESTART_MAX;
             }
-            Err(error) => tracing::warn!(channel = name, "the channel failed: {error}"),
+            Err(error) => core.states.fails(name, &error.to_string(), false),
         }
         if begun.elapsed() > STEADY {
             pause = RESTART;

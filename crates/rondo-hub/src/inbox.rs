@@ -16,6 +16,16 @@ pub trait Receiver: Send + Sync {
 
     /// As [`Inbox::push`].
     async fn take(&self, event: Inbound) -> Result<Taken, InboxError>;
+
+    /// As [`Inbox::receives`].
+    fn receives(&self, channel: &str) {
+        let _ = channel;
+    }
+
+    /// As [`Inbox::receives_nothing`].
+    fn receives_nothing(&self, channel: &str, reason: &str) {
+        let _ = (channel, reason);
+    }
 }
 
 /// What became of an event.
@@ -52,6 +62,17 @@ impl Inbox {
     /// Not cancel safe: it may or may not have been taken. Pushed again, it counts once.
     pub async fn push(&self, event: Inbound) -> Result<Taken, InboxError> {
         self.0.take(event).await
+    }
+
+    /// Notes that the channel of a name receives, after its failures are over.
+    pub fn receives(&self, channel: &str) {
+        self.0.receives(channel);
+    }
+
+    /// Notes that the channel of a name receives nothing now, though it goes on trying, and why. No secret may be in the
+    /// reason.
+    pub fn receives_nothing(&self, channel: &str, reason: &str) {
+        self.0.receives_nothing(channel, reason);
     }
 }
 

@@ -1,7 +1,29 @@
 //! What the hub counts, since it was started.
 
 use rondo_core::ports::Attempt;
+use rondo_types::{ErrorClass, Usage};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The bounds of the times that replies of models are counted by, in seconds.
+pub const SECONDS: [u64; 8] = [1, 2, 5, 10, 30, 60, 120, 300];
+
+/// What was asked of models since the hub was started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelCounts {
+    /// Replies.
+    pub replies: u64,
+    /// Milliseconds that they took, from the request on.
+    pub reply_ms: u64,
+    /// How many of them came within each of [`SECONDS`].
+    pub within: [u64; SECONDS.len()],
+    /// Requests that failed, by the class of the error.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// Tokens of the replies.
+    pub usage: Usage,
+}
 
 /// Counters of a hub.
 #[derive(Debug, Default)]
@@ -15,6 +37,7 @@ pub struct Metrics {
     resent: AtomicU64,
     quarantined: AtomicU64,
     set_aside: AtomicU64,
+    models: Mutex<ModelCounts>,
 }
 
 /// What they stand at.
@@ -75,6 +98,36 @@ impl Metrics {
             Attempt::NotSent { .. } | Attempt::Unclear { .. } => &self.put_off,
             Attempt::GivenUp { .. } => &self.given_up,
         });
+    }
+
+    fn of_models(&self) -> MutexGuard<'_, ModelCounts> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a reply of a model, which took a time unless its request was sent by an earlier process.
+    pub(crate) fn replied(&self, took: Option<Duration>, usage: Usage) {
+        let mut models = self.of_models();
+        models.usage += usage;
+        let Some(took) = took else {
+            return;
+        };
+        models.replies += 1;
+        models.reply_ms += u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let bounds = SECONDS.map(|bound| u64::from(took <= Duration::from_secs(bound)));
+        for (count, is_within) in models.within.iter_mut().zip(bounds) {
+            *count += is_within;
+        }
+    }
+
+    /// Counts a request to a model that failed.
+    pub(crate) fn request_failed(&self, class: ErrorClass) {
+        *self.of_models().errors.entry(class.as_str()).or_default() += 1;
+    }
+
+    /// Returns what was asked of models.
+    #[must_use]
+    pub fn models(&self) -> ModelCounts {
+        self.of_models().clone()
     }
 
     /// Returns what they stand at.

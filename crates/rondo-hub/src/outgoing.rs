@@ -17,6 +17,9 @@ pub struct Details {
     /// How it can be answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
+    /// The message that it replaces, such as a question that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Receipt>,
 }
 
 impl Details {
@@ -88,7 +91,7 @@ pub fn to_send(row: &OutboxRow, placeholder: Option<Receipt>) -> Option<Outgoing
         files: details.files,
         choices: details.choices,
         reply_to: details.reply_to,
-        placeholder,
+        placeholder: placeholder.or(details.replaces),
         attempts: row.attempts,
     })
 }

@@ -1,15 +1,18 @@
 //! Questions of turns in chats: how they are asked, and how an answer finds its question, also after a restart.
 
-use crate::channel::{ChatKey, Choice};
+use crate::channel::{ChatKey, Choice, Receipt};
 use crate::chats;
 use crate::outgoing::{self, Details};
 use data_encoding::HEXLOWER;
 use rondo_core::ports::{
-    HostRow, HostStore, MailBody, MailboxError, NewMail, OutboxEntry, OutboxKind,
+    HostCommit, HostRow, HostStore, MailBody, MailboxError, NewMail, OutboxEntry, OutboxKind,
 };
+use rondo_core::shown;
 use rondo_runtime::form::Form;
+use rondo_types::text::shortened;
 use rondo_types::{
-    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, TurnId,
+    Answer, AnswerValue, CallId, Grant, Question, QuestionId, QuestionKind, SessionId, TimeMs,
+    TurnId,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -22,6 +25,14 @@ const TOKENS: &str = "question_token";
 const DUE: &str = "question_due";
 /// Rows of it that are read at once.
 const DUE_READ: usize = 64;
+/// The table of the messages that ask, by the question's token and the chat.
+const COPIES: &str = "question_copy";
+/// What stands between them.
+const COPY_MARK: char = '/';
+/// Copies of a question that are looked at.
+const COPIES_MAX: usize = 64;
+/// Characters of what is offered.
+const OFFER_CHARS_MAX: usize = 80;
 /// Digits of a token.
 const TOKEN_DIGITS: usize = 22;
 
@@ -41,6 +52,9 @@ pub struct Asked {
     /// What kind of answer it takes.
     #[serde(default = "about_call")]
     pub kind: QuestionKind,
+    /// What a yes can also allow for the rest of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Grant>,
 }
 
 fn about_call() -> QuestionKind {
@@ -49,21 +63,24 @@ fn about_call() -> QuestionKind {
 
 impl Asked {
     fn of(session: &SessionId, question: &Question) -> Self {
-        let mut digest = Sha256::new();
-        for part in [session.as_str(), &question.id.0, &question.hash] {
-            digest.update(part.as_bytes());
-            digest.update([0]);
-        }
-        let mut token = HEXLOWER.encode(&digest.finalize());
-        token.truncate(TOKEN_DIGITS);
+        // The widest of them, but for those that change the user's settings.
+        let offers = question.offers.iter().rev();
+        let offer = offers.clone().find(|it| !it.scope.is_setting()).cloned();
         Self {
-            token,
+            token: token_of(&[session.as_str(), &question.id.0, &question.hash]),
+            offer,
             id: question.id.clone(),
             hash: question.hash.clone(),
             prompt: question.prompt.clone(),
             expires: question.expires,
             kind: question.kind.clone(),
         }
+    }
+
+    /// Returns the token of the answer that also allows what is offered for the rest of the session.
+    #[must_use]
+    pub fn always_token(&self) -> String {
+        token_of(&[&self.token, "always"])
     }
 
     /// Returns whether it is a question of this call, which runs.
@@ -76,8 +93,13 @@ impl Asked {
     /// Returns the words of the message that asks. `number` is its place among several.
     fn text(&self, number: Option<usize>) -> String {
         let number = number.map_or_else(String::new, |it| format!(" {it}"));
-        let how =
-            format!("Answer with a button, or with /approve{number} or /deny{number} REASON.");
+        let always = self.offer.as_ref().map_or_else(String::new, |offer| {
+            let name = shortened(&shown::line(&offer.to_string()), OFFER_CHARS_MAX);
+            format!(" Always, or /approve{number} always, allows {name} until /new.")
+        });
+        let how = format!(
+            "Answer with a button, or with /approve{number} or /deny{number} REASON.{always}"
+        );
         let prompt = &self.prompt;
         match &self.kind {
             QuestionKind::Approval | QuestionKind::Repeat => {
@@ -96,13 +118,13 @@ impl Asked {
         }
     }
 
-    /// Returns someone's answer. Under its key a second one counts for nothing.
+    /// Returns someone's answer, and what it allows from then on. Under its key a second one counts for nothing.
     #[must_use]
     pub fn answered(
         &self,
         session: &SessionId,
         actor: &str,
-        value: AnswerValue,
+        (value, remember): (AnswerValue, Option<Grant>),
         at_ms: TimeMs,
     ) -> NewMail {
         let answer = Answer {
@@ -110,7 +132,7 @@ impl Asked {
             hash: self.hash.clone(),
             actor: actor.to_owned(),
             value,
-            remember: None,
+            remember,
         };
         NewMail {
             session: session.clone(),
@@ -119,6 +141,50 @@ impl Asked {
             at_ms,
             body: MailBody::Answer { answer },
         }
+    }
+}
+
+fn token_of(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let mut token = HEXLOWER.encode(&digest.finalize());
+    token.truncate(TOKEN_DIGITS);
+    token
+}
+
+/// Who asks, and who is asked.
+pub struct Asker<'a> {
+    /// The chat of the turn.
+    pub chat: &'a ChatKey,
+    /// Whose turn it is, as owners elsewhere read it.
+    pub name: &'a str,
+    /// The private chats of owners, who are asked too.
+    pub owners: &'a [ChatKey],
+}
+
+/// An answer to some questions.
+pub struct Answering<'a> {
+    /// The questions.
+    pub asked: &'a [Asked],
+    /// The answer.
+    pub value: AnswerValue,
+    /// Whether what they offer is allowed for the rest of the session.
+    pub remembers: bool,
+}
+
+impl Answering<'_> {
+    /// Returns how they were answered, for other copies of them.
+    pub(crate) fn in_words(&self, user: &str) -> String {
+        let how = match &self.value {
+            AnswerValue::Approve if self.remembers => "Always allowed",
+            AnswerValue::Approve => "Allowed",
+            AnswerValue::Deny { .. } => "Denied",
+            AnswerValue::Value { .. } => "Answered",
+        };
+        format!("{how} by {user}.")
     }
 }
 
@@ -132,12 +198,10 @@ pub struct Asking {
     pub rows: Vec<HostRow>,
 }
 
-/// Asks a turn's questions in its chat, and in another one where those are who may answer. `open` are those that were
-/// asked before and stay open.
+/// Asks a turn's questions in its chat, and owners in theirs. `open` are those that were asked before and stay open.
 #[must_use]
 pub fn ask(
-    chat: &ChatKey,
-    owner: Option<&ChatKey>,
+    asker: &Asker<'_>,
     (session, turn): (&SessionId, &TurnId),
     open: &[Asked],
     questions: &[Question],
@@ -159,10 +223,14 @@ pub fn ask(
             let entry = outgoing::entry(key, to, OutboxKind::Question, text, &details);
             outbox.push(outgoing::of_turn(entry, session, turn));
         };
-        put(chat, format!("question:{}", asked.token), text.clone());
-        if let Some(owner) = owner.filter(|it| *it != chat) {
-            let text = format!("In `{session}`: {text}");
-            put(owner, format!("question:{}:owner", asked.token), text);
+        put(
+            asker.chat,
+            format!("question:{}", asked.token),
+            text.clone(),
+        );
+        for owner in asker.owners.iter().filter(|it| *it != asker.chat) {
+            let text = format!("{} asks in `{session}`: {text}", asker.name);
+            put(owner, owner_key(asked, owner), text);
         }
     }
     let rows = note(session, &all);
@@ -173,11 +241,16 @@ pub fn ask(
     }
 }
 
-/// Asks an owner about the folder of a session, in the owner's private chat. The question is answered by its button alone:
+/// Returns the key of a question that is put to an owner beside its chat.
+fn owner_key(asked: &Asked, owner: &ChatKey) -> String {
+    format!("question:{}:owner:{}", asked.token, owner.text())
+}
+
+/// Asks owners about the folder of a session, in their private chats. The question is answered by its button alone:
 /// `/approve` in the session's chat is about what was asked there.
 #[must_use]
-pub fn ask_owner(
-    owner: &ChatKey,
+pub fn ask_owners(
+    owners: &[ChatKey],
     session: &SessionId,
     open: &[Asked],
     question: &Question,
@@ -191,24 +264,81 @@ pub fn ask_owner(
         "In `{session}`: {}\n\nAnswer with a button, or with `rondo answer {session}`. Until then it is not used.",
         asked.prompt
     );
-    let key = format!("question:{}:owner", asked.token);
-    let entry = outgoing::entry(key, owner, OutboxKind::Question, text, &details);
+    let entry = |owner: &ChatKey| {
+        let key = owner_key(&asked, owner);
+        let entry = outgoing::entry(key, owner, OutboxKind::Question, text.clone(), &details);
+        outgoing::of_turn(entry, session, &TurnId::new(""))
+    };
+    let outbox = owners.iter().map(entry).collect();
     let others = open.iter().filter(|it| it.id != question.id);
     let all: Vec<Asked> = others.cloned().chain([asked]).collect();
     let rows = note(session, &all);
     Asking {
         asked: all,
-        outbox: vec![outgoing::of_turn(entry, session, &TurnId::new(""))],
+        outbox,
         rows,
     }
+}
+
+/// Returns the tokens of a question's answers.
+fn tokens(asked: &Asked) -> impl Iterator<Item = String> {
+    let always = asked.offer.as_ref().map(|_| asked.always_token());
+    [asked.token.clone()].into_iter().chain(always)
+}
+
+/// Returns what notes that a copy of a question stands in a chat whose messages can be edited.
+pub(crate) fn copy(token: &str, chat: &ChatKey, receipt: &Receipt) -> HostRow {
+    let key = format!("{token}{COPY_MARK}{}", chat.text());
+    HostRow::set(COPIES, key, receipt.0.clone())
+}
+
+/// Returns whether a question of a token is still asked.
+///
+/// # Errors
+/// When the storage fails.
+pub(crate) async fn is_asked(store: &dyn HostStore, token: &str) -> Result<bool, MailboxError> {
+    Ok(store.row(TOKENS, token).await?.is_some())
+}
+
+/// Has the copies of a question say how it was answered, in place of their buttons, but for the one in the chat where it
+/// was answered by its button.
+///
+/// # Errors
+/// When the storage fails.
+pub(crate) async fn settle(
+    store: &dyn HostStore,
+    asked: &Asked,
+    pressed_in: Option<&ChatKey>,
+    how: &str,
+    commit: &mut HostCommit,
+) -> Result<(), MailboxError> {
+    let begin = format!("{}{COPY_MARK}", asked.token);
+    for (key, receipt) in store.rows(COPIES, &begin, COPIES_MAX).await? {
+        let Some(chat) = key.strip_prefix(&begin) else {
+            break;
+        };
+        commit.rows.push(HostRow::removed(COPIES, key.clone()));
+        let Some(chat) = ChatKey::of_text(chat).filter(|it| Some(it) != pressed_in) else {
+            continue;
+        };
+        let details = Details {
+            replaces: Some(Receipt(receipt)),
+            ..Details::default()
+        };
+        let text = format!("{}\n\n{how}", asked.prompt);
+        let name = format!("answered:{key}");
+        let entry = outgoing::entry(name, &chat, OutboxKind::Notice, text, &details);
+        commit.outbox.push(entry);
+    }
+    Ok(())
 }
 
 /// Returns what notes all that a session asks.
 fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     let json = serde_json::to_string(asked).unwrap_or_default();
     let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
-    let tokens = asked.iter();
-    rows.extend(tokens.map(|it| HostRow::set(TOKENS, &it.token, session.as_str())));
+    let tokens = asked.iter().flat_map(tokens);
+    rows.extend(tokens.map(|it| HostRow::set(TOKENS, it, session.as_str())));
     rows.extend(due(session, asked).map(|it| HostRow::set(DUE, it, session.as_str())));
     rows
 }
@@ -234,10 +364,18 @@ fn choices(asked: &Asked) -> Vec<Choice> {
     };
     match asked.kind {
         QuestionKind::Input { .. } => vec![choice("Deny", denied)],
-        _ => vec![
-            choice("Allow", AnswerValue::Approve),
-            choice("Deny", denied),
-        ],
+        _ => {
+            let mut all = vec![
+                choice("Allow", AnswerValue::Approve),
+                choice("Deny", denied),
+            ];
+            all.extend(asked.offer.as_ref().map(|_| Choice {
+                label: "Always".to_owned(),
+                token: asked.always_token(),
+                value: AnswerValue::Approve,
+            }));
+            all
+        }
     }
 }
 
@@ -245,8 +383,8 @@ fn choices(asked: &Asked) -> Vec<Choice> {
 #[must_use]
 pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     let mut rows = vec![HostRow::removed(OF_SESSION, session.as_str())];
-    let tokens = asked.iter();
-    rows.extend(tokens.map(|it| HostRow::removed(TOKENS, &it.token)));
+    let tokens = asked.iter().flat_map(tokens);
+    rows.extend(tokens.map(|it| HostRow::removed(TOKENS, it)));
     rows.extend(due(session, asked).map(|it| HostRow::removed(DUE, it)));
     rows
 }
@@ -269,21 +407,28 @@ pub async fn of_session(
     Ok(asked.unwrap_or_default())
 }
 
-/// Returns the question of a token, and its session; none where it is not asked any more.
+/// Returns the question of a token, its session, and what the token's answer allows from then on; none if it is not asked
+/// any more.
 ///
 /// # Errors
 /// When the storage fails.
 pub async fn of_token(
     store: &dyn HostStore,
     token: &str,
-) -> Result<Option<(SessionId, Asked)>, MailboxError> {
+) -> Result<Option<(SessionId, Asked, Option<Grant>)>, MailboxError> {
     let Some(session) = store.row(TOKENS, token).await? else {
         return Ok(None);
     };
     let session = SessionId::new(session);
     let asked = of_session(store, &session).await?;
-    let found = asked.into_iter().find(|it| it.token == token);
-    Ok(found.map(|it| (session, it)))
+    let found = asked.into_iter().find_map(|it| {
+        if it.token == token {
+            return Some((session.clone(), it, None));
+        }
+        let offer = it.offer.clone().filter(|_| it.always_token() == token)?;
+        Some((session.clone(), it, Some(offer)))
+    });
+    Ok(found)
 }
 
 /// Returns the sessions with a question that has expired. No others are read than these and at most 64 that expire next.

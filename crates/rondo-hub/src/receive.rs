@@ -17,6 +17,7 @@ use crate::users::{Actor, Role, identity};
 use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
+use rondo_types::units::counted;
 use rondo_types::{AnswerValue, Media, Message, Part, QuestionKind, SessionId, TimeMs};
 
 /// Bytes of an event's id.
@@ -83,6 +84,14 @@ impl Receiver for Core {
             Taken::Dropped => self.metrics.denied(),
         }
         Ok(taken)
+    }
+
+    fn receives(&self, channel: &str) {
+        self.states.receives(channel);
+    }
+
+    fn receives_nothing(&self, channel: &str, reason: &str) {
+        self.states.fails(channel, reason, false);
     }
 }
 
@@ -269,9 +278,16 @@ impl Core {
         }
         lines.extend(notes.iter().map(|it| format!("[{}]", one_line(it, 200))));
         lines.push(text.clone());
+        let (images, malformed): (Vec<_>, Vec<_>) =
+            images.iter().partition(|it| Media::is_well_formed(it));
+        if !malformed.is_empty() {
+            let count = counted(malformed.len() as u64, "image");
+            lines.insert(1, format!("[{count} of this message cannot be read]"));
+        }
         let mut message = Message::user(lines.join("\n"));
-        let images = images.iter().filter(|it| Media::is_well_formed(it));
-        message.parts.extend(images.cloned().map(Part::Media));
+        message
+            .parts
+            .extend(images.into_iter().cloned().map(Part::Media));
         message.from_outside = *by_others || is_outsider(&event.actor, event.chat.kind);
         Ok(message)
     }
@@ -321,7 +337,7 @@ impl Core {
             return self.denied(event, format!("Not done: {denied}.")).await;
         }
         let found = questions::of_token(&*self.store, token).await?;
-        let Some((session, asked)) = found else {
+        let Some((session, asked, remember)) = found else {
             let text = "That question is not asked any more.".to_owned();
             return self.tell(event, text).await;
         };
@@ -331,7 +347,12 @@ impl Core {
                 .denied(event, "Not done: it was asked elsewhere.".to_owned())
                 .await;
         }
-        self.answer(event, &session, &[asked], value).await
+        let asked = questions::Answering {
+            asked: &[asked],
+            value: value.clone(),
+            remembers: remember.is_some(),
+        };
+        self.answer(event, &session, asked).await
     }
 
     /// Says that an answer does not count. Its question stays open, and its channel is told so.
@@ -344,12 +365,16 @@ impl Core {
         &self,
         event: &Event<'_>,
         session: &SessionId,
-        asked: &[questions::Asked],
-        value: &AnswerValue,
+        answering: questions::Answering<'_>,
     ) -> Result<Taken, MailboxError> {
         let at = TimeMs(event.inbound.at_ms);
+        let asked = answering.asked;
         let mails = asked.iter();
-        let mails = mails.map(|it| it.answered(session, &event.actor.id, value.clone(), at));
+        let mails = mails.map(|it| {
+            let value = answering.value.clone();
+            let remember = it.offer.clone().filter(|_| answering.remembers);
+            it.answered(session, &event.actor.id, (value, remember), at)
+        });
         let mut commit = HostCommit {
             mail: mails.collect(),
             ..HostCommit::default()
@@ -363,6 +388,12 @@ impl Core {
             commit
                 .rows
                 .extend(questions::forget_some(session, &of_folder, &left));
+        }
+        let is_pressed = matches!(event.inbound.body, InboundBody::Answer { .. });
+        let pressed_in = Some(&event.inbound.chat).filter(|_| is_pressed);
+        let how = answering.in_words(&event.actor.user);
+        for it in asked {
+            questions::settle(&*self.store, it, pressed_in, &how, &mut commit).await?;
         }
         let taken = self.done(event, commit, String::new()).await?;
         self.wake(session);

@@ -1,6 +1,7 @@
 //! Who may speak to the hub, and as what. Looked up anew for each event, so that a change holds at once.
 
 use crate::channel::Sender;
+use crate::host::OWNER_CHATS;
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -59,6 +60,9 @@ pub struct Actor {
     pub role: Role,
 }
 
+/// The table of users of the configuration that were revoked.
+const REVOKED: &str = "revoked_user";
+
 /// All users: those of the configuration and those that were added.
 pub struct Users {
     configured: BTreeMap<String, User>,
@@ -116,7 +120,8 @@ impl Users {
     /// When the storage fails.
     pub async fn user(&self, name: &str) -> Result<Option<User>, MailboxError> {
         if let Some(user) = self.configured.get(name) {
-            return Ok(Some(user.clone()));
+            let is_revoked = self.store.row(REVOKED, name).await?.is_some();
+            return Ok((!is_revoked).then(|| user.clone()));
         }
         let row = self.store.row(USERS, name).await?;
         row.map(|json| parsed(&json)).transpose()
@@ -127,7 +132,10 @@ impl Users {
     /// # Errors
     /// When the storage fails.
     pub async fn list(&self) -> Result<Vec<User>, MailboxError> {
-        let mut all: Vec<User> = self.configured.values().cloned().collect();
+        let mut all = Vec::new();
+        for name in self.configured.keys() {
+            all.extend(self.user(name).await?);
+        }
         for (_, json) in self.store.rows(USERS, "", USERS_MAX).await? {
             all.push(parsed(&json)?);
         }
@@ -148,6 +156,9 @@ impl Users {
         rows.extend(ids.map(|id| HostRow::set(IDENTITIES, id, &user.name)));
         let json = serde_json::to_string(user).map_err(|err| MailboxError::Io(err.into()))?;
         rows.push(HostRow::set(USERS, &user.name, json));
+        if user.role != Role::Owner {
+            rows.push(HostRow::removed(OWNER_CHATS, &user.name));
+        }
         self.commit(rows).await
     }
 
@@ -162,8 +173,28 @@ impl Users {
         let ids = parsed(&json)?.ids.into_iter();
         let mut rows: Vec<_> = ids.map(|id| HostRow::removed(IDENTITIES, id)).collect();
         rows.push(HostRow::removed(USERS, name));
+        rows.push(HostRow::removed(OWNER_CHATS, name));
         self.commit(rows).await?;
         Ok(true)
+    }
+
+    /// Lets a user of the configuration in no more, or again.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    pub async fn revoke_configured(
+        &self,
+        name: &str,
+        is_revoked: bool,
+    ) -> Result<(), MailboxError> {
+        let rows = match is_revoked {
+            true => vec![
+                HostRow::set(REVOKED, name, String::new()),
+                HostRow::removed(OWNER_CHATS, name),
+            ],
+            false => vec![HostRow::removed(REVOKED, name)],
+        };
+        self.commit(rows).await
     }
 
     async fn commit(&self, rows: Vec<HostRow>) -> Result<(), MailboxError> {

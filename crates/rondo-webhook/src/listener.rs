@@ -81,8 +81,12 @@ pub(crate) async fn run(
     let failed = |error: std::io::Error| ChannelError::Failed {
         message: format!("webhooks cannot be taken at {}: {error}", channel.listen),
     };
-    let listener = TcpListener::bind(channel.listen).await.map_err(failed)?;
+    let bound = TcpListener::bind(channel.listen).await;
+    let not_bound =
+        |error| ChannelError::not_bound("the listener of webhooks", channel.listen, &error);
+    let listener = bound.map_err(not_bound)?;
     let address = listener.local_addr().map_err(failed)?;
+    inbox.receives(crate::NAME);
     tracing::info!(%address, "takes webhooks");
     channel.address.send_replace(Some(address));
     let server = Arc::new(Server {

@@ -1,11 +1,14 @@
 //! The figures of the hub, in the text format that Prometheus reads.
 
-use crate::metrics::Counted;
+use crate::metrics::{Counted, ModelCounts, SECONDS};
+use crate::states::ChannelState;
 use axum::http::StatusCode;
 use rondo_core::ports::OutboxCounts;
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What the API counts of itself, since it started.
 #[derive(Debug, Default)]
@@ -136,6 +139,68 @@ fn write_outbox(page: &mut Page, outbox: OutboxCounts) {
     );
 }
 
+/// Writes which channels receive.
+pub(super) fn of_channels(states: &BTreeMap<String, ChannelState>) -> String {
+    let mut page = Page::default();
+    let labels = states.iter().map(|(name, state)| {
+        let is_up = u64::from(state.failure.is_none());
+        (format!("{{channel=\"{name}\"}}"), is_up)
+    });
+    let labels: Vec<(String, u64)> = labels.collect();
+    let up: Vec<(&str, u64)> = labels.iter().map(|(it, up)| (it.as_str(), *up)).collect();
+    page.figures(
+        "rondo_channel_up",
+        "gauge",
+        "Whether a channel receives.",
+        &up,
+    );
+    page.0
+}
+
+/// Writes what was asked of models.
+pub(super) fn of_models(models: &ModelCounts) -> String {
+    let mut page = Page::default();
+    let name = "rondo_model_request_seconds";
+    page.head(
+        name,
+        "histogram",
+        "Time from a request to a model to its whole reply.",
+    );
+    for (bound, count) in SECONDS.iter().zip(models.within) {
+        page.value(name, &format!("_bucket{{le=\"{bound}\"}}"), count);
+    }
+    page.value(name, "_bucket{le=\"+Inf\"}", models.replies);
+    let seconds = Duration::from_millis(models.reply_ms).as_secs_f64();
+    page.value(name, "_sum", seconds);
+    page.value(name, "_count", models.replies);
+    let errors: Vec<(String, u64)> = models
+        .errors
+        .iter()
+        .map(|(class, count)| (format!("{{class=\"{class}\"}}"), *count))
+        .collect();
+    let errors: Vec<(&str, u64)> = errors
+        .iter()
+        .map(|(it, count)| (it.as_str(), *count))
+        .collect();
+    page.figures(
+        "rondo_model_errors_total",
+        "counter",
+        "Requests to models that failed, by the kind of failure.",
+        &errors,
+    );
+    page.figures(
+        "rondo_model_tokens_total",
+        "counter",
+        "Tokens of the replies of models; those read from a cache are part of the input.",
+        &[
+            ("{kind=\"input\"}", models.usage.input),
+            ("{kind=\"cache_read\"}", models.usage.cache_read),
+            ("{kind=\"output\"}", models.usage.output),
+        ],
+    );
+    page.0
+}
+
 /// The labels of the classes of statuses, from 1xx on.
 const CLASSES: [&str; 5] = [
     "{class=\"1xx\"}",
@@ -155,10 +220,17 @@ impl Page {
     }
 
     fn figures(&mut self, name: &str, kind: &str, help: &str, values: &[(&str, u64)]) {
-        let text = &mut self.0;
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        self.head(name, kind, help);
         for (labels, value) in values {
-            let _ = writeln!(text, "{name}{labels} {value}");
+            self.value(name, labels, *value);
         }
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 }

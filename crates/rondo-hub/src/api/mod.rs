@@ -189,6 +189,7 @@ impl Api {
     ) -> Result<(), ChannelError> {
         let parts = self.0.parts()?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
+        inbox.receives(NAME);
         let shared = Shared {
             api: Arc::clone(&self.0),
             inbox,
@@ -218,7 +219,8 @@ impl Api {
         let keys = self.0.parts()?.known.list().await;
         match keys.map_err(|error| failed(&error))?.is_empty() {
             false => Ok(()),
-            true => Err(ChannelError::Setup {
+            // It is tried again, so that a key may be added while the hub runs.
+            true => Err(ChannelError::Failed {
                 message: format!(
                     "the API would listen at {listen}, which others can reach, and nobody has a key: \
                      `rondo users add NAME` adds one"
@@ -268,9 +270,7 @@ impl Channel for Api {
         self.check_exposure().await?;
         let listen = self.0.options.listen;
         let bound = TcpListener::bind(listen).await;
-        let listener = bound.map_err(|error| ChannelError::Failed {
-            message: format!("the API cannot listen at {listen}: {error}"),
-        })?;
+        let listener = bound.map_err(|error| ChannelError::not_bound("the API", listen, &error))?;
         self.serve(listener, inbox, stop).await
     }
 

@@ -80,7 +80,7 @@ fn service_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/readyz",
             name: "readiness",
-            summary: "Whether messages can be taken: the journal can be read, and the hub does not stop.",
+            summary: "Whether messages can be taken: the journal can be read, every channel receives, and the hub does not stop.",
             handler: Handler::Open(|call| Box::pin(service::readiness(call))),
             parameters: &[],
             request: None,

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::error::ApiError;
-use super::{openapi, routes};
+use super::{metrics, openapi, routes};
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
@@ -28,8 +28,15 @@ pub(super) async fn readiness(call: Call) -> Result<Response, ApiError> {
     if call.shared.stop.is_cancelled() {
         return Err(ApiError::later("the hub stops"));
     }
-    let ready = call.shared.core()?.try_storage().await;
+    let core = call.shared.core()?;
+    let ready = core.try_storage().await;
     ready.map_err(ApiError::later)?;
+    let states = core.states.all();
+    // Anybody may ask, so the reasons are for the log.
+    if let Some((name, _)) = states.iter().find(|(_, state)| state.failure.is_some()) {
+        let text = format!("the channel `{name}` receives nothing; the log says why");
+        return Err(ApiError::later(text));
+    }
     Ok(Json(Readiness { is_ready: true }).into_response())
 }
 
@@ -43,7 +50,10 @@ pub(super) async fn metrics(call: Call) -> Result<Response, ApiError> {
     let counts = counts.map_err(|error| ApiError::internal(&error))?;
     let (hub, running) = (core.metrics.counted(), core.shown.running());
     let figures = &call.shared.parts()?.figures;
-    let mut response = figures.text(hub, running, counts).into_response();
+    let mut text = figures.text(hub, running, counts);
+    text.push_str(&metrics::of_channels(&core.states.all()));
+    text.push_str(&metrics::of_models(&core.metrics.models()));
+    let mut response = text.into_response();
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, METRICS_TYPE);

@@ -96,7 +96,7 @@ impl HeartbeatConfig {
     }
 
     /// Returns the chat that is told.
-    pub(crate) fn chat(&self) -> Option<ChatKey> {
+    pub fn chat(&self) -> Option<ChatKey> {
         let (channel, chat_id) = self.chat.split_once(':')?;
         (!channel.is_empty() && !chat_id.is_empty()).then(|| ChatKey {
             channel: channel.to_owned(),

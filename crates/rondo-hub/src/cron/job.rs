@@ -170,7 +170,10 @@ fn day(time: TimeMs) -> u64 {
 }
 
 /// Returns all jobs that can be read, by their ids.
-pub(crate) async fn all(store: &dyn HostStore) -> Result<Vec<Job>, MailboxError> {
+///
+/// # Errors
+/// When the storage fails.
+pub async fn all(store: &dyn HostStore) -> Result<Vec<Job>, MailboxError> {
     let rows = store.rows(JOBS, "", JOBS_MAX).await?;
     let jobs = rows.into_iter().filter_map(|(id, json)| {
         let job = serde_json::from_str(&json);

@@ -96,7 +96,7 @@ impl Core {
         let Some(chat) = self.chats.find_open(&job.chat).await? else {
             return Ok(Err("its chat is gone".to_owned()));
         };
-        if let Err(denied) = authorise(&actor, Action::Administer, chat.kind) {
+        if let Err(denied) = authorise(&actor, Action::Schedule, chat.kind) {
             return Ok(Err(format!("{denied}, and who made it is not any more")));
         }
         Ok(match runs.failures >= FAILURES_MAX {

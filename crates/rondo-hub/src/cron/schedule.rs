@@ -3,7 +3,7 @@
 use croner::Cron;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use rondo_types::TimeMs;
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,13 @@ impl Schedule {
                 };
                 let wall: jiff::civil::DateTime = at.parse().map_err(malformed)?;
                 let zone = time_zone(zone.ok_or_else(|| no_zone(at))?)?;
-                let zoned = wall.to_zoned(zone).map_err(|error| error.to_string())?;
-                zoned.timestamp()
+                match first_after_gap(wall, &zone) {
+                    Some(time) => time,
+                    None => {
+                        let zoned = wall.to_zoned(zone).map_err(|error| error.to_string())?;
+                        zoned.timestamp()
+                    }
+                }
             }
         };
         let at_ms = u64::try_from(time.as_millisecond()).unwrap_or_default();
@@ -142,6 +147,15 @@ impl Schedule {
             Self::Cron { expression, zone } => format!("`{expression}` in {zone}"),
         }
     }
+}
+
+/// Returns the first time after a gap of the clock in which a time of the wall would be, as in spring.
+fn first_after_gap(wall: jiff::civil::DateTime, zone: &TimeZone) -> Option<Timestamp> {
+    let AmbiguousOffset::Gap { before, .. } = zone.to_ambiguous_zoned(wall).offset() else {
+        return None;
+    };
+    let after = before.to_timestamp(wall).ok()?;
+    zone.preceding(after).next().map(|it| it.timestamp())
 }
 
 /// Returns a time as people and models read it, in UTC.
@@ -295,6 +309,15 @@ mod tests {
         assert_eq!(
             runs(&once.unwrap(), "2026-01-01T00:00:00Z", 9),
             ["2026-02-01T15:00:00Z"]
+        );
+        let in_gap = Schedule::once(
+            "2026-03-29T02:30",
+            Some("Europe/Berlin"),
+            at("2026-01-01T00:00:00Z"),
+        );
+        assert_eq!(
+            runs(&in_gap.unwrap(), "2026-01-01T00:00:00Z", 9),
+            ["2026-03-29T01:00:00Z"]
         );
     }
 

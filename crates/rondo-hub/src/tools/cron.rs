@@ -5,6 +5,7 @@ use crate::cron::job::{
     self, GRACE_MINUTES, JOBS, JOBS_MAX, Job, Missed, PROMPT_BYTES_MAX, RUNS, Runs,
 };
 use crate::cron::schedule::{Schedule, shown};
+use crate::users::Role;
 use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::ports::HostRow;
@@ -19,6 +20,10 @@ use std::sync::Arc;
 
 /// The longest lateness that a run may have, in minutes: a week.
 const GRACE_MINUTES_MAX: u32 = 7 * 24 * 60;
+
+/// Jobs of a member at the most, and how often one may run.
+const MEMBER_JOBS_MAX: usize = 20;
+const MEMBER_MINUTES_MIN: u32 = 15;
 
 /// Sets up, lists, pauses and removes timed work.
 pub(super) struct Cron(pub(super) Arc<Scope>);
@@ -127,9 +132,18 @@ impl Cron {
         let schedule = schedule(&new, now).map_err(invalid)?;
         let next = schedule.next_after(now, now).map_err(invalid)?;
         let core = self.0.core()?;
-        if job::all(&*core.store).await.map_err(failed)?.len() >= JOBS_MAX {
+        let jobs = job::all(&*core.store).await.map_err(failed)?;
+        let (of_all, own) = (jobs.len(), self.own(jobs).len());
+        let is_owner = self.0.actor.role == Role::Owner;
+        if of_all >= JOBS_MAX || (!is_owner && own >= MEMBER_JOBS_MAX) {
+            let count = of_all.min(if is_owner { JOBS_MAX } else { own });
             return Err(failed(format!(
-                "there are {JOBS_MAX} jobs already; remove some"
+                "there are {count} jobs already; remove some"
+            )));
+        }
+        if !is_owner && new.every_minutes.is_some_and(|it| it < MEMBER_MINUTES_MIN) {
+            return Err(invalid(format!(
+                "a member's job runs every {MEMBER_MINUTES_MIN} minutes at most"
             )));
         }
         let job = Job {

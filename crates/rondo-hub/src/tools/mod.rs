@@ -59,8 +59,10 @@ pub(crate) fn of(scope: Scope) -> Vec<Arc<dyn Tool>> {
         tools.push(Arc::new(spawn::Spawn(Arc::clone(&scope))));
     }
     // In a group others could have the owner's turn do it.
-    if scope.actor.role == Role::Owner && scope.chat.kind == ChatKind::Private {
+    if scope.chat.kind == ChatKind::Private {
         tools.push(Arc::new(cron::Cron(Arc::clone(&scope))));
+    }
+    if scope.actor.role == Role::Owner && scope.chat.kind == ChatKind::Private {
         tools.push(Arc::new(skills::CreateSkill(Arc::clone(&scope))));
         tools.push(Arc::new(skills::DeleteSkill(Arc::clone(&scope))));
     }

@@ -12,4 +12,5 @@ mod files;
 mod http;
 mod routes;
 mod shortage;
+mod states;
 mod world;

@@ -30,8 +30,18 @@ impl World {
         Self::on(home, Server::start(replies).await).await
     }
 
+    /// Starts a hub that has other channels besides.
+    pub(crate) async fn beside(replies: impl Into<Script>, others: Vec<Arc<dyn Channel>>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        Self::with(home, Server::start(replies).await, others).await
+    }
+
     /// Starts a hub on a directory that may have been another's.
     pub(crate) async fn on(home: tempfile::TempDir, model: Server) -> Self {
+        Self::with(home, model, Vec::new()).await
+    }
+
+    async fn with(home: tempfile::TempDir, model: Server, others: Vec<Arc<dyn Channel>>) -> Self {
         let env = Env::of(&[
             ("RONDO_HOME", home.path().to_str().unwrap()),
             ("RONDO_MODEL", "local/any"),
@@ -43,7 +53,8 @@ impl World {
             hosts: vec!["hub.example.org".to_owned()],
             ..ApiOptions::default()
         });
-        let channels = vec![Arc::new(api.clone()) as Arc<dyn Channel>];
+        let mut channels = others;
+        channels.push(Arc::new(api.clone()));
         let hub = Hub::open(runtime, &HubConfig::default(), channels).unwrap();
         let stop = CancellationToken::new();
         let running = {

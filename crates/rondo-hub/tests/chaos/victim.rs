@@ -109,7 +109,7 @@ async fn serve(order: &Order) -> rondo_runtime::error::Result<()> {
         flags.profiles.insert("hub".to_owned(), streaming);
     }
     let plain = Runtime::new(env.clone(), flags.clone(), Arc::new(NoNotices));
-    let flags = config::flags(flags, &plain.settings("/".into())?)?;
+    let flags = config::flags(flags, &plain.settings("/".into())?);
     let settings = Runtime::new(env, flags, Arc::new(NoNotices));
     let hub = Hub::open(settings, &hub_config, vec![Arc::new(channel)])?;
     let stop = CancellationToken::new();

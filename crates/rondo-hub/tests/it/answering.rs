@@ -3,7 +3,7 @@
 use crate::world::{World, calls, content, gated, last_said, text, writes};
 use rondo_hub::channel::OutboxKind;
 use rondo_runtime::Layer;
-use rondo_testkit::{Gate, Response, Script, assert_paired};
+use rondo_testkit::{Gate, Response, Script, assert_paired, openai};
 use serde_json::json;
 
 #[tokio::test]
@@ -117,6 +117,30 @@ async fn hub_12_18_an_error_that_is_final_is_told_at_once_and_the_next_message_i
     world.messenger.until("ann", 2).await;
     assert_eq!(world.messenger.texts("ann")[1], "Better.");
     hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_failure_is_said_once_and_a_guest_hears_no_reason() {
+    let refusal = || openai::error(401, "auth", "no such key at /srv/secret");
+    let world = World::new([refusal(), refusal()]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "Hello?");
+    world.messenger.say("gus", "Hello?");
+    let owner = world.messenger.until("ann", 1).await;
+    let guest = world.messenger.until("gus", 1).await;
+    hub.stop().await;
+    let owner = &owner[0].text;
+    assert!(owner.starts_with("I could not answer: "), "{owner}");
+    assert_eq!(
+        owner.matches("no such key at /srv/secret").count(),
+        1,
+        "{owner}"
+    );
+    assert!(
+        guest[0].text.starts_with("Something failed here"),
+        "{guest:?}"
+    );
+    assert!(!guest[0].text.contains("/srv/secret"), "{guest:?}");
 }
 
 #[tokio::test]

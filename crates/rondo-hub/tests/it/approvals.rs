@@ -1,10 +1,13 @@
 //! Calls that need approval: asked about in the chat, answered there, also after a restart.
 
+use crate::messenger::{Fault, Messenger, Said, Sent};
 use crate::world::{World, calls, text, writes};
 use async_trait::async_trait;
 use rondo_core::Tool;
 use rondo_core::ports::{ToolInvocation, ToolScope, ToolSource};
-use rondo_hub::channel::OutboxKind;
+use rondo_hub::HubConfig;
+use rondo_hub::accounts::Accounts;
+use rondo_hub::channel::{Delivery, OutboxKind};
 use rondo_hub::extending::TurnExtensions;
 use rondo_runtime::Extensions;
 use rondo_types::{Effects, ToolOutcome, ToolSpec};
@@ -102,6 +105,108 @@ async fn whoever_may_not_approve_does_not_by_button_or_command_and_the_owner_is_
     hub.stop().await;
     assert!(note(&world, "wire_bob").exists());
     assert_eq!(world.messenger.texts("bob")[3], "Written.");
+}
+
+/// Two more owners, each of whom has written in their private chat.
+const OWNERS: &str = "
+    [users.cid]
+    role = 'owner'
+    ids = ['wire:cid']
+    [users.old]
+    role = 'owner'
+    ids = ['wire:old']
+";
+
+async fn greeted(world: &World) {
+    for owner in ["ann", "cid", "old"] {
+        world.messenger.say(owner, "Hello.");
+        world.messenger.until(owner, 1).await;
+    }
+}
+
+#[tokio::test]
+async fn every_owner_is_asked_but_a_revoked_one_and_the_first_answer_settles_all_copies() {
+    let hello = || text(&["Hello."]);
+    let replies = [
+        hello(),
+        hello(),
+        hello(),
+        writes("c", "note"),
+        text(&["Written."]),
+        writes("d", "note"),
+        text(&["Again."]),
+    ];
+    let mut world = World::new(replies).await;
+    world.delivery = Delivery::Edit;
+    world.config.push_str(OWNERS);
+    let hub = world.start();
+    greeted(&world).await;
+    let config: HubConfig = toml::from_str(&world.config).unwrap();
+    let accounts = Accounts::new(config.users(), Arc::clone(hub.hub.store()));
+    accounts.revoke("old").await.unwrap();
+    world.messenger.say("bob", "Write a note.");
+    let asked = world.messenger.until("cid", 2).await;
+    let from = "bob (`wire:bob`), member, asks in `wire_bob`: ";
+    assert!(asked[1].text.starts_with(from), "{}", asked[1].text);
+    assert!(
+        asked[1].text.contains("/approve always"),
+        "{}",
+        asked[1].text
+    );
+    world.messenger.until("ann", 2).await;
+    world.messenger.until("bob", 1).await;
+    let labels: Vec<&str> = asked[1]
+        .choices
+        .iter()
+        .map(|it| it.label.as_str())
+        .collect();
+    assert_eq!(labels, ["Allow", "Deny", "Always"]);
+    world.messenger.press("cid", "cid", &asked[1].choices[2]);
+    let settled = |it: &Messenger| {
+        let is_settled = |it: &Sent| it.text.ends_with("\n\nAlways allowed by cid.");
+        it.texts("bob").contains(&"Written.".to_owned())
+            && is_settled(&it.seen("ann")[1])
+            && is_settled(&it.seen("bob")[0])
+    };
+    world.messenger.until_all(settled).await;
+    let ann = &world.messenger.seen("ann")[1];
+    assert!(ann.choices.is_empty() && ann.edits.is_some(), "{ann:?}");
+    // The channel itself changes the message whose button was pressed.
+    assert_eq!(world.messenger.seen("cid")[1].choices.len(), 3);
+    world.messenger.say("bob", "Write it again.");
+    let is_again = |it: &Messenger| it.texts("bob").contains(&"Again.".to_owned());
+    world.messenger.until_all(is_again).await;
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("old"), ["Hello."]);
+    assert_eq!(world.messenger.seen("ann").len(), 2);
+    assert_eq!(fs::read_to_string(note(&world, "wire_bob")).unwrap(), "d");
+}
+
+#[tokio::test]
+async fn an_owner_who_could_not_be_told_yet_is_not_asked_what_another_one_answered() {
+    let hello = || text(&["Hello."]);
+    let replies = [
+        hello(),
+        hello(),
+        hello(),
+        writes("c", "note"),
+        text(&["Written."]),
+    ];
+    let mut world = World::new(replies).await;
+    world.config.push_str(OWNERS);
+    let hub = world.start();
+    greeted(&world).await;
+    let slow = Said::Slow { after_ms: 500 };
+    world.messenger.fault("cid", Fault::Says(slow));
+    world.messenger.say("bob", "Write a note.");
+    let asked = world.messenger.until("ann", 2).await;
+    world.messenger.press("ann", "ann", &asked[1].choices[0]);
+    world.messenger.until("bob", 2).await;
+    while !hub.hub.outbox().unsent().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("cid"), ["Hello."]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
 use rondo_hub::channel::ChatKey;
-use rondo_hub::questions;
+use rondo_hub::questions::{self, Asker};
 use rondo_journal::Store;
 use rondo_types::{CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, TurnId};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +57,12 @@ fn asked(session: &SessionId, expires: u64) -> Vec<HostRow> {
         chat_id: session.to_string(),
         topic: None,
     };
-    questions::ask(&chat, None, (session, &TurnId::new("t")), &[], &[question]).rows
+    let asker = Asker {
+        chat: &chat,
+        name: "ann",
+        owners: &[],
+    };
+    questions::ask(&asker, (session, &TurnId::new("t")), &[], &[question]).rows
 }
 
 #[tokio::test]

@@ -6,6 +6,23 @@ use rondo_runtime::providers::Provider;
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Step, openai};
 use serde_json::json;
 use std::num::NonZeroUsize;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::test]
+async fn a_second_hub_on_the_same_data_is_refused_while_the_first_one_runs() {
+    let world = World::new([text(&["Yes."])]).await;
+    let first = world.start();
+    world.messenger.say("ann", "Well?");
+    world.messenger.until("ann", 1).await;
+    let second = world.open().run(CancellationToken::new()).await;
+    let refused = second.unwrap_err().to_string();
+    let holder = format!("process {} serves the sessions in", std::process::id());
+    assert!(refused.contains(&holder), "{refused}");
+    first.stop().await;
+    let third = world.start();
+    world.messenger.until_taken().await;
+    third.stop().await;
+}
 
 #[tokio::test]
 async fn hub_17_one_that_is_told_to_stop_lets_turns_end_and_takes_nothing_more() {

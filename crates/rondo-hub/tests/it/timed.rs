@@ -146,7 +146,24 @@ async fn a_run_is_passed_over_while_the_one_before_is_not_over_or_the_budget_is_
 }
 
 #[tokio::test]
-async fn a_job_of_someone_who_is_no_owner_any_more_does_not_run() {
+async fn a_member_sets_up_reminders_in_their_own_chat_and_not_too_often() {
+    let world = World::new(script(every(15), dry)).await;
+    let hub = world.start();
+    assert_eq!(world.ask("bob", "Set it up.").await, "It is set up.");
+    run_due(&hub.hub, in_minutes(15)).await;
+    let seen = world.messenger.until("bob", 2).await;
+    hub.stop().await;
+    assert_eq!(seen[1].text, "They are dry.");
+    let world = World::new(script(every(5), dry)).await;
+    let hub = world.start();
+    world.ask("bob", "Set it up.").await;
+    hub.stop().await;
+    let refused = last_said(world.requests().last().unwrap());
+    assert!(refused.contains("every 15 minutes at most"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_job_of_someone_who_is_a_guest_now_does_not_run() {
     let world = World::new(script(every(2), dry)).await;
     let hub = world.start();
     let user = |role| User {
@@ -156,11 +173,11 @@ async fn a_job_of_someone_who_is_no_owner_any_more_does_not_run() {
     };
     hub.hub.users().put(&user(Role::Owner)).await.unwrap();
     world.ask("eve", "Set it up.").await;
-    hub.hub.users().put(&user(Role::Member)).await.unwrap();
+    hub.hub.users().put(&user(Role::Guest)).await.unwrap();
     run_due(&hub.hub, in_minutes(2)).await;
     let seen = world.messenger.until("eve", 2).await;
     assert!(seen[1].text.contains("I paused"), "{}", seen[1].text);
-    assert!(seen[1].text.contains("only an owner"), "{}", seen[1].text);
+    assert!(seen[1].text.contains("only a member"), "{}", seen[1].text);
     hub.stop().await;
 }
 

@@ -106,7 +106,8 @@ async fn what_is_private_is_read_in_the_owners_private_chats_alone() {
             .map(|it| tools(it).iter().any(|tool| tool == name));
         offered.collect::<Vec<_>>()
     };
-    for name in ["cron", "create_skill", "delete_skill"] {
+    assert_eq!(offers("cron"), [true, true, false, false]);
+    for name in ["create_skill", "delete_skill"] {
         assert_eq!(offers(name), [true, false, false, false], "{name}");
     }
     for name in ["write_memory", "search_memory"] {
@@ -130,6 +131,39 @@ async fn a_memory_is_written_into_the_workspace_and_the_prompt_of_its_session_st
     hub.stop().await;
     let requests = world.requests();
     assert_eq!(system(&requests[0]), system(&requests[2]));
+}
+
+#[tokio::test]
+async fn what_was_remembered_today_is_in_the_first_message_after_the_chat_began_anew() {
+    let save = calls(&[("a", "write_memory", json!({"text": "Ann likes tea."}))]);
+    let replies = [save, text(&["Noted."]), text(&["Tea."]), text(&["Tea!"])];
+    let world = World::new(replies).await;
+    let hub = world.start();
+    world.ask("ann", "I like tea.").await;
+    world.ask("ann", "/new").await;
+    world.ask("ann", "What do I like?").await;
+    world.ask("ann", "Really?").await;
+    hub.stop().await;
+    let requests = world.requests();
+    assert!(!system(&requests[1]).contains("Ann likes tea."));
+    assert!(system(&requests[2]).contains("Ann likes tea."));
+    assert_eq!(system(&requests[2]), system(&requests[3]));
+}
+
+#[tokio::test]
+async fn a_chat_that_begins_anew_keeps_its_directory() {
+    let write = calls(&[("a", "write_file", json!({"path": "note", "content": "x"}))]);
+    let list = calls(&[("b", "list_files", json!({"path": "."}))]);
+    let replies = [write, text(&["Written."]), list, text(&["Listed."])];
+    let mut world = World::new(replies).await;
+    world.flags.yolo = Some(true);
+    let hub = world.start();
+    world.ask("ann", "Write.").await;
+    world.ask("ann", "/new").await;
+    world.ask("ann", "List.").await;
+    hub.stop().await;
+    let listed = last_said(world.requests().last().unwrap());
+    assert!(listed.contains("note"), "{listed}");
 }
 
 #[tokio::test]

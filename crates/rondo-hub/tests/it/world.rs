@@ -98,8 +98,7 @@ impl World {
         ]);
         let notices = || Arc::new(NoNotices);
         let plain = Runtime::new(env.clone(), self.flags.clone(), notices());
-        let flags =
-            config::flags(self.flags.clone(), &plain.settings("/".into()).unwrap()).unwrap();
+        let flags = config::flags(self.flags.clone(), &plain.settings("/".into()).unwrap());
         let runtime = Runtime::new(env, flags, notices());
         let config: HubConfig = toml::from_str(&self.config).unwrap();
         let channel = WireChannel {

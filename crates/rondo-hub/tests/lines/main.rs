@@ -58,7 +58,7 @@ async fn the_channel_of_the_docs_answers_each_message_once() {
     ]);
     let open = |flags| Runtime::new(env.clone(), flags, Arc::new(NoNotices));
     let settings = open(Layer::default()).settings("/".into()).unwrap();
-    let flags = config::flags(Layer::default(), &settings).unwrap();
+    let flags = config::flags(Layer::default(), &settings);
     let users: HubConfig =
         toml::from_str("[users.ann]\nrole = 'owner'\nids = ['lines:ann']").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -58,7 +58,7 @@ impl World {
             ("RONDO_BASE_URL", &self.model.url("/v1")),
         ]);
         let plain = Runtime::new(env.clone(), Layer::default(), Arc::new(NoNotices));
-        let flags = config::flags(Layer::default(), &plain.settings("/".into()).unwrap()).unwrap();
+        let flags = config::flags(Layer::default(), &plain.settings("/".into()).unwrap());
         let runtime = Runtime::new(env, flags, Arc::new(NoNotices));
         let users: HubConfig = toml::from_str(USERS).unwrap();
         let hub = Hub::open(runtime, &users, vec![telegram(&self.api)]).unwrap();

@@ -71,7 +71,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
     let hub_config = HubConfig::of(&settings)?;
     let channels = channels::of(&hub_config, &settings)?;
-    let flags = config::flags(Layer::default(), &settings)?;
+    let flags = config::flags(Layer::default(), &settings);
     let runtime = Runtime::new(env, flags, Arc::new(Logged));
     let own_file = own_file(&runtime, &hub_config, settings)?;
     if args.check {

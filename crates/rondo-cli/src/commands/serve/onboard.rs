@@ -58,7 +58,7 @@ pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -
         output.note("all is set up: `rondo serve` starts the gateway");
         return Ok(Exit::Answer);
     }
-    let flags = config::flags(Layer::default(), &settings)?;
+    let flags = config::flags(Layer::default(), &settings);
     let runtime = Runtime::new(env.clone(), flags, Arc::new(NoNotices));
     let own_file = super::own_file(&runtime, &hub_config, settings)?;
     let threads = executor::of_threads(2)?;
