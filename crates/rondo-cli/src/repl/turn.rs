@@ -63,14 +63,14 @@ enum Next {
     Rest,
 }
 
-/// Where a turn is shown, and where it asks.
+/// What shows a turn and answers its questions.
 struct Shown {
     keyboard: Keyboard,
     screen: Screen,
     changes: Changes,
     questions: mpsc::Receiver<PromptQuestion>,
     signals: Signals,
-    /// The turn's end of it, until the turn is about to begin.
+    /// What the host takes for the turn, until the turn is about to begin.
     stage: Option<Stage>,
     /// The events of the turn, once it is about to begin.
     updates: Option<Subscription>,

@@ -514,7 +514,7 @@ impl Actor {
         let end = match finished {
             Finished::OfHost(Some(body)) => {
                 let end = of_python(&body, None);
-                // Whoever ran it may be gone.
+                // The host may have stopped waiting.
                 let _ = recorded.send(self.record_end(*body).await);
                 end.unwrap_or(returned)
             }
