@@ -29,7 +29,7 @@ impl Held {
 }
 
 impl TurnBudget {
-    pub(crate) fn new(budget: Arc<dyn Budgets>) -> Arc<dyn Budgets> {
+    pub(crate) fn wrap(budget: Arc<dyn Budgets>) -> Arc<dyn Budgets> {
         Arc::new(Self {
             budget,
             held: Mutex::default(),

@@ -95,7 +95,7 @@ impl Parts {
             gate: Arc::clone(&self.gate),
             approver: Arc::clone(&self.approver),
             interceptors: self.interceptors.clone(),
-            budgets: self.budgets.iter().cloned().map(TurnBudget::new).collect(),
+            budgets: self.budgets.iter().cloned().map(TurnBudget::wrap).collect(),
             journal: task.journal,
             profile,
             system: system.into(),

@@ -397,7 +397,10 @@ fn a_model_that_is_shared_fits_the_builder() {
 
 /// Notes the name of each span with that of its parent.
 #[derive(Clone, Default)]
-struct Parents(Arc<std::sync::Mutex<Vec<(String, Option<String>)>>>);
+struct Parents(Arc<std::sync::Mutex<Vec<SpanAndParent>>>);
+
+/// The name of a span and that of its parent.
+type SpanAndParent = (String, Option<String>);
 
 impl<S> tracing_subscriber::Layer<S> for Parents
 where
@@ -428,9 +431,8 @@ async fn the_span_of_the_caller_is_the_parent_of_the_turns() {
     let caller = tracing::info_span!("caller");
     let mut run = caller.in_scope(|| agent.start("q"));
     run.next().await;
-    let of_turn = |(name, parent): &(String, Option<String>)| {
-        name != "caller" && parent.as_deref() == Some("caller")
-    };
+    let of_turn =
+        |(name, parent): &SpanAndParent| name != "caller" && parent.as_deref() == Some("caller");
     loop {
         if parents.0.lock().unwrap().iter().any(of_turn) {
             return;
