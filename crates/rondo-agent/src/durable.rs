@@ -10,12 +10,12 @@ use rondo_core::session_store::{NewSession, SessionStore, StoreError};
 use rondo_types::SessionId;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How long a session that this process has is waited for, since it may have been dropped.
-const LET_GO_MAX: Duration = Duration::from_millis(500);
-/// How often it is looked at meanwhile.
+/// How often a session that this process has is looked at again, since it may have been dropped: for half a second.
+const LET_GO_LOOKS_MAX: u32 = 250;
+/// The time between two of these looks.
 const LET_GO_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Why a session cannot be opened.
@@ -104,17 +104,15 @@ impl Agent {
 /// Takes a session. One that this process has may have been dropped right before, and its turn's task lets go of it a moment
 /// later.
 fn take(store: &dyn SessionStore, id: &SessionId) -> Result<Arc<dyn Journal>, StoreError> {
-    let until = Instant::now() + LET_GO_MAX;
-    loop {
+    for _ in 0..LET_GO_LOOKS_MAX {
         match store.take(id) {
-            Err(StoreError::InUse { pid, .. })
-                if pid == Some(std::process::id()) && Instant::now() < until =>
-            {
+            Err(StoreError::InUse { pid, .. }) if pid == Some(std::process::id()) => {
                 std::thread::sleep(LET_GO_LOOK_EVERY);
             }
             taken => return taken,
         }
     }
+    store.take(id)
 }
 
 fn opened(store: &dyn SessionStore, new: NewSession) -> Result<Opened, StoreError> {
