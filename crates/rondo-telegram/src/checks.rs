@@ -5,6 +5,10 @@ use frankenstein::types::User;
 use frankenstein::updates::WebhookInfo;
 use serde_json::json;
 
+/// What is found of a token that is not valid.
+pub const UNKNOWN_TOKEN: &str =
+    "Telegram does not know the token: @BotFather shows the valid one with /mybots";
+
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -79,10 +83,7 @@ fn updates(webhook: &WebhookInfo) -> Vec<Finding> {
 
 fn unreachable(error: &ApiError) -> String {
     match error.code() {
-        Some(401 | 404) => {
-            "Telegram does not know the token: @BotFather shows the valid one with /mybots"
-                .to_owned()
-        }
+        Some(401 | 404) => UNKNOWN_TOKEN.to_owned(),
         _ => error.to_string(),
     }
 }

@@ -25,7 +25,7 @@ mod token;
 
 pub use api::{Api, ApiError, TELEGRAM_URL};
 pub use channel::{NAME, Telegram};
-pub use checks::{Finding, check};
+pub use checks::{Finding, UNKNOWN_TOKEN, check};
 pub use form::Form;
 pub use settings::{Streaming, TelegramSettings};
 pub use token::{BotToken, TokenError};

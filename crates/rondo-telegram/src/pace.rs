@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 /// Messages to all chats together in a second.
 const ALL_MAX: usize = 30;
+/// Of so many of them the time is known, those that are reserved included.
+const ALL_KNOWN_MAX: usize = 8 * ALL_MAX;
 /// Messages to one chat in a second, and to a group in a minute.
 const CHAT_MAX: usize = 1;
 const GROUP_MAX: usize = 20;
@@ -80,7 +82,7 @@ impl Pace {
 
     /// Returns when a message may be sent where only that part of the limits may be used up.
     fn earliest_of(&self, chat_id: i64, now: Instant, part: usize) -> Instant {
-        let mut at = after(&self.all, ALL_MAX / part, SECOND, now);
+        let mut at = now;
         if let Some(chat) = self.chats.get(&chat_id) {
             at = at.max(after(&chat.sent, CHAT_MAX, SECOND, now));
             // Groups have negative ids.
@@ -89,14 +91,14 @@ impl Pace {
             }
             at = at.max(chat.held_until.unwrap_or(now));
         }
-        at
+        free_from(&self.all, ALL_MAX / part, at)
     }
 
     fn count(&mut self, chat_id: i64, at: Instant, now: Instant) {
         if self.chats.len() >= CHATS_MAX {
             self.chats.retain(|_, chat| chat.is_busy(now));
         }
-        remember(&mut self.all, ALL_MAX, at);
+        remember(&mut self.all, ALL_KNOWN_MAX, at);
         let chat = self.chats.entry(chat_id).or_default();
         remember(&mut chat.sent, GROUP_MAX, at);
     }
@@ -115,6 +117,27 @@ fn after(sent: &VecDeque<Instant>, max: usize, span: Duration, now: Instant) -> 
     last.map_or(now, |it| (*it + span).max(now))
 }
 
+/// Returns the first time from `from` on at which one more may be sent, so that no second has more than `max`, also with what
+/// is reserved for later.
+fn free_from(sent: &VecDeque<Instant>, max: usize, from: Instant) -> Instant {
+    let later = sent.iter().map(|it| *it + SECOND).filter(|it| *it > from);
+    let mut times = std::iter::once(from).chain(later);
+    let free = times.find(|at| is_free(sent, max, *at));
+    // After all of them there is room.
+    free.unwrap_or_else(|| sent.back().map_or(from, |it| *it + SECOND))
+}
+
+fn is_free(sent: &VecDeque<Instant>, max: usize, at: Instant) -> bool {
+    let near = sent.iter().copied();
+    let mut near: Vec<_> = near
+        .filter(|it| *it + SECOND > at && *it < at + SECOND)
+        .collect();
+    let place = near.partition_point(|it| *it <= at);
+    near.insert(place, at);
+    let mut seconds = near.iter().zip(near.iter().skip(max));
+    seconds.all(|(first, last)| *last >= *first + SECOND)
+}
+
 fn remember(sent: &mut VecDeque<Instant>, max: usize, at: Instant) {
     if sent.len() >= max {
         sent.pop_front();
@@ -131,6 +154,24 @@ mod tests {
     fn seconds(pace: &mut Pace, chat: i64, now: Instant, count: usize) -> Vec<u64> {
         let waits = (0..count).map(|_| pace.reserve(chat, now));
         waits.map(|it| it.as_secs()).collect()
+    }
+
+    #[tokio::test]
+    async fn no_second_has_more_than_thirty_messages_whatever_is_reserved_for_later() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            for chat in 0..40 {
+                times.push(now + pace.reserve(chat, now));
+            }
+        }
+        times.extend((100..200).map(|chat| now + pace.reserve(chat, now)));
+        times.sort_unstable();
+        for (first, last) in times.iter().zip(times.iter().skip(ALL_MAX)) {
+            assert!(*last >= *first + SECOND);
+        }
+        // Nothing is held up longer than that takes.
+        assert!(times.last() <= Some(&(now + SECOND * 8)));
     }
 
     #[tokio::test]

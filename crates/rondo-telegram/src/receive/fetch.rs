@@ -5,7 +5,7 @@ use crate::channel::Telegram;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use frankenstein::types::{File, Message};
+use frankenstein::types::{File, Message, MessageOrigin};
 use futures_util::future::join_all;
 use rondo_hub::channel::{InboundBody, InboundFile};
 use rondo_types::text::{first_chars, with_mark};
@@ -99,7 +99,12 @@ pub(super) fn found(message: &Message) -> Found {
     if let Some(it) = &message.contact {
         found.text = format!("Contact: {}, {}", it.first_name, it.phone_number);
     }
-    if message.poll.is_some() || message.story.is_some() || message.paid_media.is_some() {
+    let is_unread = message.poll.is_some()
+        || message.story.is_some()
+        || message.paid_media.is_some()
+        || message.dice.is_some()
+        || message.game.is_some();
+    if is_unread {
         let note = "I cannot read this kind of message. Please write what it says.";
         found.notes.push(note.to_owned());
     }
@@ -118,6 +123,28 @@ pub(super) fn is_by_others(message: &Message, me: u64) -> bool {
         |author: Option<u64>| author.is_some() && (author == Some(me) || author == sender);
     let quotes = message.quote.is_some() || quoted.is_some();
     is_forwarded || quotes && !quoted.is_some_and(is_known)
+}
+
+/// Returns the line that says whose message was passed on, if it is a forwarded one. What follows it is no command.
+pub(super) fn forwarded(message: &Message) -> Option<String> {
+    let origin = message.forward_origin.as_deref()?;
+    let name = match origin {
+        MessageOrigin::User(it) => it.sender_user.first_name.clone(),
+        MessageOrigin::HiddenUser(it) => it.sender_user_name.clone(),
+        MessageOrigin::Chat(it) => it.sender_chat.title.clone().unwrap_or_default(),
+        MessageOrigin::Channel(it) => it.chat.title.clone().unwrap_or_default(),
+    };
+    // Names are chosen by people: they must not look like another line.
+    let plain = |c: char| match c {
+        '[' | ']' => '\'',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let name: String = name.chars().take(NAME_CHARS_MAX).map(plain).collect();
+    Some(match name.trim() {
+        "" => "[forwarded]".to_owned(),
+        name => format!("[forwarded from {name}]"),
+    })
 }
 
 /// Returns the message that another one answers, or the part of it that was chosen, as a quote. What the bot itself said

@@ -1,11 +1,11 @@
 //! Which updates wait, which are being worked on, and which are done.
 
-use super::update::{Content, Update};
+use super::update::Update;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an album may go on growing after its latest part, and in all.
+/// How long an album or a long text may go on growing after its latest part, and in all.
 const ALBUM_SETTLES: Duration = Duration::from_secs(1);
 const ALBUM_MAX: Duration = Duration::from_secs(8);
 /// How long a chat rests whose updates could not be taken.
@@ -113,21 +113,17 @@ impl Chat {
         !self.is_running && !rests && !self.waiting.is_empty() && !self.grows(now)
     }
 
-    /// Returns whether the last of what waits is an album to which more may come.
+    /// Returns whether something that waits may go on in further updates: an album, or a long text.
     fn grows(&self, now: Instant) -> bool {
-        let Some(((latest, last), album)) = self
-            .waiting
-            .back()
-            .and_then(|last| Some(((last.0, &last.1), last.1.album()?)))
-        else {
+        let growing = self.waiting.iter().enumerate().filter(|(place, (_, it))| {
+            let mut later = self.waiting.iter().skip(place + 1);
+            it.may_go_on() && !later.any(|(_, later)| later.ends(it))
+        });
+        let mut times = growing.map(|(_, (at, _))| *at);
+        let Some(first) = times.next() else {
             return false;
         };
-        debug_assert!(matches!(last.content, Content::Message(_)));
-        let of_album = self
-            .waiting
-            .iter()
-            .filter(|(_, it)| it.album() == Some(album));
-        let first = of_album.map(|(at, _)| *at).next().unwrap_or(latest);
+        let latest = times.last().unwrap_or(first);
         now < latest + ALBUM_SETTLES && now < first + ALBUM_MAX
     }
 }

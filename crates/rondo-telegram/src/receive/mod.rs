@@ -16,7 +16,7 @@ mod update;
 pub(crate) use fetch::image_type;
 pub(crate) use update::encoded;
 
-use crate::channel::Telegram;
+use crate::channel::{NAME, Telegram};
 use crate::{ApiError, clock};
 use frankenstein::methods::GetUpdatesParams;
 use frankenstein::types::{AllowedUpdate, BotCommand, User};
@@ -40,6 +40,10 @@ const BUSY_PAUSE: Duration = Duration::from_millis(500);
 /// The pauses after failures: the first one, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Failures in a row after which the hub is told that the channel receives nothing.
+const FAILURES_TOLD: u32 = 3;
+/// What helps against a webhook.
+const HAS_WEBHOOK: &str = "a webhook is set for this bot, which takes its updates: `rondo doctor --probe` says how to delete it";
 /// The bound on the updates of one answer.
 const UPDATES_MAX: u32 = 100;
 
@@ -50,7 +54,7 @@ pub(crate) async fn run(
     stop: &CancellationToken,
 ) -> Result<(), ChannelError> {
     let work = async {
-        let me = introduced(telegram).await?;
+        let me = introduced(telegram, inbox).await?;
         receive(telegram, inbox, &me).await
     };
     tokio::select! {
@@ -60,12 +64,12 @@ pub(crate) async fn run(
 }
 
 /// Learns who the bot is, and tells clients its commands.
-async fn introduced(telegram: &Telegram) -> Result<Me, ChannelError> {
+async fn introduced(telegram: &Telegram, inbox: &Inbox) -> Result<Me, ChannelError> {
     let mut pause = Pause::default();
     let me: User = loop {
         match telegram.api.call("getMe", &json!({})).await {
             Ok(me) => break me,
-            Err(error) => tokio::time::sleep(pause.after(&error)?).await,
+            Err(error) => tokio::time::sleep(pause.after(&error, inbox)?).await,
         }
     };
     let commands: Vec<BotCommand> = telegram
@@ -117,12 +121,12 @@ async fn receive(telegram: &Telegram, inbox: &Inbox, me: &Me) -> Result<(), Chan
         let is_well = polled.is_ok();
         let rest = match polled {
             Ok(updates) => {
-                pause = Pause::default();
+                pause.is_over(inbox);
                 intake.polled(offset, updates, clock::now());
                 let is_busy = intake.has_work() && !intake.has_ready(clock::now());
                 is_busy.then_some(BUSY_PAUSE)
             }
-            Err(error) => Some(pause.after(&error)?),
+            Err(error) => Some(pause.after(&error, inbox)?),
         };
         let Some(rest) = rest else {
             continue;
@@ -169,11 +173,22 @@ async fn poll(
 #[derive(Debug, Default)]
 struct Pause {
     failures: u32,
+    /// Whether it is known that Telegram hands out updates.
+    is_well: bool,
 }
 
 impl Pause {
+    /// Takes it that the failures are over.
+    fn is_over(&mut self, inbox: &Inbox) {
+        self.failures = 0;
+        if !self.is_well {
+            self.is_well = true;
+            inbox.receives(NAME);
+        }
+    }
+
     /// Returns how long to wait, unless that is of no use.
-    fn after(&mut self, error: &ApiError) -> Result<Duration, ChannelError> {
+    fn after(&mut self, error: &ApiError, inbox: &Inbox) -> Result<Duration, ChannelError> {
         if let Some(message) = hopeless(error) {
             return Err(ChannelError::Setup { message });
         }
@@ -182,13 +197,22 @@ impl Pause {
             .min(PAUSE_MAX);
         self.failures = self.failures.saturating_add(1);
         let pause = error.retry_after().unwrap_or_default().max(grown);
-        tracing::warn!(%error, "receives nothing from Telegram for {} s: {}", pause.as_secs(), advice(error));
+        let advice = advice(error);
+        tracing::info!(%error, "receives nothing from Telegram for {} s: {advice}", pause.as_secs());
+        // A single one is usual, such as when another process just gave way.
+        if self.failures >= FAILURES_TOLD {
+            self.is_well = false;
+            inbox.receives_nothing(NAME, &format!("{error}: {advice}"));
+        }
         Ok(pause)
     }
 }
 
 /// Returns what is to be done about an error that no waiting ends. Telegram answers 404 to what is no token at all.
 fn hopeless(error: &ApiError) -> Option<String> {
+    if error.says(409, "webhook") {
+        return Some(HAS_WEBHOOK.to_owned());
+    }
     matches!(error.code(), Some(401 | 404)).then(|| {
         "Telegram does not know the bot's token: @BotFather shows the valid one with /mybots"
             .to_owned()
@@ -196,9 +220,7 @@ fn hopeless(error: &ApiError) -> Option<String> {
 }
 
 fn advice(error: &ApiError) -> &'static str {
-    if error.says(409, "webhook") {
-        "a webhook is set for this bot, which takes its updates: `rondo doctor --probe` says how to delete it"
-    } else if error.code() == Some(409) {
+    if error.code() == Some(409) {
         "another program receives with the same token: stop it, or make a new bot with @BotFather"
     } else {
         "it is tried again"

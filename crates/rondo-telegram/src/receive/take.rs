@@ -58,16 +58,19 @@ pub(super) async fn take(
     }
 }
 
-/// Takes the next update, or all parts of an album.
+/// Takes the next update with those that its sender sent together with it: the parts of an album, another album that was
+/// chosen at the same time, and the rest of a text that was too long for one message.
 fn next_group(left: &mut VecDeque<Update>) -> Option<Vec<Update>> {
     let mut group = vec![left.pop_front()?];
-    let album = group.first()?.album().map(str::to_owned);
-    while album.is_some()
-        && left
-            .front()
-            .is_some_and(|it| it.album() == album.as_deref())
-    {
-        group.extend(left.pop_front());
+    while let Some(last) = group.last() {
+        let next = left.iter().position(|it| it.is_of_album(last));
+        let of_sender = || left.iter().position(|it| it.is_of_sender(last));
+        let next = next
+            .or_else(|| of_sender().filter(|it| left.get(*it).is_some_and(|it| it.goes_on(last))));
+        let Some(next) = next.and_then(|it| left.remove(it)) else {
+            break;
+        };
+        group.push(next);
     }
     Some(group)
 }
@@ -144,15 +147,23 @@ fn content(
     message: &Message,
     all: &[&Message],
 ) -> Option<(InboundBody, Vec<Attachment>, bool)> {
-    let mut texts = Vec::new();
+    let mut text = String::new();
     let mut notes = Vec::new();
     let mut attachments = Vec::new();
     let mut is_meant = false;
     for message in all {
-        let (text, meant) = update::addressed(message, me);
+        let (said, meant) = update::addressed(message, me);
         is_meant |= meant;
         let mut found = fetch::found(message);
-        texts.extend([text, found.text].into_iter().filter(|it| !it.is_empty()));
+        let forwarded = fetch::forwarded(message).filter(|it| !text.contains(it.as_str()));
+        // A text that fills a message to its end was cut there.
+        let is_cut = !text.is_empty() && update::units(&text) % update::TEXT_UNITS_MAX == 0;
+        for said in forwarded.into_iter().chain([said, found.text]) {
+            if !text.is_empty() && !said.is_empty() && !is_cut {
+                text.push('\n');
+            }
+            text.push_str(&said);
+        }
         notes.append(&mut found.notes);
         attachments.append(&mut found.attachments);
     }
@@ -160,7 +171,6 @@ fn content(
         is_meant = true;
         notes.push(note);
     }
-    let mut text = texts.join("\n");
     if let Some(quote) = fetch::quoted(message, me.id).filter(|_| !text.starts_with('/')) {
         text = format!("{quote}\n\n{text}");
     }

@@ -114,6 +114,68 @@ fn read_message(message: Value) -> Content {
     }
 }
 
+/// Units of UTF-16 of a message's text at the most.
+pub(super) const TEXT_UNITS_MAX: usize = 4096;
+/// From so many on a text may be the beginning of a longer one, which its sender's program cut at a space or line end.
+const LONG_TEXT_UNITS: usize = 3800;
+/// Seconds between messages that were sent together.
+const TOGETHER_SECONDS: u64 = 2;
+
+/// Returns the length of a text as Telegram counts it.
+pub(super) fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+impl Update {
+    fn message(&self) -> Option<&Message> {
+        match &self.content {
+            Content::Message(message) => Some(message),
+            Content::Press(_) | Content::Other => None,
+        }
+    }
+
+    /// Returns whether more may come that belongs to it.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.album().is_some() || self.is_long_text()
+    }
+
+    fn is_long_text(&self) -> bool {
+        let text = self.message().and_then(|it| it.text.as_ref());
+        text.is_some_and(|text| units(text) >= LONG_TEXT_UNITS)
+    }
+
+    /// Returns whether it is another part of the album that an earlier update is of.
+    pub(super) fn is_of_album(&self, earlier: &Self) -> bool {
+        earlier.album().is_some() && self.album() == earlier.album()
+    }
+
+    /// Returns whether it is from the sender of another one.
+    pub(super) fn is_of_sender(&self, other: &Self) -> bool {
+        let of = |it: &Self| it.message().and_then(sender).map(|it| it.id);
+        of(self) == of(other)
+    }
+
+    /// Returns whether its sender has gone on to something else than an earlier update, which is whole then.
+    pub(super) fn ends(&self, earlier: &Self) -> bool {
+        self.is_of_sender(earlier) && !self.is_of_album(earlier) && !self.goes_on(earlier)
+    }
+
+    /// Returns whether it goes on with the update before it: with the rest of a long text, or another album that was sent
+    /// at once, such as the documents beside pictures.
+    pub(super) fn goes_on(&self, before: &Self) -> bool {
+        let (Some(message), Some(earlier)) = (self.message(), before.message()) else {
+            return false;
+        };
+        let is_together = place(message) == place(earlier)
+            && self.is_of_sender(before)
+            && message.date.abs_diff(earlier.date) <= TOGETHER_SECONDS;
+        let is_rest = before.is_long_text()
+            && message.text.as_ref().is_some_and(|it| !it.starts_with('/'))
+            && message.forward_origin.is_none() == earlier.forward_origin.is_none();
+        is_together && (is_rest || self.album().is_some() && before.album().is_some())
+    }
+}
+
 /// Returns where a message is. Outside of forums a thread is a chain of replies, which is no chat of its own.
 pub(super) fn place(message: &Message) -> Place {
     let is_topic = message.is_topic_message.unwrap_or_default();
@@ -204,6 +266,7 @@ pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
                 }
                 // Another bot's.
                 Some(_) => return (String::new(), false),
+                None if is_reply_to_other_bot(message, me) => return (String::new(), false),
                 None => {}
             },
             _ => {}
@@ -214,6 +277,12 @@ pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
 
 fn is_name(name: Option<&str>, me: &Me) -> bool {
     name.is_some_and(|name| !me.name.is_empty() && name.eq_ignore_ascii_case(&me.name))
+}
+
+fn is_reply_to_other_bot(message: &Message, me: &Me) -> bool {
+    let replied = message.reply_to_message.as_ref();
+    let author = replied.and_then(|it| it.from.as_ref());
+    author.is_some_and(|user| user.is_bot && user.id != me.id)
 }
 
 fn is_reply_to(message: &Message, me: &Me) -> bool {

@@ -1,6 +1,7 @@
 //! Cuts a long text into messages, with its formatting.
 
 use super::{Entity, Formatted, units};
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Cuts a text into parts of at most `units_max` UTF-16 units (at least 2), preferably between paragraphs, else between
 /// lines, else between words. Formatting goes on in the next part. Parts are never empty; there may be none.
@@ -30,12 +31,16 @@ pub fn split(formatted: &Formatted, units_max: usize) -> Vec<Formatted> {
 fn cut(text: &str, units_max: usize) -> usize {
     let mut count = 0;
     let mut window = text.len();
-    for (at, it) in text.char_indices() {
-        count += it.len_utf16();
+    // What is shown as one character, such as a family of several emoji, stays whole.
+    for (at, it) in text.grapheme_indices(true) {
+        count += units(it);
         if count > units_max {
             window = at;
             break;
         }
+    }
+    if window == 0 {
+        window = within_character(text, units_max);
     }
     if window == text.len() {
         return window;
@@ -47,6 +52,16 @@ fn cut(text: &str, units_max: usize) -> usize {
     let breaks = [after("\n\n"), after("\n"), after(" ")];
     let found = breaks.into_iter().flatten().find(|at| *at > enough);
     found.unwrap_or(window)
+}
+
+/// Returns where to cut a text whose first character alone is longer than a message.
+fn within_character(text: &str, units_max: usize) -> usize {
+    let mut count = 0;
+    let fits = text.char_indices().find(|(_, it)| {
+        count += it.len_utf16();
+        count > units_max
+    });
+    fits.map_or(text.len(), |(at, _)| at)
 }
 
 fn within(entities: &[Entity], begin: usize, length: usize) -> Vec<Entity> {
@@ -89,6 +104,10 @@ mod tests {
     fn no_character_is_cut() {
         assert_eq!(texts("😀😀😀", 3), ["😀", "😀", "😀"]);
         assert_eq!(texts("😀😀😀", 4), ["😀😀", "😀"]);
+        let family = "👩\u{200d}👩\u{200d}👧";
+        let two = format!("ab{family}{family}");
+        assert_eq!(texts(&two, 13), [format!("ab{family}"), family.to_owned()]);
+        assert_eq!(texts(family, 4).concat(), family);
     }
 
     #[test]

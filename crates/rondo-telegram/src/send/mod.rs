@@ -59,7 +59,9 @@ impl Telegram {
             {
                 Ok(id) => {
                     sent.count += 1;
-                    sent.first = sent.first.or(Some(id));
+                    // A question is the message with its buttons.
+                    let has_buttons = is_last_text && !message.choices.is_empty();
+                    sent.first = sent.first.filter(|_| !has_buttons).or(Some(id));
                     if sent.count < plan.pieces.len() {
                         self.remember(&message.key, sent.clone());
                     }

@@ -45,11 +45,14 @@ fn texts(markdown: &str, may_be_rich: bool) -> Vec<Piece> {
     if let Some(markdown) = rich(markdown).filter(|_| may_be_rich) {
         return vec![Piece::Rich(markdown)];
     }
-    let mut parts = split(&formatted(markdown), TEXT_UNITS_MAX - GOES_ON.len());
+    let whole = formatted(markdown);
+    let parts = split(&whole, TEXT_UNITS_MAX);
     if parts.len() <= TEXTS_MAX {
         return parts.into_iter().map(Piece::Text).collect();
     }
-    parts.truncate(1);
+    let parts = split(&whole, TEXT_UNITS_MAX - GOES_ON.len())
+        .into_iter()
+        .take(1);
     let mut pieces: Vec<Piece> = Vec::new();
     for mut part in parts {
         part.text.push_str(GOES_ON);

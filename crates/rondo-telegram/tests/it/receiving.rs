@@ -1,7 +1,7 @@
 //! What the hub gets of what people write.
 
 use crate::support::{Hub, bot, telegram};
-use rondo_hub::channel::{Channel as _, ChatKind, InboundBody};
+use rondo_hub::channel::{Channel as _, ChannelError, ChatKind, InboundBody};
 use rondo_hub::inbox::{InboxError, Taken};
 use rondo_testkit::telegram::{BOT_NAME, Fault, Place};
 use rondo_types::AnswerValue;
@@ -67,6 +67,123 @@ async fn what_could_not_be_taken_is_not_confirmed_and_comes_again() {
     assert_eq!(texts[1..], ["one", "two"]);
     assert!(events[1].event_id.starts_with(&format!("{first}-")));
     server.until(|it| it.unconfirmed() == 0).await;
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_bot_whose_updates_a_webhook_takes_is_not_set_up() {
+    let (server, api) = bot().await;
+    server.set_webhook("https://elsewhere.example/");
+    let telegram = telegram(&api);
+    let ended = telegram.receive(Hub::default().inbox(), CancellationToken::new());
+    let error = ended.await.expect_err("there is a webhook");
+    assert!(matches!(error, ChannelError::Setup { .. }), "{error:?}");
+    assert!(error.to_string().contains("a webhook is set"), "{error}");
+}
+
+#[tokio::test]
+async fn a_conflict_that_lasts_is_told_to_the_hub_until_it_is_over() {
+    let (server, api) = bot().await;
+    let conflict = "Conflict: terminated by other getUpdates request";
+    for _ in 0..4 {
+        server.fail("getUpdates", Fault::Refused(409, conflict.to_owned()));
+    }
+    let (hub, running) = Hub::receiving(telegram(&api));
+    hub.told(2).await;
+    server.say(Place::Private(7), 7, "hello");
+    let told = hub.told(3).await;
+    assert!(
+        told[0].contains("another program receives with the same token"),
+        "{told:?}"
+    );
+    assert_eq!(told[2], "receives");
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn what_was_sent_together_is_one_message() {
+    let (server, api) = bot().await;
+    let (hub, running) = Hub::receiving(telegram(&api));
+    // A text that the sender's program cut.
+    let (first, second) = ("x".repeat(4096), "yz");
+    server.say(Place::Private(7), 7, &first);
+    server.say(Place::Private(7), 7, second);
+    // Pictures and documents that were chosen at once, and somebody else's words between the parts of an album.
+    let part = |album: &str, kind: &str, id: &str| {
+        let file = json!({ "file_id": id, "file_unique_id": id, "width": 1, "height": 1 });
+        let file = if kind == "photo" { json!([file]) } else { file };
+        json!({ "media_group_id": album, kind: file })
+    };
+    for id in ["p1", "p2", "d1"] {
+        server.add_file(id, b"text".to_vec());
+    }
+    server.write(Place::Group(-70), 8, &part("a", "photo", "p1"));
+    server.say(Place::Group(-70), 9, "chatter");
+    server.write(Place::Group(-70), 8, &part("a", "photo", "p2"));
+    server.write(Place::Group(-70), 8, &part("b", "document", "d1"));
+    let events = hub.events(3).await;
+    let of = |sender: &str| {
+        let of = events.iter().filter(|it| it.sender.id == sender);
+        of.collect::<Vec<_>>()
+    };
+    let pasted = of("7");
+    assert_eq!(text_of(&pasted[0].body), format!("{first}{second}"));
+    let sent = of("8");
+    let InboundBody::Message { files, .. } = &sent[0].body else {
+        panic!("{sent:?}");
+    };
+    assert_eq!((sent.len(), files.len()), (1, 3), "{sent:?}");
+    server.until(|it| it.unconfirmed() == 0).await;
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_forwarded_message_says_whose_it_is_and_is_no_command_and_a_dice_is_answered() {
+    let (server, api) = bot().await;
+    let (hub, running) = Hub::receiving(telegram(&api));
+    let origin = json!({ "type": "hidden_user", "date": 1, "sender_user_name": "Eve [x]\n" });
+    let forwarded = json!({ "text": "/new", "forward_origin": origin });
+    server.write(Place::Private(7), 7, &forwarded);
+    let dice = json!({ "dice": { "emoji": "\u{1f3b2}", "value": 4 } });
+    server.write(Place::Private(8), 8, &dice);
+    let events = hub.events(2).await;
+    let of = |sender: &str| events.iter().find(|it| it.sender.id == sender).cloned();
+    let said = of("7").expect("it was handed in").body;
+    assert_eq!(text_of(&said), "[forwarded from Eve 'x']\n/new");
+    match of("8").expect("it was handed in").body {
+        InboundBody::Message { notes, .. } => {
+            assert!(notes[0].contains("cannot read"), "{notes:?}")
+        }
+        other => panic!("{other:?}"),
+    }
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_command_in_reply_to_another_bot_is_none_of_ours() {
+    let (server, api) = bot().await;
+    let (hub, running) = Hub::receiving(telegram(&api));
+    let reply_to = |author: serde_json::Value| {
+        let replied = json!({
+            "message_id": 3, "date": 1, "chat": { "id": -70, "type": "group", "title": "g" },
+            "from": author, "text": "Play?",
+        });
+        json!({
+            "text": "/new", "reply_to_message": replied,
+            "entities": [{ "type": "bot_command", "offset": 0, "length": 4 }],
+        })
+    };
+    let other = json!({ "id": 99, "is_bot": true, "first_name": "Game" });
+    let person = json!({ "id": 8, "is_bot": false, "first_name": "Bob" });
+    server.write(Place::Group(-70), 7, &reply_to(other));
+    server.write(Place::Group(-70), 7, &reply_to(person));
+    let events = hub.events(2).await;
+    let texts: Vec<&str> = events.iter().map(|it| text_of(&it.body)).collect();
+    assert!(
+        !texts[0].contains("/new") && !events[0].mentioned,
+        "{events:?}"
+    );
+    assert!(texts[1].ends_with("/new"), "{texts:?}");
     running.stopped().await;
 }
 

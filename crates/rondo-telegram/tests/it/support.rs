@@ -86,6 +86,8 @@ struct State {
     refusals: Mutex<HashMap<String, Vec<InboxError>>>,
     admitted: Mutex<Option<Vec<String>>>,
     decision: Mutex<Taken>,
+    /// What the channel said of itself.
+    told: watch::Sender<Vec<String>>,
 }
 
 impl Default for Hub {
@@ -95,6 +97,7 @@ impl Default for Hub {
             refusals: Mutex::default(),
             admitted: Mutex::default(),
             decision: Mutex::new(Taken::Accepted),
+            told: watch::Sender::new(Vec::new()),
         }))
     }
 }
@@ -128,6 +131,13 @@ impl Hub {
         let mut events = self.0.events.subscribe();
         let events = events.wait_for(|it| it.len() >= count).await;
         events.expect("the sender is kept").clone()
+    }
+
+    /// What the channel said of itself, once that is so much.
+    pub(crate) async fn told(&self, count: usize) -> Vec<String> {
+        let mut told = self.0.told.subscribe();
+        let told = told.wait_for(|it| it.len() >= count).await;
+        told.expect("the sender is kept").clone()
     }
 
     pub(crate) fn refuse(&self, chat_id: &str, errors: Vec<InboxError>) {
@@ -168,5 +178,13 @@ impl Receiver for Hub {
             self.0.events.send_modify(|events| events.push(event));
         }
         Ok(decision)
+    }
+
+    fn receives(&self, _: &str) {
+        self.0.told.send_modify(|it| it.push("receives".to_owned()));
+    }
+
+    fn receives_nothing(&self, _: &str, reason: &str) {
+        self.0.told.send_modify(|it| it.push(reason.to_owned()));
     }
 }
