@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::error::Result;
 use crate::extensions::Extensions;
-use crate::mcp;
+use crate::mcp::{self, SharedServers};
 use crate::notices::{NoNotices, Notices};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
@@ -48,8 +48,7 @@ struct Shared {
     /// The settings of the session that was taken last: those of most others are the same.
     latest: Mutex<Option<(Values, Arc<[Source]>)>>,
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
-    /// The servers that were started last, and the fingerprints of those and their directory.
-    servers: Mutex<Option<(String, Arc<Servers>)>>,
+    servers: SharedServers,
     /// Work beside turns that is not done yet.
     beside: Mutex<JoinSet<()>>,
 }
@@ -71,7 +70,7 @@ impl Runtime {
             connected: Mutex::default(),
             latest: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
-            servers: Mutex::default(),
+            servers: SharedServers::default(),
             beside: Mutex::default(),
         }))
     }
@@ -188,29 +187,19 @@ impl Runtime {
     }
 
     /// Returns the servers of these settings, which the first call starts in the background, on the current Tokio
-    /// runtime; nothing where there are none. Sessions of one directory share them.
+    /// runtime; nothing where there are none. Sessions of one directory share them, and they go on as long as what this
+    /// returns is held.
     ///
     /// # Errors
     /// When the settings of the network cannot be used.
     pub fn servers(&self, settings: &Settings) -> Result<Option<Arc<Servers>>> {
-        let of = fingerprint(settings);
-        let mut started = self
-            .0
-            .servers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, servers)) = &*started
-            && *known == of
-        {
-            return Ok(Some(Arc::clone(servers)));
-        }
-        if let Some(note) = settings.mcp.note() {
-            self.notices().note(&note);
-        }
-        let consent = mcp::consent(settings, self.notices());
-        let servers = mcp::start(settings, &self.0.notices, consent)?.map(Arc::new);
-        *started = servers.clone().map(|it| (of, it));
-        Ok(servers)
+        self.0.servers.get(fingerprint(settings), || {
+            if let Some(note) = settings.mcp.note() {
+                self.notices().note(&note);
+            }
+            let consent = mcp::consent(settings, self.notices());
+            Ok(mcp::start(settings, &self.0.notices, consent)?.map(Arc::new))
+        })
     }
 
     /// Starts the servers of these settings apart from those that sessions share, for a look at what they offer. Tools
@@ -234,17 +223,7 @@ impl Runtime {
 
     /// Ends servers, sends the remaining telemetry and waits for what is done beside turns, for a bounded time.
     pub async fn close(&self) {
-        let servers = {
-            let mut started = self
-                .0
-                .servers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            started.take()
-        };
-        if let Some((_, servers)) = servers {
-            servers.close().await;
-        }
+        self.0.servers.close().await;
         let telemetry = self.0.telemetry.lock().await.take();
         if let Some(telemetry) = telemetry {
             telemetry.finish().await;

@@ -9,6 +9,7 @@ use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
 use crate::look_first::LookFirst;
+use crate::mcp::HeldTools;
 use crate::memory::{self, SEARCH_MEMORY, WRITE_MEMORY};
 use crate::parking::{MailApprover, SessionApprover};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
@@ -378,8 +379,11 @@ impl TurnBuilder {
             && !tools::forbids_all(session.settings)
             && let Some(servers) = session.runtime.servers(session.settings)?
         {
-            let source = servers.source(&session.conversation.session);
-            extensions.tool_sources.push(source);
+            let source = HeldTools {
+                source: servers.source(&session.conversation.session),
+                _servers: servers,
+            };
+            extensions.tool_sources.push(Arc::new(source));
         }
         let models: Vec<_> = self.spec.targets().collect();
         let own_budgets = budgets::of(session.settings, session.store, &models)?;

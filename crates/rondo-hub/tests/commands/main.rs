@@ -1,4 +1,4 @@
-//! Commands of chats: programs with arguments, without a shell.
+//! Commands of chats: programs with arguments, without a shell; and servers, which are programs too.
 //!
 //! This program is its own supervisor of commands, so it has a `main` and reports as the test harness it stands for.
 
@@ -12,6 +12,7 @@
 #[path = "../it/messenger.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod messenger;
+mod servers;
 #[path = "../it/world.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod world;
@@ -24,7 +25,7 @@ use world::{World, calls, text, tools};
 
 type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
 
-const TESTS: [Test; 3] = [
+const TESTS: [Test; 4] = [
     (
         "a_program_gets_its_words_as_they_are_and_is_asked_about_first",
         || Box::pin(a_program_gets_its_words_as_they_are_and_is_asked_about_first()),
@@ -32,6 +33,14 @@ const TESTS: [Test; 3] = [
     (
         "what_would_reach_a_shell_is_denied_without_a_question_and_runs_nothing",
         || Box::pin(what_would_reach_a_shell_is_denied_without_a_question_and_runs_nothing()),
+    ),
+    (
+        "a_call_of_a_server_in_one_chat_goes_on_while_other_chats_start_theirs",
+        || {
+            Box::pin(
+                servers::a_call_of_a_server_in_one_chat_goes_on_while_other_chats_start_theirs(),
+            )
+        },
     ),
     ("an_owner_may_allow_a_shell", || {
         Box::pin(an_owner_may_allow_a_shell())

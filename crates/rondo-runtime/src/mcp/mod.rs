@@ -5,6 +5,7 @@
 //! - `setup`: the servers of a directory, from the user's file and from those of its project.
 //! - `consents`: what the user said about servers that a project brings.
 //! - `prompts`: prompts and resources that a person names; `mentions`: resources that a message names.
+//! - `shared`: the servers that sessions of a host share.
 //! - `programs`: starts servers that are programs.
 
 mod consents;
@@ -12,11 +13,13 @@ mod mentions;
 mod programs;
 mod prompts;
 mod setup;
+mod shared;
 mod table;
 
 pub use consents::Consents;
 pub(crate) use setup::Looking;
 pub use setup::{McpSetup, WaitingServer, ask_about};
+pub(crate) use shared::{HeldTools, SharedServers};
 pub use table::McpTable;
 
 use crate::calls;
