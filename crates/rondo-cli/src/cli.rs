@@ -25,7 +25,9 @@ pub(crate) use chat::ChatArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use context::{ContextArgs, ContextCommand};
 pub(crate) use fork::ForkArgs;
-pub(crate) use hub::{OnboardArgs, OutboxArgs, OutboxCommand, ServeArgs};
+pub(crate) use hub::{
+    CronArgs, CronCommand, LogFormat, OnboardArgs, OutboxArgs, OutboxCommand, ServeArgs,
+};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use mcp::{McpArgs, McpCommand, McpServerArgs};
 pub(crate) use memory::{MemoryArgs, MemoryCommand};
@@ -144,6 +146,8 @@ pub(crate) enum Command {
     Users(UsersArgs),
     /// Inspect and retry undelivered messages
     Outbox(OutboxArgs),
+    /// List the timed work that was set up in chats
+    Cron(CronArgs),
     /// Decode a provider's response or encode a request
     Wire(WireArgs),
 }

@@ -3,6 +3,7 @@
 //! `-v` follows a turn (requests, calls, retries), `-vv` adds details (verdicts, repairs, connections), `-vvv`
 //! everything that Rondo and its libraries log, except for the library that would log commands.
 
+use crate::cli::LogFormat;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::{Output, Stderr};
@@ -19,20 +20,36 @@ const VARIABLE: &str = "RONDO_LOG";
 /// All our crates begin with it.
 const OURS: &str = "rondo";
 
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Logged {
+    /// How often `-v` was given.
+    pub(crate) verbose: u8,
+    /// Whether warnings are logged without `-v`.
+    pub(crate) warns: bool,
+    /// How its lines are written.
+    pub(crate) format: LogFormat,
+}
+
 /// Starts the log, where there is to be one.
-pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
-    let Some(wanted) = wanted(verbose, env)? else {
+pub(crate) fn start(logged: Logged, env: &Env) -> Result<()> {
+    let Some(wanted) = wanted(logged, env)? else {
         return Ok(());
     };
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(|| Stderr)
-        .with_ansi(Output::detect(env, None, false).stderr_color)
-        .with_filter(wanted);
-    tracing_subscriber::registry().with(lines).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
+    let lines = match logged.format {
+        LogFormat::Text => lines
+            .with_ansi(Output::detect(env, None, false).stderr_color)
+            .boxed(),
+        LogFormat::Json => lines.with_ansi(false).json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(wanted))
+        .init();
     Ok(())
 }
 
-fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
+fn wanted(logged: Logged, env: &Env) -> Result<Option<Targets>> {
     if let Some(named) = env.get(VARIABLE) {
         let named: Result<Targets, _> = named.parse().map_err(|err| {
             CliError::new(
@@ -42,7 +59,8 @@ fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
         });
         return named.map(without_secrets).map(Some);
     }
-    let (ours, others) = match verbose {
+    let (ours, others) = match logged.verbose {
+        0 if logged.warns => (LevelFilter::WARN, LevelFilter::ERROR),
         0 => return Ok(None),
         1 => (LevelFilter::INFO, LevelFilter::WARN),
         2 => (LevelFilter::DEBUG, LevelFilter::WARN),
@@ -65,7 +83,11 @@ mod tests {
     #[test]
     fn each_flag_shows_more_and_the_variable_comes_first() {
         let shown = |verbose, env: &Env, level| {
-            let targets = wanted(verbose, env).unwrap();
+            let logged = Logged {
+                verbose,
+                ..Logged::default()
+            };
+            let targets = wanted(logged, env).unwrap();
             targets.is_some_and(|it| it.would_enable("rondo_core::driver", &level))
         };
         let none = Env::default();
@@ -73,13 +95,21 @@ mod tests {
         assert!(shown(1, &none, Level::INFO) && !shown(1, &none, Level::DEBUG));
         assert!(shown(2, &none, Level::DEBUG) && !shown(2, &none, Level::TRACE));
         assert!(shown(3, &none, Level::TRACE));
-        let all = wanted(0, &Env::of(&[(VARIABLE, "trace")]))
+        let quiet = Logged::default();
+        let all = wanted(quiet, &Env::of(&[(VARIABLE, "trace")]))
             .unwrap()
             .unwrap();
         assert!(all.would_enable("rmcp::service", &Level::TRACE));
         assert!(!all.would_enable("rmcp::transport::auth", &Level::ERROR));
         let named = Env::of(&[(VARIABLE, "rondo_core=debug")]);
         assert!(shown(0, &named, Level::DEBUG) && !shown(3, &named, Level::TRACE));
-        assert!(wanted(0, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());
+        assert!(wanted(quiet, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());
+        let gateway = Logged {
+            warns: true,
+            ..quiet
+        };
+        let gateway = wanted(gateway, &none).unwrap().unwrap();
+        assert!(gateway.would_enable("rondo_hub::states", &Level::WARN));
+        assert!(!gateway.would_enable("rondo_hub::hub", &Level::INFO));
     }
 }

@@ -31,7 +31,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "help",
         ],
     ),
-    ("Gateway", &["serve", "onboard", "chat", "users", "outbox"]),
+    (
+        "Gateway",
+        &["serve", "onboard", "chat", "users", "outbox", "cron"],
+    ),
 ];
 
 /// Heading of the options that choose a session.

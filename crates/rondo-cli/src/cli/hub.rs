@@ -1,7 +1,7 @@
-//! Arguments of `rondo serve`, `rondo onboard` and `rondo outbox`.
+//! Arguments of `rondo serve`, `rondo onboard`, `rondo outbox` and `rondo cron`.
 
 use crate::commands::completion;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 
 /// Run the gateway (chat channels and an HTTP API)
@@ -10,6 +10,19 @@ pub(crate) struct ServeArgs {
     /// Check the configuration and exit
     #[arg(long)]
     pub(crate) check: bool,
+    /// Write the log in this format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// How the lines of a log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 /// Set up the gateway step by step
@@ -57,5 +70,24 @@ pub(crate) enum OutboxCommand {
     Drop {
         /// Number from `rondo outbox list`
         id: u64,
+    },
+}
+
+/// Show the timed work of chats
+#[derive(Debug, Args)]
+pub(crate) struct CronArgs {
+    #[command(subcommand)]
+    pub(crate) command: CronCommand,
+}
+
+/// Actions on timed work.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum CronCommand {
+    /// List the jobs of all chats
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
     },
 }

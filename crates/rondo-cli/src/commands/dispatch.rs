@@ -3,9 +3,9 @@
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
-    answer, ask, attach, chat, completion, config, context, doctor, fork, mcp, memory, models,
-    outbox, policy, profiles, replay, script, serve, session, skills, test, trust, usage, users,
-    wire,
+    answer, ask, attach, chat, completion, config, context, cron, doctor, fork, mcp, memory,
+    models, outbox, policy, profiles, replay, script, serve, session, skills, test, trust, usage,
+    users, wire,
 };
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -99,7 +99,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
     let output = Output::detect(&env, cli.color, quiet);
     let color = cli.color;
     let bounded = process_end::bound(deadline(&cli.command, &env));
-    if let Err(error) = bounded.and_then(|()| log::start(cli.verbose, &env)) {
+    if let Err(error) = bounded.and_then(|()| log::start(logged(&cli), &env)) {
         print_early_result(&error, format, &output);
         return report(&error, &output).code();
     }
@@ -107,6 +107,22 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
         return script::run(*args, env, color, output).code();
     }
     started(cli.command, env, (color, cli.verbose), format, &output).code()
+}
+
+/// Returns what is logged. Nobody watches a gateway's terminal, so its log has its warnings.
+fn logged(cli: &Cli) -> log::Logged {
+    let verbose = cli.verbose;
+    match &cli.command {
+        Command::Serve(args) => log::Logged {
+            verbose,
+            warns: true,
+            format: args.log_format,
+        },
+        _ => log::Logged {
+            verbose,
+            ..log::Logged::default()
+        },
+    }
 }
 
 /// Returns the deadline that the arguments or the environment set. That of the other settings is known later.
@@ -174,6 +190,7 @@ fn started(
         Command::Onboard(args) => serve::onboard::run(&args, &env, output),
         Command::Context(args) => context::run(&args, env, output),
         Command::Outbox(args) => outbox::run(&args, env, output),
+        Command::Cron(args) => cron::run(&args, env, output),
         Command::Usage(args) => usage::run(&args, env, output),
         Command::Models(args) => models::run(&args, env, output),
         Command::Wire(args) => wire::run(args, output),

@@ -8,6 +8,7 @@ pub(crate) mod clipboard;
 pub(crate) mod completion;
 mod config;
 mod context;
+mod cron;
 mod dispatch;
 mod doctor;
 pub(crate) mod editor;

@@ -39,10 +39,12 @@ pub(super) fn run(args: UsersArgs, env: Env, output: &Output) -> Result<Exit> {
                 id,
                 save,
             } => {
+                check_room(save.as_ref(), &name, &accounts, &settings).await?;
                 let key = accounts.add(&name, role.into(), id).await.map_err(failed)?;
                 give(&key, &name, save, &settings, output)
             }
             UsersCommand::Key { name, save } => {
+                check_room(save.as_ref(), &name, &accounts, &settings).await?;
                 let key = accounts.key(&name).await.map_err(failed)?;
                 give(&key, &name, save, &settings, output)
             }
@@ -59,7 +61,7 @@ pub(super) fn run(args: UsersArgs, env: Env, output: &Output) -> Result<Exit> {
                 let keys = revoked.keys;
                 output.note(&format!("`{name}` is revoked, with {keys} of their keys"));
                 if revoked.is_configured {
-                    output.hint("other channels know them until you remove them from `[hub.users]` of your configuration");
+                    output.hint(&format!("`[hub.users.{name}]` of your configuration counts again once `rondo users key {name}` makes a key"));
                 }
                 Ok(())
             }
@@ -82,6 +84,44 @@ impl From<RoleName> for Role {
 /// Returns the file that `rondo chat` reads its key from.
 pub(super) fn key_file(settings: &Settings) -> PathBuf {
     settings.paths.config.join(KEY_FILE)
+}
+
+/// Refuses to write a key over one that somebody else uses, before it is made.
+async fn check_room(
+    save: Option<&Option<PathBuf>>,
+    name: &str,
+    accounts: &Accounts,
+    settings: &Settings,
+) -> Result<()> {
+    let Some(path) = save else {
+        return Ok(());
+    };
+    let path = path.clone().unwrap_or_else(|| key_file(settings));
+    let shown = path.display();
+    let saved = match fs::read_to_string(&path) {
+        Ok(saved) => saved,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            let context = format!("failed to read `{shown}`, which `--save` would replace");
+            return Err(CliError::caused(
+                Exit::Error,
+                anyhow::Error::new(error).context(context),
+            ));
+        }
+    };
+    let user = accounts
+        .user_of(&ApiKey::new(saved.trim().to_owned()))
+        .await
+        .map_err(failed)?;
+    let whose = match user {
+        Some(user) if user == name => return Ok(()),
+        Some(user) => format!("the key of `{user}`"),
+        None if saved.trim().is_empty() => return Ok(()),
+        None => "something that is no valid key of this hub".to_owned(),
+    };
+    let message = format!("`{shown}` has {whose}, which `--save` would replace");
+    let error = CliError::new(Exit::Usage, message);
+    Err(error.hint("name another file with `--save FILE`, or remove that one"))
 }
 
 /// Prints a key, or writes it to a file.

@@ -4,6 +4,7 @@ use crate::harness::{TestEnv, calls, says, serve};
 use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::fs;
 use std::net::TcpListener;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -72,6 +73,124 @@ async fn what_is_asked_at_a_terminal_is_answered_by_the_hub_that_is_served() {
     assert_eq!(hub.told_to_stop().await.code(), Some(0));
     let last = model.requests().pop().unwrap().json().to_string();
     assert!(last.contains("What is 2 + 2?") && last.contains("It is 4."));
+}
+
+#[tokio::test]
+async fn a_gateway_ends_and_says_why_if_its_port_is_taken_or_another_one_serves_its_data() {
+    let model = serve(vec![says("Hello.")]).await;
+    let env = set_up(&model, "").await;
+    let hub = Served::start(&env);
+    assert_eq!(ask(&env, "Hello?").await, "Hello.\n");
+    let second = env.run(&["serve"]).await;
+    assert_ne!(second.code, Some(0), "{second:?}");
+    assert!(
+        second.stderr.contains("serves the sessions in"),
+        "{second:?}"
+    );
+    let other = TestEnv::new();
+    let config = fs::read_to_string(env.home().join(".config/rondo/config.toml"));
+    other.user_config(&config.unwrap());
+    let taken = other.run(&["serve"]).await;
+    assert_eq!(taken.code, Some(52), "{taken:?}");
+    assert!(taken.stderr.contains("no channel can receive"), "{taken:?}");
+    let logged = other.run(&["serve", "--log-format", "json"]).await;
+    let mut lines = logged.stderr.lines();
+    let line = lines.find_map(|it| serde_json::from_str::<Value>(it).ok());
+    let line = line.unwrap();
+    assert_eq!(
+        (&line["level"], &line["channel"]),
+        (&json!("ERROR"), &json!("api"))
+    );
+    assert!(
+        line["message"]
+            .as_str()
+            .unwrap()
+            .contains("cannot listen at"),
+        "{line}"
+    );
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_check_finds_what_a_gateway_would_not_work_with() {
+    let env = TestEnv::new();
+    let sound = "model = 'local/any'\nbase_url = 'http://127.0.0.1:1/v1'\n";
+    for (config, said) in [
+        ("[hub]\nsteers = true", "steers"),
+        ("[hub.channels.api]\nport = 1", "port"),
+        ("[hub.channels.telegarm]", "there is no channel `telegarm`"),
+        (
+            "[hub.users.ann]\nrole = 'owner'\nids = ['telegarm:1']",
+            "`telegarm:1` of `[hub.users.ann]` is on a channel that is not",
+        ),
+        (
+            "[hub.users.ann]\nrole = 'owner'\nids = ['api:1']\n[hub.users.bob]\nrole = 'member'\nids = ['api:1']",
+            "`api:1` is an id of both `[hub.users.ann]` and `[hub.users.bob]`",
+        ),
+        (
+            "[hub.heartbeat]\nevery = '5m'\nchat = 'wire:1'",
+            "on the channel `wire`",
+        ),
+        ("[profiles.hub]\nstraeming = true", "straeming"),
+    ] {
+        env.user_config(&format!("{sound}{config}\n"));
+        let shown = env.run(&["serve", "--check"]).await;
+        assert_eq!(shown.code, Some(52), "{config}: {shown:?}");
+        assert!(shown.stderr.contains(said), "{config}: {shown:?}");
+    }
+    env.user_config("model = 'nowhere/m'\n");
+    let shown = env.run(&["serve", "--check"]).await;
+    assert!(
+        shown.code != Some(0) && shown.stderr.contains("nowhere"),
+        "{shown:?}"
+    );
+    env.user_config("model = 'openai/gpt-5'\n");
+    let shown = env.run(&["serve", "--check"]).await;
+    assert!(
+        shown.code != Some(0) && shown.stderr.contains("has no key"),
+        "{shown:?}"
+    );
+    env.user_config(sound);
+    let shown = env.run(&["serve", "--check"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+}
+
+#[tokio::test]
+async fn the_timed_work_of_all_chats_is_listed() {
+    let job = json!({"action": "add", "prompt": "Look at the plants.", "every_minutes": 20});
+    let model = serve(vec![calls("cron", &job), says("Set.")]).await;
+    let env = set_up(&model, "").await;
+    let none = env.run(&["cron", "list"]).await;
+    assert_eq!(none.stdout, "no timed work is set up\n");
+    let hub = Served::start(&env);
+    assert_eq!(ask(&env, "Remind me.").await, "Set.\n");
+    let listed = env.run(&["cron", "list"]).await;
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+    assert!(listed.stdout.contains("  api:"), "{listed:?}");
+    assert!(
+        listed.stdout.ends_with(": Look at the plants.\n"),
+        "{listed:?}"
+    );
+    let lines = env.run(&["cron", "list", "--json"]).await;
+    let line: Value = serde_json::from_str(&lines.stdout).unwrap();
+    assert_eq!(line["prompt"], "Look at the plants.");
+}
+
+#[tokio::test]
+async fn a_saved_key_is_not_replaced_by_that_of_somebody_else() {
+    let env = TestEnv::new();
+    let add = async |name: &str| env.run(&["users", "add", name, "--save"]).await;
+    assert_eq!(add("ada").await.code, Some(0));
+    let refused = add("bob").await;
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(
+        refused.stderr.contains("has the key of `ada`"),
+        "{refused:?}"
+    );
+    let listed = env.run(&["users", "list"]).await;
+    assert!(!listed.stdout.contains("bob"), "{listed:?}");
+    let again = env.run(&["users", "key", "ada", "--save"]).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
 }
 
 #[tokio::test]

@@ -77,6 +77,64 @@ async fn onboarding_ends_when_a_message_of_the_owner_was_received_and_answered()
 }
 
 #[tokio::test]
+async fn onboarding_refuses_what_cannot_work_and_leaves_the_configuration_as_it_was() {
+    let telegram = BotServer::start(TOKEN).await;
+    let env = TestEnv::new();
+    let table = format!("[hub.channels.telegram]\nbase_url = '{}'\n", telegram.url());
+    env.user_config(&table);
+    let (unknown, shapeless) = (env.home().join("unknown"), env.home().join("shapeless"));
+    fs::write(&unknown, "123456:another-SECRET-zyx57W2v1u123ew11xxx").unwrap();
+    fs::write(&shapeless, "secret").unwrap();
+    let [unknown, shapeless] = [&unknown, &shapeless].map(|it| it.to_str().unwrap());
+    let config = env.home().join(".config/rondo/config.toml");
+    for (args, said) in [
+        (vec!["--model", "nowhere/m"], "nowhere"),
+        (
+            vec!["--channel", "telegarm"],
+            "there is no channel `telegarm`",
+        ),
+        (
+            vec!["--channel", "telegram", "--token-file", shapeless],
+            "is wrong",
+        ),
+        (
+            vec!["--channel", "telegram", "--token-file", unknown],
+            "does not know the token",
+        ),
+        (
+            vec!["--channel", "telegram", "--token-file", "/nowhere"],
+            "cannot be read",
+        ),
+    ] {
+        let all = [vec!["onboard", "--no-wait"], args].concat();
+        let shown = env.run(&all).await;
+        assert_ne!(shown.code, Some(0), "{all:?}: {shown:?}");
+        assert!(shown.stderr.contains(said), "{all:?}: {shown:?}");
+        assert!(!shown.stderr.contains("SECRET"), "{shown:?}");
+        assert_eq!(fs::read_to_string(&config).unwrap(), table);
+    }
+    let token = env.home().join("token");
+    fs::write(&token, TOKEN).unwrap();
+    let good = [
+        "onboard",
+        "--no-wait",
+        "--model",
+        "local/any",
+        "--channel",
+        "telegram",
+    ];
+    let more = ["--token-file", token.to_str().unwrap(), "--owner", "ann=7"];
+    let shown = env.run(&[&good[..], &more].concat()).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.stderr.contains("the token is valid; the bot is @"),
+        "{shown:?}"
+    );
+    let checked = env.run(&["serve", "--check"]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[tokio::test]
 async fn a_sessions_context_is_shown_with_what_the_provider_counted() {
     let env = TestEnv::new();
     let before = env.run(&["context", "show", "latest"]).await;

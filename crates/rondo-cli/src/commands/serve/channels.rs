@@ -54,9 +54,7 @@ fn api(table: &toml::Table, _: &Settings) -> Result<Option<Arc<dyn Channel>>> {
 pub(super) fn of(config: &HubConfig, settings: &Settings) -> Result<Vec<Arc<dyn Channel>>> {
     let mut all = Vec::new();
     for (name, table) in &config.channels {
-        let kind = KINDS.iter().find(|(kind, _)| kind == name);
-        let (_, make) = kind.ok_or_else(|| unknown(name))?;
-        all.extend(make(table, settings)?);
+        all.extend(make(name, table, settings)?);
     }
     if !config.channels.contains_key(rondo_hub::api::NAME) {
         all.extend(api(&toml::Table::new(), settings)?);
@@ -67,6 +65,31 @@ pub(super) fn of(config: &HubConfig, settings: &Settings) -> Result<Vec<Arc<dyn 
         return Err(error.hint("name one as `[hub.channels.NAME]` in your configuration file"));
     }
     Ok(all)
+}
+
+/// Makes the channel of a name.
+///
+/// # Errors
+/// When there is no such kind, or it is not set up as it must be.
+pub(super) fn make(
+    name: &str,
+    table: &toml::Table,
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Channel>>> {
+    kind(name)?(table, settings)
+}
+
+/// Checks that there is a channel of a name.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    kind(name).map(drop)
+}
+
+fn kind(name: &str) -> Result<Make> {
+    let kind = KINDS.iter().find(|(kind, _)| *kind == name);
+    kind.map(|it| it.1).ok_or_else(|| unknown(name))
 }
 
 fn unknown(name: &str) -> CliError {

@@ -1,6 +1,7 @@
 //! `rondo serve`: runs the hub until it is told to stop; `onboard`: sets it up.
 
 mod channels;
+mod check;
 pub(super) mod onboard;
 
 use crate::cli::ServeArgs;
@@ -72,6 +73,10 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     let hub_config = HubConfig::of(&settings)?;
     let channels = channels::of(&hub_config, &settings)?;
     let flags = config::flags(Layer::default(), &settings);
+    if args.check {
+        let of_turns = Settings::load(env.clone(), "/".into(), flags.clone(), output)?;
+        check::check(&hub_config, &channels, &of_turns)?;
+    }
     let runtime = Runtime::new(env, flags, Arc::new(Logged));
     let own_file = own_file(&runtime, &hub_config, settings)?;
     if args.check {

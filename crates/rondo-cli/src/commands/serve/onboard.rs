@@ -13,11 +13,14 @@ use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::env::Env;
 use rondo_runtime::files::{Readers, replace_file};
 use rondo_runtime::settings::Settings;
+use rondo_runtime::target::ModelTarget;
+use rondo_runtime::transport;
 use rondo_runtime::user_file::UserFile;
 use rondo_runtime::{Layer, NoNotices, Runtime};
+use rondo_telegram::Api;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_millis(200);
 /// The channel that is offered.
 const CHANNEL: &str = "telegram";
+/// Answers to one question that may be unusable.
+const TRIES_MAX: usize = 5;
 /// Bytes of a line that is typed.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
@@ -116,29 +121,19 @@ fn in_words(workspace: &WrittenWorkspace) -> String {
     text
 }
 
-/// Takes the model, the channel and the owner from the flags, or asks for what is missing.
+/// Takes the model, the channel and the owner from the flags, or asks for what is missing. What is typed and cannot be used
+/// is asked for again; what a flag has ends the command. A configuration that cannot be used is not left behind.
 fn configure(args: &OnboardArgs, settings: &Settings, output: &Output) -> Result<()> {
     let config = HubConfig::of(settings)?;
     let mut file = UserFile::read(&settings.paths)?;
     let mut is_changed = false;
-    let known_model = settings.values.model.clone();
-    let hint = known_model.as_deref().unwrap_or("the built-in one");
-    let model = args.model.clone().or(asked(&format!("Model [{hint}]: "))?);
-    if let Some(model) = model {
+    if let Some(model) = model(args, settings, output)? {
         file.set("model", &model)?;
         is_changed = true;
     }
-    let channel = match (&args.channel, config.channels.is_empty()) {
-        (Some(channel), _) => Some(channel.clone()),
-        (None, true) => asked(&format!("Channel, such as {CHANNEL} [none]: "))?,
-        (None, false) => None,
-    };
-    if let Some(channel) = channel {
-        let mut table = config.channels.get(&channel).cloned().unwrap_or_default();
-        if let Some(path) = token_file(args, settings, &channel)? {
-            let path = path.display().to_string();
-            table.insert("token_file".to_owned(), path.into());
-        }
+    if let Some(channel) = channel(args, &config, output)? {
+        let table = config.channels.get(&channel).cloned().unwrap_or_default();
+        let table = with_token(args, settings, (&channel, table), output)?;
         file.add_channel(&channel, &table)?;
         is_changed = true;
         if let Some((name, id)) = owner(args, &channel, &config)? {
@@ -149,29 +144,165 @@ fn configure(args: &OnboardArgs, settings: &Settings, output: &Output) -> Result
         }
     }
     if is_changed {
-        file.save()?;
+        save(&file, settings, output)?;
         let path = file.path().display().to_string();
         output.note(&format!("the configuration is `{path}`"));
     }
     Ok(())
 }
 
-/// Returns the file of the channel's token: the one that is named, or one that holds what is typed.
-fn token_file(args: &OnboardArgs, settings: &Settings, channel: &str) -> Result<Option<PathBuf>> {
-    if args.token_file.is_some() {
-        return Ok(args.token_file.clone());
+/// Asks until an answer can be used or nothing is typed, and says why one cannot. A value of a flag is not asked for, and
+/// its error is returned.
+fn until_good<T>(
+    given: Option<&String>,
+    question: &str,
+    output: &Output,
+    mut check: impl FnMut(&str) -> Result<T>,
+) -> Result<Option<T>> {
+    if let Some(given) = given {
+        return check(given).map(Some);
     }
+    for _ in 0..TRIES_MAX {
+        let Some(typed) = asked(question)? else {
+            return Ok(None);
+        };
+        match check(&typed) {
+            Ok(good) => return Ok(Some(good)),
+            Err(error) => {
+                output.warning(&error.line());
+                if let Some(hint) = &error.hint {
+                    output.hint(hint);
+                }
+            }
+        }
+    }
+    let message = format!("{TRIES_MAX} answers could not be used");
+    Err(CliError::new(Exit::Usage, message))
+}
+
+fn model(args: &OnboardArgs, settings: &Settings, output: &Output) -> Result<Option<String>> {
+    let known = settings.values.model.as_deref();
+    let question = format!("Model [{}]: ", known.unwrap_or("the built-in one"));
+    until_good(args.model.as_ref(), &question, output, |model| {
+        let flags = Layer {
+            model: Some(model.to_owned()),
+            ..Layer::default()
+        };
+        let settings = Settings::load(settings.env.clone(), "/".into(), flags, output)?;
+        let target = ModelTarget::make(&settings)?;
+        let variables = target.key_variables();
+        let has_key = target.keyless()
+            || target.weights.is_some()
+            || target.provider.api_key_command.is_some()
+            || variables.iter().any(|it| settings.env.text(it).is_some());
+        if !has_key {
+            let variables = variables.join(", ");
+            output.note(&format!("`{model}` has no key yet: set one of {variables}"));
+        }
+        Ok(model.to_owned())
+    })
+}
+
+fn channel(args: &OnboardArgs, config: &HubConfig, output: &Output) -> Result<Option<String>> {
+    if args.channel.is_none() && !config.channels.is_empty() {
+        return Ok(None);
+    }
+    let question = format!("Channel, such as {CHANNEL} [none]: ");
+    until_good(args.channel.as_ref(), &question, output, |channel| {
+        channels::check_name(channel).map(|()| channel.to_owned())
+    })
+}
+
+/// Returns the table of a channel with the file of its token: the one that is named, or one that holds what is typed.
+fn with_token(
+    args: &OnboardArgs,
+    settings: &Settings,
+    (channel, table): (&str, toml::Table),
+    output: &Output,
+) -> Result<toml::Table> {
+    let with = |path: &Path| {
+        let mut table = table.clone();
+        table.insert("token_file".to_owned(), path.display().to_string().into());
+        table
+    };
+    if let Some(path) = &args.token_file {
+        let table = with(path);
+        check_channel(channel, &table, settings, output)?;
+        return Ok(table);
+    }
+    let path = settings.paths.config.join(format!("{channel}-token"));
     let question =
         format!("Token of the bot on {channel} (not shown; empty if a variable has it): ");
-    let Some(token) = hidden(|| asked(&question))? else {
-        return Ok(None);
-    };
-    let path = settings.paths.config.join(format!("{channel}-token"));
-    keep_secret(&path, &token).map_err(|err| {
-        let context = format!("failed to write `{}`", path.display());
-        CliError::caused(Exit::Config, anyhow::Error::from(err).context(context))
+    let typed = hidden(|| {
+        until_good(None, &question, output, |token| {
+            let failed = |err| {
+                let context = format!("failed to write `{}`", path.display());
+                CliError::caused(Exit::Config, anyhow::Error::from(err).context(context))
+            };
+            // A token that is there already stays until another one is known to be good.
+            let tried = path.with_extension("new");
+            keep_secret(&tried, token).map_err(failed)?;
+            if let Err(error) = check_channel(channel, &with(&tried), settings, output) {
+                let _ = std::fs::remove_file(&tried);
+                // The end of the line that was typed was not shown.
+                let _ = writeln!(io::stderr());
+                return Err(error);
+            }
+            std::fs::rename(&tried, &path).map_err(failed)?;
+            Ok(with(&path))
+        })
     })?;
-    Ok(Some(path))
+    Ok(typed.unwrap_or(table))
+}
+
+/// Checks what a channel is set up with, and asks its server about the token.
+fn check_channel(
+    channel: &str,
+    table: &toml::Table,
+    settings: &Settings,
+    output: &Output,
+) -> Result<()> {
+    channels::make(channel, table, settings)?;
+    if channel != rondo_telegram::NAME {
+        return Ok(());
+    }
+    let api = Api::configured(table, &settings.env, transport::connections(settings)?)?;
+    let found = executor::of_this_thread()?.block_on(rondo_telegram::check(&api));
+    for finding in found {
+        match finding.is_good {
+            Some(false) if finding.text == rondo_telegram::UNKNOWN_TOKEN => {
+                return Err(CliError::new(Exit::Config, finding.text));
+            }
+            Some(false) => output.warning(&finding.text),
+            Some(true) | None => output.note(&finding.text),
+        }
+    }
+    Ok(())
+}
+
+/// Writes the configuration, and takes that back if it cannot be used.
+fn save(file: &UserFile, settings: &Settings, output: &Output) -> Result<()> {
+    let before = match std::fs::read(file.path()) {
+        Ok(before) => Some(before),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => None,
+        Err(err) => return Err(CliError::caused(Exit::Config, err)),
+    };
+    file.save()?;
+    let usable = || -> Result<()> {
+        let settings = Settings::load(settings.env.clone(), "/".into(), Layer::default(), output)?;
+        channels::of(&HubConfig::of(&settings)?, &settings)?;
+        Ok(())
+    };
+    usable().inspect_err(|_| {
+        let restored = match &before {
+            Some(before) => std::fs::write(file.path(), before),
+            None => std::fs::remove_file(file.path()),
+        };
+        if let Err(err) = restored {
+            let path = file.path().display();
+            output.warning(&format!("failed to restore `{path}`: {err}"));
+        }
+    })
 }
 
 fn owner(
