@@ -268,9 +268,9 @@ async fn the_react_profile_writes_calls_into_the_text_of_the_providers_own_diale
     assert!(shown.stdout.ends_with("done\n"), "{}", shown.stdout);
     let body = server.requests()[1].json();
     assert_eq!(body.get("tools"), None);
-    // The question, and the context of the terminal, stand before it.
-    assert_eq!(body["messages"][3]["content"], call);
-    let observation = body["messages"][4]["content"].as_str().unwrap();
+    // The question and the context of the terminal, in one message, stand before it.
+    assert_eq!(body["messages"][2]["content"], call);
+    let observation = body["messages"][3]["content"].as_str().unwrap();
     assert!(observation.contains("seen"), "{observation}");
 }
 
