@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How often a server is started, all in all.
@@ -275,18 +275,22 @@ impl Running {
     /// Takes up changes of the server's list, for as long as it is there.
     async fn follow(&self, peer: &Peer<RoleClient>, shared: &Shared, era: Era) {
         let listing = async {
-            let (mut within, mut listed) = (CHANGES_WITHIN, Instant::now());
+            let mut within = CHANGES_WITHIN;
             loop {
-                shared.changed.notified().await;
-                if listed.elapsed() > 2 * within {
+                // After a while of silence the next change is taken up at once again.
+                if timeout(2 * within, shared.changed.notified())
+                    .await
+                    .is_err()
+                {
                     within = CHANGES_WITHIN;
+                    shared.changed.notified().await;
                 }
                 sleep(within).await;
                 peer.clear_response_cache().await;
                 if let Err(why) = self.list(peer).await {
                     self.note(format!("the server `{}`: {why}", self.server.name));
                 }
-                (within, listed) = ((2 * within).min(CHANGES_WITHIN_MAX), Instant::now());
+                within = (2 * within).min(CHANGES_WITHIN_MAX);
             }
         };
         tokio::join!(subscribed(peer, shared, era), listing);
