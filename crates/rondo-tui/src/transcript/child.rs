@@ -35,10 +35,10 @@ impl Child {
     /// Takes an event of its session.
     pub(crate) fn take(&mut self, event: &TurnEvent) {
         let _ = self.fold.event(event);
-        if let EventBody::ChildEvent { id, event } = &event.body {
-            if let Some(child) = self.child_mut(id) {
-                child.take(event);
-            }
+        if let EventBody::ChildEvent { id, event } = &event.body
+            && let Some(child) = self.child_mut(id)
+        {
+            child.take(event);
         }
     }
 
