@@ -123,7 +123,7 @@ impl Chat {
         let Some(first) = times.next() else {
             return false;
         };
-        let latest = times.last().unwrap_or(first);
+        let latest = times.next_back().unwrap_or(first);
         now < latest + ALBUM_SETTLES && now < first + ALBUM_MAX
     }
 }

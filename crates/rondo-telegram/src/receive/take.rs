@@ -157,7 +157,8 @@ fn content(
         let mut found = fetch::found(message);
         let forwarded = fetch::forwarded(message).filter(|it| !text.contains(it.as_str()));
         // A text that fills a message to its end was cut there.
-        let is_cut = !text.is_empty() && update::units(&text) % update::TEXT_UNITS_MAX == 0;
+        let is_cut =
+            !text.is_empty() && update::units(&text).is_multiple_of(update::TEXT_UNITS_MAX);
         for said in forwarded.into_iter().chain([said, found.text]) {
             if !text.is_empty() && !said.is_empty() && !is_cut {
                 text.push('\n');
