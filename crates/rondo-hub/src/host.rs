@@ -112,6 +112,8 @@ impl Core {
         builder: &mut TurnBuilder,
     ) -> Result<()> {
         let session = turn.session;
+        // A draft is replaced when the next reply begins.
+        builder.text_is_unseen = true;
         self.trial.admits(session).await;
         let chat = self.chats.of_session(session).await.map_err(unreadable)?;
         let chat =
