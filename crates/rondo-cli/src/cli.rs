@@ -146,7 +146,7 @@ pub(crate) enum Command {
     Users(UsersArgs),
     /// Inspect and retry undelivered messages
     Outbox(OutboxArgs),
-    /// List the timed work that was set up in chats
+    /// Show the timed work of chats
     Cron(CronArgs),
     /// Decode a provider's response or encode a request
     Wire(WireArgs),

@@ -104,7 +104,7 @@ mod tests {
 
     /// Encodes a conversation of one long message, and returns it with what is kept of it.
     fn conversation() -> (Transcript, EncodedPrefix) {
-        let messages = vec![Arc::new(Message::user("x".repeat(BYTES_MIN)))];
+        let messages = vec![Arc::new(Message::assistant("x".repeat(BYTES_MIN)))];
         let request = ModelRequest {
             model: "m".into(),
             system: vec![].into(),

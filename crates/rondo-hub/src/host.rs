@@ -24,14 +24,13 @@ use rondo_runtime::TurnBuilder;
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::{AskedTurn, SessionHost, ToolFilter};
-use rondo_types::{Commit, Question, QuestionKind, SessionId, StopReason};
+use rondo_types::{Commit, Question, QuestionKind, SessionId, StopReason, TimeMs};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The table of who began the turns that are not over, by session.
 const TURNS: &str = "turn";
@@ -415,7 +414,7 @@ struct TurnCommits {
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
     /// When the latest request to a model was begun here.
-    requested: Mutex<Option<Instant>>,
+    requested: Mutex<Option<TimeMs>>,
     at_stake: AtStake,
     /// Learns how the provider counts; none where no model is asked.
     calibration: Option<Calibration>,
@@ -509,7 +508,7 @@ impl TurnCommits {
         let learnt = self.calibration.as_ref();
         let learnt = learnt.and_then(|it| it.take(&record.body));
         commit.rows.extend(learnt);
-        self.count(&record.body);
+        self.count(record);
         match &record.body {
             RecordBody::TurnStarted { .. } => {
                 if let Some(begun) = &self.begun {
@@ -567,7 +566,7 @@ impl TurnCommits {
     }
 
     /// Counts what is asked of models.
-    fn count(&self, body: &RecordBody) {
+    fn count(&self, record: &Record) {
         let Some(core) = self.core.upgrade() else {
             return;
         };
@@ -575,10 +574,10 @@ impl TurnCommits {
             .requested
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        match body {
-            RecordBody::ModelRequested { .. } => *requested = Some(Instant::now()),
+        match &record.body {
+            RecordBody::ModelRequested { .. } => *requested = Some(record.at_ms),
             RecordBody::ModelReplied { reply } => {
-                let took = requested.take().map(|it| it.elapsed());
+                let took = requested.take().map(|it| record.at_ms.since(it));
                 core.metrics.replied(took, reply.usage.unwrap_or_default());
             }
             RecordBody::ModelFailed { error, .. } => {

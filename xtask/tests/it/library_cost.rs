@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// The bound on distinct crates below `rondo` with its default features, itself included, and those
 /// that only build others.
-const DEFAULT_CRATES_MAX: usize = 130;
+const DEFAULT_CRATES_MAX: usize = 134;
 /// The features in the table, besides the default ones.
 const FEATURES: [&str; 8] = [
     "files", "exec", "python", "journal", "memory", "otel", "designs", "full",

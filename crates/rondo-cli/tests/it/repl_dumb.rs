@@ -93,6 +93,8 @@ async fn a_line_at_a_dumb_terminal_is_dropped_and_continued_as_at_any_other() {
     person.press(CTRL_C).await;
     person.prompt("agent").await;
     person.enter("one \\").await;
+    // What is typed before the program asks for the rest is drawn twice.
+    person.types_behind("  ").await;
     person.enter("two").await;
     person.sees("Both.").await;
     person.prompt("agent").await;

@@ -137,7 +137,7 @@ fn a_word_that_is_near_a_command_is_not_asked() {
         ("yolo", "`rondo --yolo`"),
         (
             "list",
-            "`rondo session list` or `rondo config list` or `rondo profiles list` or `rondo models list` or 6 others",
+            "`rondo session list` or `rondo config list` or `rondo profiles list` or `rondo models list` or 7 others",
         ),
     ] {
         let shown = guess(&[word]);
