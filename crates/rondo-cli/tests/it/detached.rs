@@ -24,13 +24,17 @@ async fn attach(env: &TestEnv, id: &str, format: &str) -> Shown {
     env.run(&["attach", id, "--output-format", format]).await
 }
 
-/// The events of a listener that are recorded, and its text. The pieces of a text and the place where
-/// they stand depend on how much of it was heard while it arrived.
+/// The events of a listener that are recorded, and its text. Output, the pieces of a text and the numbers that count them
+/// depend on how much was heard while it arrived.
 fn recorded(shown: &Shown) -> (Vec<Value>, String) {
-    let (pieces, events): (Vec<Value>, Vec<Value>) = shown
+    let (pieces, mut events): (Vec<Value>, Vec<Value>) = shown
         .lines()
         .into_iter()
+        .filter(|event| event["type"] != "tool_output_delta")
         .partition(|event| event["type"] == "text_delta");
+    for event in &mut events {
+        event.as_object_mut().unwrap().remove("seq");
+    }
     let text = pieces.iter().filter_map(|it| it["text"].as_str()).collect();
     (events, text)
 }

@@ -94,15 +94,7 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
             Ok(Use::Pause) => return Judged::Paused(candidate),
             Ok(Use::Refusal) => return Judged::Refused(without_calls(candidate)),
             Ok(Use::Nothing) => {
-                let is_read = !candidate
-                    .parts
-                    .iter()
-                    .any(|it| matches!(it, Part::Opaque(_)));
-                first_problem.get_or_insert_with(|| Problem {
-                    // A part that nobody can read may have been what the model said.
-                    is_empty: is_read,
-                    ..Problem::empty("it was empty")
-                });
+                first_problem.get_or_insert_with(|| Problem::empty("it was empty"));
                 empty_candidate.get_or_insert(candidate);
             }
             Err(problem) => {

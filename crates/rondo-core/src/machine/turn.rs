@@ -540,9 +540,10 @@ impl TurnMachine {
             return self.finish(cx, Ending::stopped(reason));
         }
         let retries = self.config.profile.limits.invalid_retries;
-        // A model that said all beside its last call may have nothing to add.
+        // A model that said all beside its last call may have nothing to add. A profile with one corrective request, as that
+        // of questions over a Python session, promises what was found instead.
         if problem.is_empty
-            && self.invalid_used >= retries.min(1)
+            && (1..retries).contains(&self.invalid_used)
             && let Some(text) = self.said_beside_calls()
             && let Ok(text) = self.checked(cx, text)
         {
