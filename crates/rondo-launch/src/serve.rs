@@ -442,28 +442,37 @@ impl<'a> Supervision<'a> {
             return;
         };
         children.forget_told();
+        let mut others = Vec::new();
+        let mut is_whole = false;
+        let mut has_failed = false;
         for _ in 0..COLLECTED_MAX {
             match children.next_ended() {
                 Ok(Some((process, status))) if process == self.leader => {
                     self.exit = Some(unix::exit_of(status));
                     self.slave = None;
                 }
-                Ok(Some((_, status))) => {
-                    let is_leader_gone = self.exit.is_some();
-                    self.cut_off += match self.has_init && is_leader_gone {
-                        // It is the first process of the command's namespace, which says how many.
-                        true => unix::count_of(status),
-                        false => u32::from(unix::was_cut_off(status, is_leader_gone)),
-                    };
-                }
-                Ok(None) => return,
-                Err(_) => {
-                    self.children = None;
-                    return;
-                }
+                Ok(Some((_, status))) => others.push(status),
+                Ok(None) => is_whole = true,
+                Err(_) => has_failed = true,
+            }
+            if is_whole || has_failed {
+                break;
             }
         }
-        children.tell_again();
+        if has_failed {
+            self.children = None;
+        } else if !is_whole {
+            children.tell_again();
+        }
+        // The leader first, in whichever order they were collected: what another one's status means depends on it.
+        let is_leader_gone = self.exit.is_some();
+        for status in others {
+            self.cut_off += match self.has_init && is_leader_gone {
+                // It is the first process of the command's namespace, which says how many.
+                true => unix::count_of(status),
+                false => u32::from(unix::was_cut_off(status, is_leader_gone)),
+            };
+        }
     }
 
     fn take_order(&mut self) {
