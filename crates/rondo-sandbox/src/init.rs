@@ -24,7 +24,7 @@ const INTERRUPT: u8 = b'i';
 /// Wakes the command.
 const WAKE: u8 = b'w';
 /// The length of the message that tells how the command ended: [`EXITED`] or [`SIGNALLED`], a number, and whether no
-/// other process is left.
+/// other process is left nor was ended with the command.
 const END_BYTES: usize = 3;
 /// The number is an exit code.
 const EXITED: u8 = b'e';
@@ -51,8 +51,8 @@ pub enum Collector {
 /// Everything in the namespace is killed when the other end of `lifeline` is closed, so that its owner cannot be
 /// outlived. `begin` prepares init, whose namespace is new.
 ///
-/// If any other process was left when the command ended, init's exit code is the number of those that were ended by a
-/// signal after the command.
+/// Init's exit code is the number of processes that the end of the command ended: by the hang-up of its terminal, or by a
+/// signal after it.
 ///
 /// # Errors
 /// When the kernel refuses, or `begin` fails. The error is returned in one process alone.
@@ -123,12 +123,14 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
     loop {
         match collect(command, &mut has_ended, &mut cut_off) {
             Collected::Ended([kind, number], is_last) => {
-                let _ = relay.write_all(&[kind, number, u8::from(is_last)]);
+                // The relay would lose the number that init tells by its exit code.
+                let is_relays = is_last && cut_off == 0;
+                let _ = relay.write_all(&[kind, number, u8::from(is_relays)]);
                 if is_last {
-                    return 0;
+                    return exit_code_of(cut_off);
                 }
             }
-            Collected::All => return libc::c_int::try_from(cut_off.min(COUNT_MAX)).unwrap_or(0),
+            Collected::All => return exit_code_of(cut_off),
             Collected::Some => {}
         }
         let mut polled = [
@@ -157,6 +159,11 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
             obey(order, command);
         }
     }
+}
+
+/// Returns the exit code of init that tells a number of processes.
+fn exit_code_of(count: u32) -> libc::c_int {
+    libc::c_int::try_from(count.min(COUNT_MAX)).unwrap_or(0)
 }
 
 /// Asks every process of the namespace to end. Those that were stopped go on, so that they can.
@@ -197,8 +204,12 @@ fn collect(command: Pid, has_ended: &mut bool, cut_off: &mut u32) -> Collected {
                 *has_ended = true;
                 ended = Some(end_of(status));
             }
-            Ok(Some((_, status))) if *has_ended => *cut_off += u32::from(status.signaled()),
-            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(Some((_, status))) => {
+                // The hang-up of the command's terminal reaches the others before the command can be collected.
+                let was_hung_up = status.terminating_signal() == Some(libc::SIGHUP);
+                *cut_off += u32::from(was_hung_up || *has_ended && status.signaled());
+            }
+            Err(Errno::INTR) => {}
             Ok(None) => return ended.map_or(Collected::Some, |it| Collected::Ended(it, false)),
             Err(_) => return ended.map_or(Collected::All, |it| Collected::Ended(it, true)),
         }

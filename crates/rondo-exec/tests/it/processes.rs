@@ -107,6 +107,21 @@ async fn what_a_command_left_in_its_namespace_is_counted_and_ended() {
 }
 
 #[tokio::test]
+async fn processes_that_the_hang_up_of_a_commands_terminal_ended_are_counted() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = confined(SandboxMode::WorkspaceWrite);
+    // Which process is collected first differs from run to run.
+    for _ in 0..20 {
+        let told = fixture.run("(sleep 1000 &); (sleep 1000 &); exit 7").await;
+        assert_eq!(told["exitCode"], 7, "{told}");
+        let note = told["note"].as_str().unwrap_or_default();
+        assert!(note.contains("2 processes"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn the_end_of_a_command_is_its_own() {
     if !is_enforced() {
         return;
