@@ -10,6 +10,7 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{Attempt, HostCommit, HostStore, Outbox, OutboxRow, OutboxState};
 use rondo_types::TimeMs;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -38,6 +39,8 @@ pub(crate) struct Worker {
     pub(crate) shown: Shown,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) failures: Failures,
+    /// Whether some message of the channel may ask something.
+    pub(crate) asks: AtomicBool,
 }
 
 /// Attempts in a row that failed in this process, by chat: those that a kill cut short say nothing of the channel, and
@@ -72,6 +75,7 @@ impl Worker {
         let mut busy = HashSet::new();
         loop {
             changed.borrow_and_update();
+            self.close_copies().await;
             self.begin(&mut sending, &mut busy).await;
             if stop.is_cancelled() && sending.is_empty() {
                 return;
@@ -92,6 +96,21 @@ impl Worker {
                 _ = changed.changed() => {}
                 () = sleep(pause) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
+            }
+        }
+    }
+
+    async fn close_copies(&self) {
+        if !self.asks.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        match questions::close_copies(&*self.store, self.channel.name()).await {
+            Ok(are_left) => {
+                self.asks.fetch_or(are_left, Ordering::AcqRel);
+            }
+            Err(error) => {
+                self.asks.store(true, Ordering::Release);
+                tracing::warn!(%error, "the buttons of answered questions are still there");
             }
         }
     }
@@ -202,12 +221,18 @@ impl Worker {
             return;
         };
         let commit = HostCommit {
-            rows: vec![questions::copy(token, &chat, &Receipt(receipt.clone()))],
+            rows: vec![questions::copy(
+                token,
+                &chat,
+                &Receipt(receipt.clone()),
+                &row.entry.text,
+            )],
             ..HostCommit::default()
         };
         if let Err(error) = self.store.commit(commit).await {
             tracing::warn!(%error, "the buttons of a question stay after its answer");
         }
+        self.asks.store(true, Ordering::Release);
     }
 
     async fn send(&self, row: &OutboxRow, placeholder: Option<Receipt>) -> Attempt {

@@ -26,6 +26,7 @@ use rondo_types::{SessionId, TimeMs};
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -341,6 +342,7 @@ impl Core {
             shown: self.shown.clone(),
             metrics: Arc::clone(&self.metrics),
             failures: Failures::default(),
+            asks: AtomicBool::new(true),
         })
     }
 }

@@ -31,6 +31,8 @@ const COPIES: &str = "question_copy";
 const COPY_MARK: char = '/';
 /// Copies of a question that are looked at.
 const COPIES_MAX: usize = 64;
+/// Copies of all questions that are read at once.
+const COPIES_READ: usize = 1000;
 /// Characters of what is offered.
 const OFFER_CHARS_MAX: usize = 80;
 /// Digits of a token.
@@ -286,10 +288,80 @@ fn tokens(asked: &Asked) -> impl Iterator<Item = String> {
     [asked.token.clone()].into_iter().chain(always)
 }
 
-/// Returns what notes that a copy of a question stands in a chat whose messages can be edited.
-pub(crate) fn copy(token: &str, chat: &ChatKey, receipt: &Receipt) -> HostRow {
+/// A message that asks, in a chat whose messages can be edited.
+#[derive(Serialize, Deserialize)]
+struct AskingMessage {
+    receipt: String,
+    text: String,
+}
+
+impl AskingMessage {
+    /// Reads a row of [`COPIES`]; earlier versions wrote the receipt alone.
+    fn of_row(row: String) -> Self {
+        serde_json::from_str(&row).unwrap_or_else(|_| Self {
+            receipt: row,
+            text: "This was a question.".to_owned(),
+        })
+    }
+}
+
+/// Returns the row for a message that asks; `text` is the whole message.
+pub(crate) fn copy(token: &str, chat: &ChatKey, receipt: &Receipt, text: &str) -> HostRow {
     let key = format!("{token}{COPY_MARK}{}", chat.text());
-    HostRow::set(COPIES, key, receipt.0.clone())
+    // The last paragraph says how to answer.
+    let text = text.rsplit_once("\n\n").map_or(text, |it| it.0);
+    let message = AskingMessage {
+        receipt: receipt.0.clone(),
+        text: text.to_owned(),
+    };
+    let json = serde_json::to_string(&message).unwrap_or_default();
+    HostRow::set(COPIES, key, json)
+}
+
+/// Takes the buttons of a channel's messages whose questions are no longer open: they were answered elsewhere, or
+/// expired. Returns whether messages that ask are left.
+///
+/// # Errors
+/// When the storage fails.
+pub(crate) async fn close_copies(
+    store: &dyn HostStore,
+    channel: &str,
+) -> Result<bool, MailboxError> {
+    let rows = store.rows(COPIES, "", COPIES_READ).await?;
+    let mut are_left = rows.len() == COPIES_READ;
+    let mut commit = HostCommit::default();
+    for (key, row) in rows {
+        let Some((token, chat)) = key.split_once(COPY_MARK) else {
+            continue;
+        };
+        let Some(chat) = ChatKey::of_text(chat).filter(|it| it.channel == channel) else {
+            continue;
+        };
+        if is_asked(store, token).await? {
+            are_left = true;
+            continue;
+        }
+        let message = AskingMessage::of_row(row);
+        let text = format!("{}\n\nThis question is no longer open.", message.text);
+        commit
+            .outbox
+            .push(closed(&key, &chat, message.receipt, text));
+        commit.rows.push(HostRow::removed(COPIES, key));
+    }
+    if !commit.rows.is_empty() {
+        store.commit(commit).await?;
+    }
+    Ok(are_left)
+}
+
+/// Returns the message that takes the place of one that asked.
+fn closed(key: &str, chat: &ChatKey, receipt: String, text: String) -> OutboxEntry {
+    let details = Details {
+        replaces: Some(Receipt(receipt)),
+        ..Details::default()
+    };
+    let name = format!("answered:{key}");
+    outgoing::entry(name, chat, OutboxKind::Notice, text, &details)
 }
 
 /// Returns whether a question of a token is still asked.
@@ -313,7 +385,7 @@ pub(crate) async fn settle(
     commit: &mut HostCommit,
 ) -> Result<(), MailboxError> {
     let begin = format!("{}{COPY_MARK}", asked.token);
-    for (key, receipt) in store.rows(COPIES, &begin, COPIES_MAX).await? {
+    for (key, row) in store.rows(COPIES, &begin, COPIES_MAX).await? {
         let Some(chat) = key.strip_prefix(&begin) else {
             break;
         };
@@ -321,14 +393,11 @@ pub(crate) async fn settle(
         let Some(chat) = ChatKey::of_text(chat).filter(|it| Some(it) != pressed_in) else {
             continue;
         };
-        let details = Details {
-            replaces: Some(Receipt(receipt)),
-            ..Details::default()
-        };
+        let message = AskingMessage::of_row(row);
         let text = format!("{}\n\n{how}", asked.prompt);
-        let name = format!("answered:{key}");
-        let entry = outgoing::entry(name, &chat, OutboxKind::Notice, text, &details);
-        commit.outbox.push(entry);
+        commit
+            .outbox
+            .push(closed(&key, &chat, message.receipt, text));
     }
     Ok(())
 }

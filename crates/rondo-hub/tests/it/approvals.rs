@@ -1,16 +1,17 @@
 //! Calls that need approval: asked about in the chat, answered there, also after a restart.
 
 use crate::messenger::{Fault, Messenger, Said, Sent};
-use crate::world::{World, calls, text, writes};
+use crate::world::{RunningHub, World, calls, text, writes};
 use async_trait::async_trait;
 use rondo_core::Tool;
-use rondo_core::ports::{ToolInvocation, ToolScope, ToolSource};
+use rondo_core::ports::{HostCommit, ToolInvocation, ToolScope, ToolSource};
 use rondo_hub::HubConfig;
 use rondo_hub::accounts::Accounts;
 use rondo_hub::channel::{Delivery, OutboxKind};
 use rondo_hub::extending::TurnExtensions;
+use rondo_hub::questions;
 use rondo_runtime::Extensions;
-use rondo_types::{Effects, ToolOutcome, ToolSpec};
+use rondo_types::{Effects, SessionId, ToolOutcome, ToolSpec};
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
@@ -124,6 +125,53 @@ async fn greeted(world: &World) {
     }
 }
 
+/// Waits until the hub knows where that many messages ask something.
+async fn copies(hub: &RunningHub, count: usize) {
+    let read = async || {
+        let rows = hub.hub.store().rows("question_copy", "", 10).await;
+        rows.unwrap().len()
+    };
+    while read().await < count {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn messages_that_ask_lose_their_buttons_when_the_question_is_no_longer_open() {
+    let hello = || text(&["Hello."]);
+    let replies = [hello(), hello(), hello(), writes("c", "note")];
+    let mut world = World::new(replies).await;
+    world.delivery = Delivery::Edit;
+    world.config.push_str(OWNERS);
+    let hub = world.start();
+    greeted(&world).await;
+    world.messenger.say("bob", "Write a note.");
+    copies(&hub, 4).await;
+    let store = hub.hub.store();
+    let session = SessionId::new("wire_bob");
+    let asked = questions::of_session(&**store, &session).await.unwrap();
+    let commit = HostCommit {
+        rows: questions::forget(&session, &asked),
+        ..HostCommit::default()
+    };
+    assert!(store.commit(commit).await.unwrap());
+    // Whatever is sent next has the channel look.
+    world.messenger.say("ann", "/help");
+    let is_closed = |it: &Sent| {
+        let end = "\n\nThis question is no longer open.";
+        it.text.ends_with(end) && it.choices.is_empty() && it.edits.is_some()
+    };
+    let all_closed = |it: &Messenger| {
+        let mut owners = ["ann", "cid", "old"].iter();
+        owners.all(|owner| is_closed(&it.seen(owner)[1])) && is_closed(&it.seen("bob")[0])
+    };
+    world.messenger.until_all(all_closed).await;
+    let text = &world.messenger.seen("ann")[1].text;
+    assert!(text.contains("asks in `wire_bob`: May this run?"), "{text}");
+    assert!(!text.contains("/approve"), "{text}");
+    hub.stop().await;
+}
+
 #[tokio::test]
 async fn every_owner_is_asked_but_a_revoked_one_and_the_first_answer_settles_all_copies() {
     let hello = || text(&["Hello."]);
@@ -161,6 +209,7 @@ async fn every_owner_is_asked_but_a_revoked_one_and_the_first_answer_settles_all
         .map(|it| it.label.as_str())
         .collect();
     assert_eq!(labels, ["Allow", "Deny", "Always"]);
+    copies(&hub, 3).await;
     world.messenger.press("cid", "cid", &asked[1].choices[2]);
     let settled = |it: &Messenger| {
         let is_settled = |it: &Sent| it.text.ends_with("\n\nAlways allowed by cid.");
