@@ -1,7 +1,7 @@
 //! Kills a hub at random, until it was killed so often, and looks what people saw.
 
-use crate::workspace;
 use anyhow::{Context, Result};
+use rondo_tool_support::workspace;
 
 /// What is asked of the test that does it.
 const TEST: [&str; 6] = ["test", "-p", "rondo-hub", "--test", "chaos", "--"];

@@ -1,8 +1,9 @@
 //! Requirement ids, the tests that prove them, and what became of those.
 
 use crate::test_output::Status;
-use crate::{table, test_names, test_run, workspace};
+use crate::{test_names, test_run};
 use anyhow::{Context, Result, bail};
+use rondo_tool_support::{table, workspace};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

@@ -1,7 +1,8 @@
 //! Kills parts of running turns at random, for as long as one likes; or scripts, at as many points as one likes.
 
-use crate::{test_run, workspace};
+use crate::test_run;
 use anyhow::{Context, Result};
+use rondo_tool_support::workspace;
 
 /// What is asked of the test that does it.
 const TEST: [&str; 6] = ["test", "-p", "rondo-cli", "--test", "kill", "--"];

@@ -1,9 +1,9 @@
 //! The whole test suite, streamed and remembered.
 
-use crate::fuzz_gate;
 use crate::test_output::{Status, TestOutput, Totals};
-use crate::workspace;
+use crate::tools;
 use anyhow::{Context, Result, bail};
+use rondo_tool_support::workspace;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if is_whole {
         remember(&output)?;
     }
-    let is_gate_tight = !is_whole || fuzz_gate::run_short()?;
+    let is_gate_tight = !is_whole || tools::run("rondo-fuzz-gate", None, &["--short".into()])?;
     // At the end, where whoever reads the log looks first.
     let failed = output.tests.iter().filter(|it| it.1 == Status::Failed);
     for line in output.failures.iter() {

@@ -33,7 +33,16 @@ const LAYERS: [&[&str]; 10] = [
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.
-const DEVELOPMENT: [&str; 3] = ["rondo-conformance", "rondo-testkit", "xtask"];
+const DEVELOPMENT: [&str; 8] = [
+    "rondo-bench",
+    "rondo-conformance",
+    "rondo-eval",
+    "rondo-fuzz-gate",
+    "rondo-picture",
+    "rondo-testkit",
+    "rondo-tool-support",
+    "xtask",
+];
 
 #[derive(Deserialize)]
 struct Metadata {

@@ -3,7 +3,6 @@
 mod dependencies;
 mod documents;
 mod files;
-mod fuzz_gate;
 mod library_cost;
 mod manifests;
 mod rules;

@@ -177,7 +177,11 @@ fn member_manifests() -> Vec<String> {
     tree::files_ending("toml")
         .into_iter()
         .filter(|path| path.ends_with("/Cargo.toml"))
-        .filter(|path| path.starts_with("crates/") || path.starts_with("xtask/"))
+        .filter(|path| {
+            ["crates/", "tools/", "xtask/"]
+                .iter()
+                .any(|top| path.starts_with(top))
+        })
         .collect()
 }
 

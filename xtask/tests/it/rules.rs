@@ -27,9 +27,10 @@ struct Rule {
 }
 
 /// Crates that are never part of the program.
-const DEVELOPMENT: [&str; 3] = [
+const DEVELOPMENT: [&str; 4] = [
     "crates/rondo-conformance/",
     "crates/rondo-testkit/",
+    "tools/",
     "xtask/",
 ];
 
