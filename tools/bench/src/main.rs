@@ -12,7 +12,11 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Measures Rondo")]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Measures Rondo"
+)]
 struct Cli {
     #[command(subcommand)]
     task: Task,

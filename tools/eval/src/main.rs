@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Asks models")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Asks models")]
 struct Cli {
     #[command(subcommand)]
     task: Task,

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(
     name = "cargo xtask fuzz-gate",
+    bin_name = "cargo xtask fuzz-gate",
     about = "Looks for commands that are judged read-only and are not"
 )]
 struct Cli {

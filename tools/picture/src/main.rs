@@ -57,6 +57,7 @@ const SIXTEEN: [Rgb; 16] = [
 #[derive(Parser)]
 #[command(
     name = "cargo xtask picture",
+    bin_name = "cargo xtask picture",
     about = "Draws what a terminal shows as a picture"
 )]
 struct Args {

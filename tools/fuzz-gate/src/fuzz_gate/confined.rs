@@ -279,7 +279,7 @@ fn run_machine(options: &Options, mut take: impl FnMut(&Outcome)) -> Result<Exit
     unshare
         .args(["bash", "-c", NET, "net"])
         .arg(user.to_string())
-        .args(["fuzz-gate", "--confined", "--within"])
+        .args(["--confined", "--within"])
         .arg(format!("--seed={}", options.seed))
         .arg(format!("--from={}", options.from))
         .arg(format!("--commands={}", options.commands));

@@ -35,12 +35,12 @@ for file in ld.so.cache magic; do
 done
 # Programs such as `awk` are links by way of it.
 [ ! -d /etc/alternatives ] || cp -R -P /etc/alternatives "$root/etc/"
-cp "$program" "$root/program/xtask"
+cp "$program" "$root/program/rondo-fuzz-gate"
 # The listener on the loopback is how a connection is noticed.
 ip link set lo up 2> /dev/null || python3 -c 'import fcntl, socket, struct
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 0x41))'
 cd "$root"
-run=(/program/xtask fuzz-gate --runner)
+run=(/program/rondo-fuzz-gate --runner)
 if [ "${RONDO_FUZZ_IS_ROOT:-}" = 1 ]; then
     chown 65534:65534 world tmp
     exec chroot --userspec=65534:65534 --groups=65534 "$root" /usr/bin/setpriv --no-new-privs "${run[@]}"

@@ -29,8 +29,8 @@ mount --bind /mnt/upper mnt/changed
 # What of it differs in no more than its mode is told by the original.
 mount --bind / mnt/lower
 mount -o remount,bind,ro mnt/lower
-cat > mnt/program/xtask
-chmod 755 mnt/program/xtask
+cat > mnt/program/rondo-fuzz-gate
+chmod 755 mnt/program/rondo-fuzz-gate
 pivot_root . mnt/old
 cd /
 umount -l /mnt/old
@@ -44,5 +44,5 @@ if [ "$user" != 0 ]; then
     as_user=(setpriv "--reuid=$user" "--regid=$user" --clear-groups)
 fi
 # This shell stays: it collects the processes that lose their parent.
-"${as_user[@]}" /mnt/program/xtask "$@"
+"${as_user[@]}" /mnt/program/rondo-fuzz-gate "$@"
 exit $?
