@@ -7,6 +7,50 @@
 //!
 //! What is started is given as plain data: a command or a program, its environment as names and values.
 //! What may run, and what of an environment is passed on, is judged above.
+//!
+//! # The supervisor
+//! The supervisor creates the process session and the PTY, starts the command when told to, bounds its output (the full
+//! output goes to a file), and ends the whole process tree on timeout, on cancel, or when its agent has been gone for longer
+//! than a call may outlive it (`outlive`). Processes that a command leaves running are ended right after it. Its status file
+//! is named by the call, so after a crash the outcome is read from the file, and a command that is still running is reached
+//! over the supervisor's socket. "Running" is written before the command starts, so a call without that line had no effect.
+//! The file is not synced, so a missing line proves this only until the machine restarts.
+//!
+//! # The keeper
+//! Starting the binary costs more than most calls, so on Linux an agent starts it once, as its keeper, which forks all
+//! supervisors. Forking is cheap there: one thread, next to no memory.
+//!
+//! - A message to the keeper is one byte with at most `DESCRIPTORS_MAX` descriptors: sealed memory with the role, its
+//!   specification and the environment; the pipes between agent and supervisor; a socket for the fork's pidfd. A forked
+//!   supervisor and a started one then run the same code (`Assignment`). Only a fork reads the memory, so nothing can block
+//!   the keeper.
+//! - The keeper has no environment but the two variables that mark our processes, no descriptors but its socket and a handle of
+//!   its agent, and `/` as its directory. It refuses a socket whose other end is not its parent's.
+//! - It ends with its agent, by the end of the socket or by the agent's pidfd. `PR_SET_PDEATHSIG` fires when the *thread* ends
+//!   that started the keeper, so it is not used. Calls do not depend on the keeper.
+//! - Nothing runs before the supervisor says that it is ready. If its fork dies before that, the call is handed over once
+//!   more, and then the binary is started instead. The same happens if the system has no sealed memory, pidfds or `close_range`,
+//!   if a directory is relative, and after three keepers that never forked. A keeper that does not fork within five seconds is
+//!   killed; it is woken before each message, since commands can stop it.
+//!
+//! # Spares
+//! After a command, the keeper forks what the next one needs (`spare.rs`): guard, supervisor, terminal, and the process that
+//! executes the command, already in its sandbox as far as that is the same for each. A program has at most two. A supervisor
+//! whose command ended with everything it started takes the next call itself, so a call costs one fork instead of three.
+//!
+//! - When a call arrives, the spare checks that each file its rules and mounts refer to is still the one its path leads to, and
+//!   that nothing was mounted. Otherwise it ends without having begun, and the keeper forks as usual.
+//! - A process that could look into a supervisor during a call may have kept its memory open. So after a call without secrets
+//!   a supervisor takes none with secrets.
+//! - Commands inherit the supervisor's limits, priority and processors, which a command can change. A supervisor that finds them
+//!   changed ends, as does one whose command left processes or whose agent was replaced.
+//!
+//! # Decisions
+//! - The agent does not wait for supervisor and guard once it knows how a command ended and that nothing is left of it: their
+//!   ends and the unmounting would be a third of a short command's time.
+//! - Ends of processes reach a supervisor by a signal whose handler writes to a pipe. A waiting thread took a good part of a
+//!   short command's time.
+//! - A command starts with the umask and resource limits that its agent had when its *first* command was started.
 #![warn(missing_docs)]
 
 mod again;

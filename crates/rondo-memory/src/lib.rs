@@ -12,6 +12,19 @@
 //! - `index`: words, parts of words and vectors, and how their ranks are joined. `search`: one search from end to end.
 //! - `start`: what a session is shown when it begins. `shown`: memories as data for a model.
 //! - `tools`: `save_memory` and `search_memory`.
+//!
+//! # Decisions
+//! - Each outermost list item or paragraph is one memory, followed by a comment with its origin. What Rondo writes is one item
+//!   whose further lines are indented, so no text can become two memories or bring an origin of its own.
+//! - The lock is on the directory itself, so no lock file lies in a project. A file is replaced as a whole. A call's mark is in
+//!   the comment, so a call that was cut off is found done or not done.
+//! - The index follows the files by their hashes before each search, in one transaction. A damaged one is replaced; one that
+//!   cannot be written is kept in memory. So a crash between file and index does no harm.
+//! - Words, trigrams, single and double characters, and vectors each give a list, and only ranks are compared. The model that
+//!   makes vectors says how much they count (`Embedder::weight`). `tests/it/recall.rs` measures the result against `grep`.
+//! - The prompt holds only `MEMORY.md`, without text from outside and without what the session saved today. So the prompt changes
+//!   only when a file is edited or the date changes.
+//! - A project's files may come from anyone: no link is followed there, and what is recalled is marked as data with its origin.
 #![warn(missing_docs)]
 
 pub mod calendar;

@@ -32,6 +32,16 @@
 //! interpreter's process group when it closes (`F_SETSIG`, Linux): so nothing is left behind even
 //! where we are killed while the interpreter is busy. Elsewhere (written, not tried) an interpreter
 //! that is busy then ends when its code does.
+//!
+//! # Decisions
+//! - The user's cells are records that belong to no turn, written before and after their effect. A namespace is never saved;
+//!   it is rebuilt, on request, by running the cells again.
+//! - Inspecting values counts as reading. Outside the `python` profile an expression that calls something is refused there
+//!   and needs `eval_expr`, which the gate asks about.
+//! - A process that a person starts in a process group of its own (a browser) survives the interpreter, as it would survive their
+//!   shell. A session that no person shares ends with everything in it.
+//! - A sandboxed interpreter has the sandbox of commands. Its code is still asked about unless the user allows it: it can create
+//!   protected files that did not exist, and no end of a call shows which.
 #![warn(missing_docs)]
 
 mod capability;

@@ -38,6 +38,12 @@
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`mcp`]: servers of the Model Context Protocol.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
+//!
+//! # Hosts
+//! A host brings its arguments and a place to show output. `examples/host.rs` is one in a hundred lines: it has two listeners,
+//! a question that another process answers, and a listener that continues from a cursor. There is no global state, so two
+//! runtimes can live in one process. One table defines the settings; variables, files and help follow from it, and tests hold
+//! flags and documentation against it.
 
 pub mod agents;
 pub mod assignments;

@@ -3,6 +3,32 @@
 //! A [`SandboxSpec`] says it as plain data; [`confine`] has a command enter it between fork and exec. It cannot be left
 //! again, and holds for everything that the command starts. Where the kernel does not enforce all of it, the
 //! command does not start: nothing runs with less than what was asked for.
+//!
+//! # Processes
+//! The kernel puts children into a new PID namespace, never the process that asks for it. So there are three processes: the
+//! *relay*, by which the supervisor knows the command; *init*, the first process of the namespace, which adopts every orphan;
+//! and the command. Supervisor, guard and agent stay outside, and nothing inside has a number for them.
+//!
+//! - The supervisor is not init itself, because init can be limited from inside (`prlimit`), and the supervisor must outlive
+//!   the command to check protected files.
+//! - Init ends when the supervisor's end of a socket closes, and the kernel kills everything with it: processes that left their
+//!   session and wiped their environment, and storms of forks.
+//! - Root makes no user namespace, in which other users' files would belong to nobody. Once the mounts are made it keeps the
+//!   capabilities over files (`CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`) and drops all others.
+//! - Roots (`root.rs`) are identified when a turn begins, by device, inode and time of birth. Mounts and Landlock rules are
+//!   made by descriptors that were opened without following links and compared with these, never by paths.
+//!
+//! # Protected names
+//! A protected name that exists is bound read-only by mounts. One that does not exist is watched by the supervisor
+//! (`watch.rs`), in its own loop, and renamed through a descriptor of its directory. A separate watcher per agent was rejected: it
+//! would have to learn of each command and outlive its agent. If the supervisor dies, its guard ends the command, and the
+//! ledger's entry has the folder reviewed.
+//!
+//! Nested repositories (`nested.rs`, `repositories.rs`, `repository.rs`) are searched before and after a command that may
+//! write, and compared. A list of *harmless* settings (`harmless.rs`) decides what stays, since a list of harmful ones would be out of
+//! date with the next `git`. Settings are read by our own parser (`git_config.rs`, compared with `git` by a test), because asking `git`
+//! would run what the repository configures. Later searches list only directories whose change time differs, which no program
+//! can set. `.git/modules` and `.git/worktrees` are checked but not bound, so that submodules and worktrees can be added.
 #![warn(missing_docs)]
 
 mod caches;

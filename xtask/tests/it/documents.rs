@@ -45,53 +45,6 @@ fn the_code_map_names_every_crate() {
 }
 
 #[test]
-fn the_table_of_changes_names_files_and_what_is_in_them() {
-    let document = tree::read("ARCHITECTURE.md");
-    let mut wrong = Vec::new();
-    let mut rows = 0;
-    for (file, names) in places_to_change(&document) {
-        rows += 1;
-        let path = format!("crates/{file}");
-        if !tree::root().join(&path).is_file() {
-            wrong.push(format!("there is no `{path}`"));
-            continue;
-        }
-        let text = tree::read(&path);
-        let missing = names.into_iter().filter(|name| !text.contains(name));
-        wrong.extend(missing.map(|name| format!("`{path}` has no `{name}`")));
-    }
-    assert!(
-        rows > 0,
-        "ARCHITECTURE.md has a table of what to change where"
-    );
-    tree::assert_none("wrong places in ARCHITECTURE.md", &wrong);
-}
-
-#[test]
-fn the_names_of_a_row_end_at_its_first_remark() {
-    let table = "| to change | file | there |\n|---|---|---|\n\
-                 | this | `a/b.rs` | `one`, `two`; `three` is in `c.rs` |\n\n| other | `d.rs` | `e` |\n";
-    assert_eq!(places_to_change(table), [("a/b.rs", vec!["one", "two"])]);
-}
-
-/// Returns the file of each row of the table, and the names that its last column begins with.
-fn places_to_change(text: &str) -> Vec<(&str, Vec<&str>)> {
-    let rows = text
-        .lines()
-        .skip_while(|line| !line.starts_with("| to change |"));
-    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
-    rows.filter_map(|row| {
-        let mut columns = row.split('|').skip(2);
-        let file = quoted(columns.next()?).next()?;
-        let names = columns.next()?.split([';', ':']).next()?;
-        let names = names.split(" and ").next()?.split(", ");
-        let names = names.take_while(|name| name.trim_start().starts_with('`'));
-        Some((file, names.filter_map(|name| quoted(name).next()).collect()))
-    })
-    .collect()
-}
-
-#[test]
 fn the_page_of_events_lists_every_type() {
     let page = tree::read("docs/events.md");
     let listed: Vec<&str> = page

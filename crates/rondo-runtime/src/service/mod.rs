@@ -17,6 +17,23 @@
 //! - [`kept`]: listing, naming, copying and removing sessions.
 //! - `replaced`: the file that a call would replace which waits for an answer.
 //! - `watcher`: sees what other processes do; `unix`: news of changed files.
+//!
+//! # Invariants
+//! - A row of the mailbox is removed in the transaction with the records it led to: the first ones of its turn, that of a
+//!   steering message, that of an answer. A row that led to nothing is removed by itself. So a message is neither lost nor
+//!   used twice.
+//! - Every submission is a row first and a wake-up second, so a lost wake-up costs only time, and rows from other processes
+//!   are no special case: one watcher for all sessions sees by SQLite's `data_version` that something changed.
+//! - A cursor counts the events of a run with their deltas joined, as a replay tells them. It also holds when the run began,
+//!   because a run that recorded nothing is lost with its process and another one takes its number.
+//! - The ring holds a session's latest updates without a gap, from the moment the session was taken. A listener first reads the
+//!   records to their end and then continues in the ring; it holds only a position there, so it costs the turn nothing.
+//!   Updates that are in neither are reported as `missed`. Updates that contradict the records are taken back by `reset`.
+//! - A listener in another process reads each record once, for all listeners of the session in that process. Deltas come over
+//!   a socket of the process that runs the turn (`live`), until the record of the same events is read. It waits for
+//!   changes to the journal's files and for the session's lock, never for a timer.
+//!
+//! `a_listener_of_a_session_whose_processes_end_at_random_has_what_the_records_say` tests these together.
 
 mod actor;
 mod attached;

@@ -8,6 +8,16 @@
 //! - `tool`: the tool; `task`: its arguments; `parent`: what a child has of its parent.
 //! - `child`: begins, resumes and runs a child; `end`: what its parent reads of it.
 //! - `relay`: its events, as its parent's listeners see them; `asking`: its questions; `narrowed`: fewer tools.
+//!
+//! # Invariants
+//! - A child has its parent's *gate*, not the settings to build another, so it can never be allowed more.
+//! - A call is recovered as `Checkable`: the child's records say whether it ended, is still running, or never began.
+//! - A child's usage is part of the call's outcome and counts against every limit of its parent. The next child's allowance is
+//!   taken from what is left. Such calls are bounded by the turn's time, not by the profile's limit for calls.
+//! - Answers to a child's questions arrive in its parent's mailbox and are moved to the child's before it continues, under a
+//!   key that makes moving twice the same as moving once.
+//! - A child's events reach the parent's listeners inside `child_event`. They are not recorded there, and dropped for slow
+//!   listeners.
 
 mod asking;
 mod child;
