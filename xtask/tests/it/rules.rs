@@ -420,3 +420,37 @@ fn hidden_environment_reads(path: &str, source: &str) -> Vec<String> {
         })
         .collect()
 }
+
+/// The words that begin a clause in the place of a name: "Who listens" instead of "The listener".
+const CLAUSE_WORDS: [&str; 5] = ["What", "Who", "Whoever", "Whether", "Where"];
+/// The bound on doc lines that begin with such a word, in 1,000 comment lines. It may only fall; the aim is 10.
+const CLAUSES_MAX: usize = 81;
+
+#[test]
+fn few_doc_lines_begin_with_a_clause() {
+    let counts = tree::files_ending("rs");
+    let counts = counts.iter().map(|path| clauses(&tree::read(path)));
+    let (found, lines) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert!(
+        found * 1_000 <= lines * CLAUSES_MAX,
+        "{found} of {lines} comment lines begin with one of {CLAUSE_WORDS:?}: name the thing instead"
+    );
+}
+
+#[test]
+fn doc_lines_that_begin_with_a_clause_are_counted() {
+    let source = "//! What it does.\n/// Whether so.\n/// Whatever.\n// What.\n/// The name.\nlet a = 1;\n";
+    assert_eq!(clauses(source), (2, 5));
+}
+
+/// Counts the doc lines of a source that begin with a clause, and its comment lines.
+fn clauses(source: &str) -> (usize, usize) {
+    let lines = source.lines().map(str::trim_start);
+    let comments: Vec<&str> = lines.filter(|line| line.starts_with("//")).collect();
+    let docs = comments.iter().filter_map(|line| {
+        let text = line.strip_prefix("/// ").or(line.strip_prefix("//! "))?;
+        text.split(|letter: char| !letter.is_alphanumeric()).next()
+    });
+    let found = docs.filter(|word| CLAUSE_WORDS.contains(word)).count();
+    (found, comments.len())
+}

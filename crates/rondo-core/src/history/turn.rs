@@ -213,10 +213,6 @@ impl TurnFold {
         }
     }
 
-    #[expect(
-        clippy::too_many_lines,
-        reason = "it has an arm for each kind of record"
-    )]
     pub(super) fn take(&mut self, record: &Record, seq: Seq, transcript: &mut Transcript) {
         self.note_asked(record, seq);
         match &record.body {
