@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// The number of the first of them: with `--seed`, a run goes on there
     #[arg(long, default_value_t = 0, requires = "confined")]
     from: u64,
-    /// Confines them without namespaces: findings that docs/safety.md names are none
+    /// Confines them without namespaces: findings that docs/sandbox.md names are none
     #[arg(long, requires = "confined")]
     partial: bool,
     /// Runs them as an ordinary user; root starts this

@@ -90,17 +90,26 @@ fn snake_case(name: &str) -> String {
 }
 
 #[test]
-fn the_tests_that_the_page_about_the_hubs_tests_names_are_there() {
-    let page = tree::read("docs/hub-tests.md");
-    let rows = page.lines().filter(|line| line.starts_with('|'));
-    let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
-    let named: BTreeSet<&str> = named.flat_map(quoted).collect();
-    assert!(named.len() > 50, "{}", named.len());
+fn the_tests_that_pages_of_properties_name_are_there() {
     let sources = tree::files_ending("rs");
-    let tests: BTreeSet<String> = sources.iter().flat_map(|it| functions(it)).collect();
-    let missing = named.into_iter().filter(|it| !tests.contains(*it));
-    let missing: Vec<String> = missing.map(str::to_owned).collect();
-    tree::assert_none("tests that docs/hub-tests.md names", &missing);
+    let tests: BTreeSet<String> = sources.iter().flat_map(|path| functions(path)).collect();
+    for (page, least) in [("docs/hub-tests.md", 50), ("docs/sandbox.md", 25)] {
+        let text = tree::read(page);
+        let rows = text.lines().filter(|line| line.starts_with('|'));
+        let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+        let named = named.flat_map(quoted).filter(|name| is_test_name(name));
+        let named: BTreeSet<&str> = named.collect();
+        assert!(named.len() > least, "{page}: {}", named.len());
+        let missing = named.into_iter().filter(|name| !tests.contains(*name));
+        let missing: Vec<String> = missing.map(str::to_owned).collect();
+        tree::assert_none(&format!("tests that {page} names"), &missing);
+    }
+}
+
+/// Returns whether a quoted word is a sentence in snake case.
+fn is_test_name(word: &str) -> bool {
+    let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    word.matches('_').count() >= 2 && word.chars().all(|letter| letter == '_' || is_name(letter))
 }
 
 /// Returns the names of the functions of a source.

@@ -439,7 +439,8 @@ fn few_doc_lines_begin_with_a_clause() {
 
 #[test]
 fn doc_lines_that_begin_with_a_clause_are_counted() {
-    let source = "//! What it does.\n/// Whether so.\n/// Whatever.\n// What.\n/// The name.\nlet a = 1;\n";
+    let source =
+        "//! What it does.\n/// Whether so.\n/// Whatever.\n// What.\n/// The name.\nlet a = 1;\n";
     assert_eq!(clauses(source), (2, 5));
 }
 

@@ -166,7 +166,7 @@ impl Summary {
     fn print(&self, options: &Options) {
         for ((fault, is_known), (count, example)) in &self.kinds {
             let known = if *is_known {
-                ", which docs/safety.md names"
+                ", which docs/sandbox.md names"
             } else {
                 ""
             };

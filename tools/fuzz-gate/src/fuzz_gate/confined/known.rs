@@ -1,8 +1,8 @@
-//! Which findings are known: without namespaces, those that docs/safety.md names.
+//! Which findings are known: without namespaces, those that docs/sandbox.md names.
 
 use super::judge::Fault;
 
-/// Findings of a sandbox without namespaces, each with the words of docs/safety.md that name it.
+/// Findings of a sandbox without namespaces, each with the words of docs/sandbox.md that name it.
 const WITHOUT_NAMESPACES: &[(Fault, &str)] = &[
     (
         Fault::OutsideAbout,
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_known_stands_in_the_documentation() {
-        let text = std::fs::read_to_string(workspace::root().join("docs/safety.md")).unwrap();
+        let text = std::fs::read_to_string(workspace::root().join("docs/sandbox.md")).unwrap();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for (fault, words) in WITHOUT_NAMESPACES {
             assert!(text.contains(words), "{fault:?}: {words}");
