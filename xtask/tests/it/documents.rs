@@ -7,16 +7,45 @@ use std::collections::BTreeSet;
 fn relative_links_lead_somewhere() {
     let mut broken = Vec::new();
     for path in tree::files_ending("md") {
-        let folder = tree::root().join(&path);
-        let folder = folder.parent().expect("a file has a folder");
+        let page = tree::root().join(&path);
+        let folder = page.parent().expect("a file has a folder");
         for target in link_targets(&tree::read(&path)) {
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !folder.join(file).exists() {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = match file {
+                "" => page.clone(),
+                file => folder.join(file),
+            };
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            if !file.exists() || !(anchor.is_empty() || anchors(&text).contains(anchor)) {
                 broken.push(format!("{path}: `{target}`"));
             }
         }
     }
     tree::assert_none("links that lead nowhere", &broken);
+}
+
+#[test]
+fn anchors_are_headings_as_links_spell_them() {
+    let text = "# `rondo ask`: a page\n```\n# no\n```\n## In 2 minutes\n";
+    let expected = ["rondo-ask-a-page", "in-2-minutes"].map(str::to_owned);
+    assert_eq!(anchors(text), BTreeSet::from(expected));
+}
+
+/// Returns the anchors of a page's headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut is_code = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        if let Some(title) = line.strip_prefix('#').filter(|_| !is_code) {
+            let title = title.trim_start_matches('#').trim().to_lowercase();
+            let kept = title
+                .chars()
+                .filter(|&letter| letter.is_alphanumeric() || "-_ ".contains(letter));
+            found.insert(kept.collect::<String>().replace(' ', "-"));
+        }
+    }
+    found
 }
 
 #[test]
