@@ -2,8 +2,10 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
+use crate::known_files::KnownFiles;
 use crate::table::{ALL_SETTINGS, FromUntrusted, Layer, setting, similar};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The bound on a configuration file, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -14,7 +16,12 @@ impl Layer {
     /// # Errors
     /// When the file cannot be read, is larger than a megabyte, or is not such a configuration.
     pub fn from_file(path: &Path) -> Result<Self> {
-        let Some(text) = read_bounded(path)? else {
+        Self::read(path, &KnownFiles::default())
+    }
+
+    /// Reads it unless it is known.
+    pub(crate) fn read(path: &Path, files: &KnownFiles) -> Result<Self> {
+        let Some(text) = read_bounded(path, files)? else {
             return Ok(Self::default());
         };
         toml::from_str(&text).map_err(|err| unparsed(path, &text, &err))
@@ -57,8 +64,8 @@ type Sorted = (Layer, Vec<(String, toml::Value)>);
 ///
 /// # Errors
 /// As [`Layer::from_file`].
-pub(crate) fn untrusted_layer(path: &Path) -> Result<Sorted> {
-    let Some(text) = read_bounded(path)? else {
+pub(crate) fn untrusted_layer(path: &Path, files: &KnownFiles) -> Result<Sorted> {
+    let Some(text) = read_bounded(path, files)? else {
         return Ok(Sorted::default());
     };
     sorted(&text).map_err(|err| unparsed(path, &text, &err))
@@ -111,8 +118,8 @@ fn unknown_key(error: &str) -> Option<(&str, &str, Vec<&str>)> {
     Some((before, name.strip_suffix('`')?, known.collect()))
 }
 
-pub(crate) fn read_bounded(path: &Path) -> Result<Option<String>> {
-    match files::read_text(path, CONFIG_BYTES_MAX) {
+pub(crate) fn read_bounded(path: &Path, known: &KnownFiles) -> Result<Option<Arc<str>>> {
+    match known.read(path, CONFIG_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         // A home such as `/dev/null` has no files either.
         Err(_) if !files::is_present(path) => Ok(None),

@@ -66,6 +66,7 @@ pub mod form;
 pub mod granting;
 mod hidden;
 mod ids;
+mod known_files;
 mod look_first;
 pub mod mcp;
 pub mod memory;

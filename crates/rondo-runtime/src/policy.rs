@@ -4,6 +4,7 @@ use crate::config::{read_bounded, unparsed};
 use crate::confined;
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::known_files::KnownFiles;
 use crate::notices::Notices;
 use crate::paths::{Paths, project_policy};
 use crate::profiles;
@@ -48,7 +49,7 @@ pub(crate) fn load(
     user: &Layer,
     paths: &Paths,
     env: &Env,
-    notices: &dyn Notices,
+    (files, notices): (&KnownFiles, &dyn Notices),
 ) -> Result<Rules> {
     let mut rules = Rules::default();
     let working = directory.canonicalize();
@@ -57,7 +58,7 @@ pub(crate) fn load(
         home: env.get("HOME").map(Path::new).filter(|it| it.is_absolute()),
     };
     let user_file = paths.user_policy();
-    let written = read(&user_file)?;
+    let written = read(&user_file, files)?;
     for id in &written.lift {
         let wrong = |problem| invalid(&user_file, problem);
         rules.lift(id).map_err(wrong)?;
@@ -74,7 +75,7 @@ pub(crate) fn load(
     let Some(file) = project_policy(directory).filter(|_| is_reviewed) else {
         return Ok(rules);
     };
-    let mut written = read(&file)?;
+    let mut written = read(&file, files)?;
     let mut ignored = Vec::new();
     if !written.lift.is_empty() {
         // A clone must not lift what protects the machine, trusted or not.
@@ -153,8 +154,8 @@ pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Res
     Ok(StandardGate::new(options).explain(tool, command))
 }
 
-fn read(file: &Path) -> Result<PolicyFile> {
-    let Some(text) = read_bounded(file)? else {
+fn read(file: &Path, files: &KnownFiles) -> Result<PolicyFile> {
+    let Some(text) = read_bounded(file, files)? else {
         return Ok(PolicyFile::default());
     };
     toml::from_str(&text).map_err(|err| unparsed(file, &text, &err))

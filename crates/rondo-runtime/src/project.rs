@@ -2,6 +2,7 @@
 
 use crate::config::untrusted_layer;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::known_files::KnownFiles;
 use crate::paths::{project_config, project_root, repository_root};
 use crate::table::Layer;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,15 @@ impl UntrustedProject {
     /// # Errors
     /// When it cannot be read, or does not say what it should.
     pub fn read(directory: &Path) -> Result<Option<Self>> {
+        Self::read_unless_known(directory, &KnownFiles::default())
+    }
+
+    /// Reads it unless it is known.
+    pub(crate) fn read_unless_known(directory: &Path, files: &KnownFiles) -> Result<Option<Self>> {
         let Some(file) = project_config(directory) else {
             return Ok(None);
         };
-        let (layer, ignored) = untrusted_layer(&file)?;
+        let (layer, ignored) = untrusted_layer(&file, files)?;
         Ok(Some(Self {
             folder: folder_of(directory)?,
             file,

@@ -3,6 +3,7 @@
 use crate::env::Env;
 use crate::error::Result;
 use crate::extensions::Extensions;
+use crate::known_files::KnownFiles;
 use crate::mcp::{self, SharedServers};
 use crate::notices::{NoNotices, Notices};
 use crate::python::LivePython;
@@ -35,6 +36,8 @@ struct Shared {
     env: Env,
     flags: Layer,
     notices: Arc<dyn Notices>,
+    /// The configuration files that were read.
+    files: KnownFiles,
     /// What was answered about folders.
     trust_answers: TrustAnswers,
     /// Whether it was said what the sandbox does not hold here.
@@ -61,6 +64,7 @@ impl Runtime {
             env,
             flags,
             notices,
+            files: KnownFiles::default(),
             trust_answers: TrustAnswers::default(),
             has_noted_shortfall: AtomicBool::new(false),
             request_limits: RequestLimits::default(),
@@ -99,7 +103,14 @@ impl Runtime {
     ) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
         let answers = self.0.trust_answers.of(session, &env);
-        Settings::load_with(&answers, env, directory, flags, self.notices())
+        Settings::load_with(
+            &answers,
+            &self.0.files,
+            env,
+            directory,
+            flags,
+            self.notices(),
+        )
     }
 
     /// Reads the same without asking or noting anything, for what does not depend on it.
@@ -108,7 +119,8 @@ impl Runtime {
     /// As [`settings`](Self::settings).
     pub(crate) fn settings_unasked(&self, directory: PathBuf) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
-        Settings::load(env, directory, flags, &NoNotices)
+        let answers = TrustAnswers::default();
+        Settings::load_with(&answers, &self.0.files, env, directory, flags, &NoNotices)
     }
 
     /// Has an approver asked while settings are read whether a folder is trusted, its servers may be started and what a

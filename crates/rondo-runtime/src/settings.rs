@@ -3,6 +3,7 @@
 
 use crate::env::Env;
 use crate::error::{Result, SetupError};
+use crate::known_files::KnownFiles;
 use crate::mcp::{Looking, McpSetup};
 use crate::notices::Notices;
 use crate::paths::Paths;
@@ -92,18 +93,20 @@ impl Settings {
         Self::load_around(env, directory, flags, notices, &mut Err)
     }
 
-    /// Like [`load`](Self::load), with questions about the folder answered from these answers.
+    /// Like [`load`](Self::load), with questions about the folder answered from these answers, and without reading files that are
+    /// known.
     ///
     /// # Errors
     /// As [`load`](Self::load).
     pub(crate) fn load_with(
         answers: &TrustAnswers,
+        files: &KnownFiles,
         env: Env,
         directory: PathBuf,
         flags: Layer,
         notices: &dyn Notices,
     ) -> Result<Self> {
-        Self::read(answers, (env, directory, flags), notices, &mut Err)
+        Self::read((answers, files), (env, directory, flags), notices, &mut Err)
     }
 
     /// Like [`load`](Self::load), but `broken` gets the error of each malformed layer: if it returns `Ok`, the
@@ -118,29 +121,37 @@ impl Settings {
         notices: &dyn Notices,
         broken: &mut dyn FnMut(SetupError) -> Result<()>,
     ) -> Result<Self> {
-        let answers = TrustAnswers::default();
-        Self::read(&answers, (env, directory, flags), notices, broken)
+        let (answers, files) = (TrustAnswers::default(), KnownFiles::default());
+        let fresh = (&answers, &files);
+        Self::read(fresh, (env, directory, flags), notices, broken)
     }
 
     fn read(
-        answers: &TrustAnswers,
+        (answers, files): (&TrustAnswers, &KnownFiles),
         (env, directory, flags): (Env, PathBuf, Layer),
         notices: &dyn Notices,
         broken: &mut dyn FnMut(SetupError) -> Result<()>,
     ) -> Result<Self> {
         let paths = Paths::find(&env)?;
         let user_file = paths.user_config();
-        let user = sound(Layer::from_file(&user_file), broken)?;
+        let user = sound(Layer::read(&user_file, files), broken)?;
         // What must be reviewed may be another's work, even where it only restricts.
         let is_reviewed = Review::of_directory(&paths, &directory).is_done(answers)?;
         let project = match is_reviewed {
             true => {
-                let project = read_project(&directory, &user, &paths, (answers, notices));
+                let project = read_project(&directory, &user, &paths, files, (answers, notices));
                 sound(project, broken)?
             }
             false => None,
         };
-        let rules = policy::load(&directory, is_reviewed, &user, &paths, &env, notices);
+        let rules = policy::load(
+            &directory,
+            is_reviewed,
+            &user,
+            &paths,
+            &env,
+            (files, notices),
+        );
         let rules = sound(rules, broken)?;
         let environment = sound(Layer::from_env(&env), broken)?;
         let mut sources = vec![Source::new(user_file.display().to_string(), user.clone())];
@@ -169,6 +180,7 @@ impl Settings {
                 env: &env,
                 paths: &paths,
                 answers,
+                files,
             }),
             broken,
         )?;

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::files;
+use crate::known_files::KnownFiles;
 use crate::notices::Notices;
 use crate::paths::{Paths, project_config, project_root};
 use crate::project::UntrustedProject;
@@ -33,21 +34,22 @@ pub(crate) fn read_project(
     directory: &Path,
     user: &Layer,
     paths: &Paths,
+    files: &KnownFiles,
     (answers, notices): (&TrustAnswers, &dyn Notices),
 ) -> Result<Option<Project>> {
     let Some(file) = project_config(directory) else {
         return Ok(None);
     };
     if is_trusted(&file, user) {
-        return trusted(file).map(Some);
+        return trusted(file, files).map(Some);
     }
-    let Some(project) = UntrustedProject::read(directory)? else {
+    let Some(project) = UntrustedProject::read_unless_known(directory, files)? else {
         return Ok(None);
     };
     if project.ignored.is_empty() {
         return Ok(Some(Project::Untrusted(project.file, project.layer)));
     }
-    if !was_declined(paths, &project.folder) {
+    if !was_declined(paths, &project.folder, files) {
         let question = trust_question::of_settings(&project);
         match answers.answer(&question) {
             // What has changed since it was asked about is not trusted.
@@ -55,7 +57,7 @@ pub(crate) fn read_project(
                 let mut user_file = UserFile::read(paths)?;
                 user_file.trust(&project.folder)?;
                 user_file.save()?;
-                return trusted(project.file).map(Some);
+                return trusted(project.file, files).map(Some);
             }
             Some(false) => decline(paths, &project.folder),
             Some(true) | None => {}
@@ -81,8 +83,8 @@ fn is_as_asked(directory: &Path, question: &Question) -> Result<bool> {
     Ok(now.is_some_and(|it| trust_question::of_settings(&it).hash == question.hash))
 }
 
-fn trusted(file: PathBuf) -> Result<Project> {
-    let mut layer = Layer::from_file(&file)?;
+fn trusted(file: PathBuf, files: &KnownFiles) -> Result<Project> {
+    let mut layer = Layer::read(&file, files)?;
     layer.trusted_folders = None;
     layer.sandboxed_folders = None;
     // What a command takes of the machine is for its user to say.
@@ -117,8 +119,8 @@ fn canonical(folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     absolute.filter_map(|folder| folder.canonicalize().ok())
 }
 
-fn was_declined(paths: &Paths, folder: &Path) -> bool {
-    let declined = files::read_text(&paths.state.join(DECLINED_FILE), DECLINED_BYTES_MAX);
+fn was_declined(paths: &Paths, folder: &Path, files: &KnownFiles) -> bool {
+    let declined = files.read(&paths.state.join(DECLINED_FILE), DECLINED_BYTES_MAX);
     let declined = declined.unwrap_or_default();
     declined.lines().any(|line| Path::new(line) == folder)
 }

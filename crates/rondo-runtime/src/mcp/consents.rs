@@ -1,7 +1,8 @@
 //! What the user said about servers that a project brings: a line for each, with the hash of what was asked.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::files::{self, Readers, replace_file};
+use crate::files::{Readers, replace_file};
+use crate::known_files::KnownFiles;
 use crate::paths::Paths;
 use crate::tools::private_dir;
 use crate::trust_question;
@@ -24,8 +25,13 @@ impl Consents {
     /// Reads the file; one that does not exist says nothing.
     #[must_use]
     pub fn read(paths: &Paths) -> Self {
+        Self::read_unless_known(paths, &KnownFiles::default())
+    }
+
+    /// Reads it unless it is known.
+    pub(crate) fn read_unless_known(paths: &Paths, files: &KnownFiles) -> Self {
         let file = paths.data.join(super::DIRECTORY).join("consents");
-        let text = files::read_text(&file, BYTES_MAX).unwrap_or_default();
+        let text = files.read(&file, BYTES_MAX).unwrap_or_default();
         let lines = text.lines().filter_map(|line| {
             let (word, hash) = line.split_once(' ')?;
             let may = match word {

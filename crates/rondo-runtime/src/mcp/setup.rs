@@ -5,6 +5,7 @@ use super::table::McpTable;
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
+use crate::known_files::KnownFiles;
 use crate::paths::Paths;
 use crate::project::folder_of;
 use crate::settings::Source;
@@ -64,6 +65,7 @@ pub(crate) struct Looking<'a> {
     pub(crate) env: &'a Env,
     pub(crate) paths: &'a Paths,
     pub(crate) answers: &'a TrustAnswers,
+    pub(crate) files: &'a KnownFiles,
 }
 
 impl McpSetup {
@@ -112,7 +114,7 @@ impl McpSetup {
             return Ok(setup);
         };
         if uses_files && looking.is_reviewed {
-            setup.read_files(&folder, &mut of_project);
+            setup.read_files(&folder, &mut of_project, looking.files);
         }
         if !of_project.is_empty() {
             setup.of_project(&folder, of_project, looking)?;
@@ -133,10 +135,10 @@ impl McpSetup {
     }
 
     /// Reads the files of other programs in a folder.
-    fn read_files(&mut self, folder: &Path, found: &mut Vec<Found>) {
+    fn read_files(&mut self, folder: &Path, found: &mut Vec<Found>, known: &KnownFiles) {
         for file in PROJECT_FILES {
             let path = folder.join(file.path);
-            let text = match files::read_text(&path, FILE_BYTES_MAX) {
+            let text = match known.read(&path, FILE_BYTES_MAX) {
                 Ok(text) => text,
                 Err(_) if !files::is_present(&path) => continue,
                 Err(err) => {
@@ -166,7 +168,7 @@ impl McpSetup {
         found: Vec<Found>,
         looking: &Looking<'_>,
     ) -> Result<()> {
-        let mut consents = Consents::read(looking.paths);
+        let mut consents = Consents::read_unless_known(looking.paths, looking.files);
         let trusted = looking.user.trusted_folders.as_deref().unwrap_or_default();
         let is_trusted = is_folder_trusted(folder, trusted);
         let is_new = |it: &&Found| consents.said(folder, &it.name, &it.written).is_none();
@@ -301,7 +303,7 @@ pub fn ask_about(
             placeholders: Placeholders::Shell,
         }));
     }
-    setup.read_files(&folder, &mut found);
+    setup.read_files(&folder, &mut found, &KnownFiles::default());
     let mut consents = Consents::read(paths);
     for it in &found {
         let may = ask(&it.waiting(false));
