@@ -61,6 +61,7 @@ macro_rules! engine_tests {
             mailbox: of_many_that_submit_one_key_one_is_accepted,
             mailbox: what_waits_can_be_edited_and_taken_back,
             mailbox: of_an_edit_and_a_withdrawal_neither_is_half_done,
+            mailbox: what_is_edited_before_it_is_acknowledged_stays,
             mailbox: what_is_withdrawn_while_it_is_acknowledged_is_gone_once,
             mailbox: a_session_holds_so_much_and_can_still_be_stopped,
             mailbox: what_is_too_long_is_refused,

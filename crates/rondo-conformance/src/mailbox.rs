@@ -3,10 +3,10 @@
 use crate::engine::Engine;
 use crate::samples::{accepted, all_said, answer, append, cancel, id, keys, message, row};
 use rondo_core::ports::{
-    BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, MailId, MailboxError,
-    NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX,
+    BODY_BYTES_MAX, CONTROLS_MAX, Fence, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailId, MailboxError,
+    NAME_BYTES_MAX, NewMail, Pushed, Seq, WAITING_BYTES_MAX,
 };
-use rondo_types::Message;
+use rondo_types::{Commit, Message};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -78,10 +78,14 @@ pub async fn what_waits_can_be_edited_and_taken_back(engine: Box<dyn Engine>) {
     assert!(mailbox.withdraw(&id("a"), "3").await.unwrap());
     assert!(!mailbox.withdraw(&id("a"), "3").await.unwrap());
     assert!(!mailbox.withdraw(&id("b"), "1").await.unwrap());
-    let expected = [
-        row(first, message("a", "1", "uno")),
-        row(second, message("a", "2", "two")),
-    ];
+    let edited = Mail {
+        revision: 1,
+        ..row(first, message("a", "1", "uno"))
+    };
+    let expected = [edited, row(second, message("a", "2", "two"))];
+    assert_eq!(mailbox.revision(&session, "1").await.unwrap(), Some(1));
+    assert_eq!(mailbox.revision(&session, "2").await.unwrap(), Some(0));
+    assert_eq!(mailbox.revision(&session, "3").await.unwrap(), None);
     assert_eq!(mailbox.list(&id("a")).await.unwrap(), expected);
     let get = |key| mailbox.get(&session, key);
     assert_eq!(get("1").await.unwrap().as_ref(), expected.first());
@@ -109,6 +113,31 @@ pub async fn of_an_edit_and_a_withdrawal_neither_is_half_done(engine: Box<dyn En
         let edited = one.edit(&id("a"), &key, Message::user("late")).await;
         assert!(!edited.unwrap());
     }
+}
+
+/// A row that was edited since it was read stays with what it says now, and is done once that was read.
+pub async fn what_is_edited_before_it_is_acknowledged_stays(engine: Box<dyn Engine>) {
+    let journal = engine.begin(&id("a")).await;
+    let (mailbox, session) = (engine.mailbox(), id("a"));
+    let mail = accepted(&*mailbox, message("a", "1", "one")).await;
+    let edit = |text| mailbox.edit(&session, "1", Message::user(text));
+    assert!(edit("uno").await.unwrap());
+    for (at, revision, is_left) in [(0, 0, true), (1, 1, false)] {
+        let fence = Fence {
+            session: session.clone(),
+            epoch: journal.epoch(),
+        };
+        let commit = Commit::of_unedited(mail, revision);
+        let appended = journal.append(&fence, Seq(at), all_said(["x"]), commit);
+        appended.await.unwrap();
+        let left = mailbox.get(&session, "1").await.unwrap();
+        let said = Mail {
+            revision: 1,
+            ..row(mail, message("a", "1", "uno"))
+        };
+        assert_eq!(left, is_left.then_some(said));
+    }
+    assert!(!edit("due").await.unwrap());
 }
 
 /// An append that acknowledges what is taken back at the same time is made, and the row is gone once.

@@ -153,6 +153,7 @@ pub(crate) fn row(id: MailId, mail: NewMail) -> Mail {
         key: mail.key,
         actor: mail.actor,
         at_ms: mail.at_ms,
+        revision: 0,
         body: mail.body,
     }
 }

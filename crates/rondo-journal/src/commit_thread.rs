@@ -213,7 +213,8 @@ impl CommitThread {
         tell: Option<watch::Sender<u64>>,
     ) -> Appended {
         let commit = &append.commit;
-        let beside = commit.ack.len() + commit.outbox.len() + commit.rows.len();
+        let acks = commit.ack.len() + commit.ack_unedited.len();
+        let beside = acks + commit.outbox.len() + commit.rows.len();
         let rows = append.batch.len() + beside;
         self.write(rows, tell, move |connection| append.write(connection))
             .await?
@@ -487,7 +488,8 @@ impl Append {
         if tally != head.tally {
             set_tally(connection, head.id, tally)?;
         }
-        mailbox::acknowledge(connection, &fence.session, &self.commit.ack)?;
+        let (ack, unedited) = (&self.commit.ack, &self.commit.ack_unedited);
+        mailbox::acknowledge(connection, &fence.session, ack, unedited)?;
         outbox::add(connection, &self.commit.outbox, &self.commit.rows)?;
         let (seq, hash) = last;
         Ok(Ok(Head { seq, hash }))

@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS mail (
     actor TEXT NOT NULL,
     at_ms INTEGER NOT NULL,
     body TEXT,
+    revision INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session, key)
 );
 CREATE INDEX IF NOT EXISTS mail_waiting ON mail(session, id) WHERE body IS NOT NULL;
@@ -41,7 +42,7 @@ BEGIN DELETE FROM mail WHERE session = OLD.name; END;
 /// Stands for the table where it is missing and cannot be made.
 pub(crate) const NO_TABLE: &str =
     "CREATE TEMP VIEW mail AS SELECT 0 AS id, '' AS session, '' AS key,
-    '' AS kind, '' AS actor, 0 AS at_ms, NULL AS body WHERE 0";
+    '' AS kind, '' AS actor, 0 AS at_ms, NULL AS body, 0 AS revision WHERE 0";
 
 /// Holds for the kinds that this version can read.
 const READABLE: &str = "body IS NOT NULL AND kind IN ('message', 'answer', 'cancel')";
@@ -84,6 +85,18 @@ impl Mailbox for Store {
         let (session, key) = (session.clone(), key.to_owned());
         let found = self.read_mail(move |connection| list(connection, &session, Some(&key)));
         Ok(found.await?.pop())
+    }
+
+    async fn revision(&self, session: &SessionId, key: &str) -> Result<Option<u64>, MailboxError> {
+        let (session, key) = (session.clone(), key.to_owned());
+        self.read_mail(move |connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT revision FROM mail WHERE session = ?1 AND key = ?2 AND {READABLE}"
+            ))?;
+            let revision = statement.query_row((session.as_str(), key), |row| row.get(0));
+            Ok(Ok(revision.optional()?.map(to_u64)))
+        })
+        .await
     }
 
     async fn edit(
@@ -213,7 +226,7 @@ fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, Jour
 fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Written<Vec<Mail>> {
     let only = key.map_or("", |_| "AND key = ?2");
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT id, key, actor, at_ms, body FROM mail
+        "SELECT id, key, actor, at_ms, body, revision FROM mail
          WHERE session = ?1 {only} AND {READABLE} ORDER BY id"
     ))?;
     let mut rows = match key {
@@ -233,6 +246,7 @@ fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Writ
             key,
             actor: row.get(2)?,
             at_ms: TimeMs(to_u64(row.get(3)?)),
+            revision: to_u64(row.get(5)?),
             body,
         });
     }
@@ -282,7 +296,7 @@ fn edit(
     match body {
         Ok(Some(json)) => {
             connection
-                .prepare_cached("UPDATE mail SET body = ?2 WHERE id = ?1")?
+                .prepare_cached("UPDATE mail SET body = ?2, revision = revision + 1 WHERE id = ?1")?
                 .execute((id, json))?;
             Ok(Ok(true))
         }
@@ -302,22 +316,30 @@ pub(crate) fn take_back(
         .query_row((session.as_str(), key), |row| Ok(to_u64(row.get(0)?)))
         .optional()?;
     let found = found.map(MailId);
-    acknowledge(connection, session, found.as_slice())?;
+    acknowledge(connection, session, found.as_slice(), &[])?;
     Ok(found.is_some())
 }
 
-/// Removes rows of a session, but for their keys.
+/// Removes rows of a session, but for their keys; of `unedited` those that still have their revisions.
 pub(crate) fn acknowledge(
     connection: &Connection,
     session: &SessionId,
     ack: &[MailId],
+    unedited: &[(MailId, u64)],
 ) -> Result<(), JournalError> {
     for id in ack {
         connection
             .prepare_cached("UPDATE mail SET body = NULL WHERE id = ?1 AND session = ?2")?
             .execute((to_i64(id.0), session.as_str()))?;
     }
-    if !ack.is_empty() {
+    for (id, revision) in unedited {
+        connection
+            .prepare_cached(
+                "UPDATE mail SET body = NULL WHERE id = ?1 AND session = ?2 AND revision = ?3",
+            )?
+            .execute((to_i64(id.0), session.as_str(), to_i64(*revision)))?;
+    }
+    if !(ack.is_empty() && unedited.is_empty()) {
         let remembered = i64::try_from(KEYS_REMEMBERED).unwrap_or(i64::MAX);
         connection
             .prepare_cached(

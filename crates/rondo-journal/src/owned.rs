@@ -165,7 +165,8 @@ impl Journal for OwnedSession {
         batch: Vec<Record>,
         commit: Commit,
     ) -> Result<Seq, AppendError> {
-        let tell = (!commit.ack.is_empty()).then(|| self.store.mail_changes().clone());
+        let acks = !(commit.ack.is_empty() && commit.ack_unedited.is_empty());
+        let tell = acks.then(|| self.store.mail_changes().clone());
         let sends = !commit.outbox.is_empty();
         let append = Append {
             fence: fence.clone(),

@@ -109,8 +109,8 @@ pub(crate) fn open_writer(
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection, path)?;
-    add_columns(&mut connection)?;
     add_tables(&mut connection, "mail", mailbox::TABLE)?;
+    add_columns(&mut connection)?;
     add_tables(&mut connection, "outbox", outbox::TABLES)?;
     add_tables(&mut connection, "budget_used", budget::TABLES)?;
     Ok(connection)
@@ -243,6 +243,9 @@ pub(crate) fn open_read_only(
     }
     if !has_table(&connection, "mail")? {
         connection.execute_batch(mailbox::NO_TABLE)?;
+    } else if !has_column(&connection, "mail", "revision")? {
+        let view = "CREATE TEMP VIEW mail AS SELECT *, 0 AS revision FROM main.mail";
+        connection.execute_batch(view)?;
     }
     if !has_table(&connection, "outbox")? {
         connection.execute_batch(outbox::NO_TABLES)?;
@@ -264,10 +267,11 @@ fn escaped(name: &str) -> String {
 }
 
 /// Columns that journals of earlier versions lack, with their tables.
-const COLUMNS: [(&str, &str, &str); 3] = [
+const COLUMNS: [(&str, &str, &str); 4] = [
     ("sessions", "imported", "INTEGER NOT NULL DEFAULT 0"),
     ("sessions", "lost_after", "INTEGER"),
     ("blobs", "bit_sum", "INTEGER"),
+    ("mail", "revision", "INTEGER NOT NULL DEFAULT 0"),
 ];
 
 /// Adds the columns that journals of earlier versions lack. An older program can still read them, so their version stays.

@@ -51,8 +51,16 @@ use tokio_util::sync::CancellationToken;
 pub enum TurnStart {
     /// With a new message.
     Message(Arc<Message>),
-    /// With a message from the session's mailbox. Its row is removed with the turn's first records.
-    Queued(MailId, Arc<Message>),
+    /// With a message from the session's mailbox. Its row is removed with the turn's first records, unless it was edited since
+    /// it was read with this revision.
+    Queued {
+        /// The row.
+        mail: MailId,
+        /// How often it had been edited.
+        revision: u64,
+        /// What it says.
+        message: Arc<Message>,
+    },
     /// From the records of a turn that was interrupted.
     CutOff(Arc<CutOff>),
 }
@@ -61,7 +69,7 @@ impl TurnStart {
     /// Returns the message that begins the turn; none if it goes on.
     pub(crate) fn message(&self) -> Option<&Arc<Message>> {
         match self {
-            Self::Message(message) | Self::Queued(_, message) => Some(message),
+            Self::Message(message) | Self::Queued { message, .. } => Some(message),
             Self::CutOff(_) => None,
         }
     }
@@ -226,12 +234,9 @@ impl TurnBuilder {
         let secrets = self.secrets.with(self.connected.key.clone());
         let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
         self.secrets = runtime.values().secrets.share(secrets);
-        let redacted = |it| Arc::new(self.secrets.message(Arc::unwrap_or_clone(it)));
-        self.start = match self.start {
-            TurnStart::Message(message) => TurnStart::Message(redacted(message)),
-            TurnStart::Queued(mail, message) => TurnStart::Queued(mail, redacted(message)),
-            TurnStart::CutOff(cut_off) => TurnStart::CutOff(cut_off),
-        };
+        if let TurnStart::Message(message) | TurnStart::Queued { message, .. } = &mut self.start {
+            *message = Arc::new(self.secrets.message(Message::clone(message)));
+        }
         self
     }
 
@@ -244,7 +249,11 @@ impl TurnBuilder {
     /// Has the turn begin with another message in place of that, such as with files that it names. A turn that goes on has
     /// none.
     pub fn set_message(&mut self, message: Message) {
-        if let TurnStart::Message(before) | TurnStart::Queued(_, before) = &mut self.start {
+        if let TurnStart::Message(before)
+        | TurnStart::Queued {
+            message: before, ..
+        } = &mut self.start
+        {
             *before = Arc::new(message);
         }
     }
@@ -315,7 +324,7 @@ impl TurnBuilder {
             response_schema: self.schema,
             answer_check: None,
             opening: match &self.start {
-                TurnStart::Queued(mail, _) => Commit::of(*mail),
+                TurnStart::Queued { mail, revision, .. } => Commit::of_unedited(*mail, *revision),
                 TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
             },
             seed: now.0,
@@ -450,7 +459,7 @@ impl TurnBuilder {
     fn approver(&self, session: TurnSession<'_>, toolset: &Toolset) -> Arc<dyn Approver> {
         let cut_off = match &self.start {
             TurnStart::CutOff(cut_off) => Some(cut_off),
-            TurnStart::Message(_) | TurnStart::Queued(..) => None,
+            TurnStart::Message(_) | TurnStart::Queued { .. } => None,
         };
         let answers = cut_off.map(|_| session.conversation.answers.clone());
         let approver = Arc::new(SessionApprover {
@@ -636,7 +645,7 @@ impl Turn {
     #[must_use]
     pub fn id(&self) -> TurnId {
         match &self.start {
-            TurnStart::Message(_) | TurnStart::Queued(..) => self.setup.turn.clone(),
+            TurnStart::Message(_) | TurnStart::Queued { .. } => self.setup.turn.clone(),
             TurnStart::CutOff(cut_off) => cut_off.turn(),
         }
     }
@@ -743,7 +752,7 @@ impl Turn {
         };
         let (setup, history) = (self.setup, self.history);
         match self.start {
-            TurnStart::Message(message) | TurnStart::Queued(_, message) => {
+            TurnStart::Message(message) | TurnStart::Queued { message, .. } => {
                 run_turn(setup, history, message, events, control)
                     .map(Ok)
                     .boxed()

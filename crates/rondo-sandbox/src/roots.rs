@@ -2,6 +2,7 @@
 
 use crate::readable::Readable;
 use crate::{git_settings, toolchains};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -146,7 +147,14 @@ pub fn kept_of_user(home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) ->
     let settings = git_settings::of_user(home, variable);
     kept.extend(named(settings.clone()));
     kept.extend(settings);
-    let mut kept: Vec<PathBuf> = kept.iter().map(|it| without_links(it)).collect();
+    // Most are not there, and below the same few directories.
+    kept.sort();
+    kept.dedup();
+    let mut known = HashMap::new();
+    let mut kept: Vec<PathBuf> = kept
+        .iter()
+        .map(|it| without_links(it, &mut known))
+        .collect();
     kept.sort();
     kept.dedup();
     kept
@@ -162,11 +170,13 @@ fn named(_: Vec<PathBuf>) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Returns where a path leads; of one that does not exist, where its nearest directory leads.
-fn without_links(path: &Path) -> PathBuf {
+/// Returns where a path leads; of one that does not exist, where its nearest directory leads. `known` is where the paths lead
+/// that were looked at before.
+fn without_links<'a>(path: &'a Path, known: &mut HashMap<&'a Path, Option<PathBuf>>) -> PathBuf {
     let found = path.ancestors().find_map(|it| {
         let below = path.strip_prefix(it).ok()?;
-        Some((it.canonicalize().ok()?, below))
+        let real = known.entry(it).or_insert_with(|| it.canonicalize().ok());
+        Some((real.clone()?, below))
     });
     match found {
         Some((real, below)) if below.as_os_str().is_empty() => real,

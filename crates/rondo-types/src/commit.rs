@@ -23,6 +23,9 @@ pub struct Commit {
     /// Rows of the session's mailbox that are done with these records, and are removed. One that is gone already,
     /// or belongs to another session, is passed over.
     pub ack: Vec<MailId>,
+    /// Rows that are done in the same way if they have not been edited since they were read with these revisions. One that was
+    /// edited stays, so that no edit is lost.
+    pub ack_unedited: Vec<(MailId, u64)>,
     /// What is sent to the outside from then on. One whose key was there before is passed over.
     pub outbox: Vec<OutboxEntry>,
     /// What the host notes beside its sessions.
@@ -39,6 +42,15 @@ impl Commit {
         }
     }
 
+    /// Removes one row of the mailbox unless it was edited since it was read with this revision.
+    #[must_use]
+    pub fn of_unedited(mail: MailId, revision: u64) -> Self {
+        Self {
+            ack_unedited: vec![(mail, revision)],
+            ..Self::default()
+        }
+    }
+
     /// Sends one message.
     #[must_use]
     pub fn sending(entry: OutboxEntry) -> Self {
@@ -51,12 +63,14 @@ impl Commit {
     /// Returns whether it is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ack.is_empty() && self.outbox.is_empty() && self.rows.is_empty()
+        let acks_none = self.ack.is_empty() && self.ack_unedited.is_empty();
+        acks_none && self.outbox.is_empty() && self.rows.is_empty()
     }
 
     /// Takes what another one holds.
     pub fn take(&mut self, other: Self) {
         self.ack.extend(other.ack);
+        self.ack_unedited.extend(other.ack_unedited);
         self.outbox.extend(other.outbox);
         self.rows.extend(other.rows);
     }

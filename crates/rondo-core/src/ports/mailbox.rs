@@ -74,6 +74,8 @@ pub struct Mail {
     pub actor: String,
     /// The time of the submission, by the clock of the process that submitted it.
     pub at_ms: TimeMs,
+    /// How often its message was edited.
+    pub revision: u64,
     /// The message, answer or cancellation.
     pub body: MailBody,
 }
@@ -233,12 +235,18 @@ pub trait Mailbox: Send + Sync {
     /// As [`Mailbox::list`].
     async fn get(&self, session: &SessionId, key: &str) -> Result<Option<Mail>, MailboxError>;
 
+    /// Returns how often what waits under a key was edited, without reading what it says; `None` if nothing waits there.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    async fn revision(&self, session: &SessionId, key: &str) -> Result<Option<u64>, MailboxError>;
+
     /// Changes what a message says; it keeps its place and its key. Returns `false` where no message waits under
     /// that key.
     ///
-    /// An owner that read the message before and records its beginning after is not stopped by this: it must take
-    /// changes into account that its own process makes, and an edit from another process may come too late without
-    /// knowing.
+    /// An owner that read the message before and records its beginning after is not stopped by this. What was edited
+    /// meanwhile stays and begins a turn of its own, if the owner removes the row by
+    /// [`Commit::ack_unedited`](rondo_types::Commit::ack_unedited).
     ///
     /// # Errors
     /// As [`Mailbox::push`].

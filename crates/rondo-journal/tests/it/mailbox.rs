@@ -31,6 +31,7 @@ fn row(id: MailId, mail: NewMail) -> Mail {
         key: mail.key,
         actor: mail.actor,
         at_ms: mail.at_ms,
+        revision: 0,
         body: mail.body,
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Actor {
     pub(super) session: Option<Session>,
     pub(super) running: Option<Running>,
     /// The rows of the mailbox that the machine knows, by their keys.
-    known: HashMap<String, KnownRow>,
+    pub(super) known: HashMap<String, KnownRow>,
     /// The rows of the mailbox that were just read, for the session that is taken because of them.
     looked: Option<Vec<Mail>>,
     /// Messages that were handed to the turn that runs, in order.
@@ -193,7 +193,7 @@ impl Actor {
             let known = self.known.remove(&key);
             let has_begun = begun.begun.lock().await.remove(&key).is_some();
             self.entry.attached().forget(&key);
-            if known.is_some_and(|it| it.is_message()) && !has_begun {
+            if known.is_some_and(|it| it.is_message) && !has_begun {
                 let ticket = TicketId(key);
                 self.input(Input::Withdrawn { ticket }).await;
             }
@@ -204,7 +204,7 @@ impl Actor {
     async fn see(&mut self, row: Mail) {
         let known = self.known.get(&row.key);
         let is_known = known.is_some();
-        let is_edited = known.is_some_and(|it| it.differs(&row));
+        let is_edited = known.is_some_and(|it| it.revision != row.revision);
         if is_known && !is_edited {
             return;
         }
@@ -237,16 +237,8 @@ impl Actor {
         self.input(input).await;
     }
 
-    fn note(&mut self, row: &Mail) {
+    pub(super) fn note(&mut self, row: &Mail) {
         self.known.insert(row.key.clone(), KnownRow::of(row));
-    }
-
-    /// Removes a row that was done and is in no record.
-    async fn drop_row(&mut self, key: &str) {
-        if let Err(error) = self.entry.store().withdraw(&self.entry.id, key).await {
-            self.failed(&crate::parking::unkept(error));
-        }
-        self.known.remove(key);
     }
 
     /// Tells the machine, and does what it says, and what follows from that.
@@ -372,21 +364,25 @@ impl Actor {
             return self.connect(run, planned, Some(key));
         }
         let entry = Arc::clone(&self.entry);
-        // From here on it cannot be changed, and is as it is now.
+        // From here on it cannot be changed in this process.
         let mut begun = entry.begun.lock().await;
-        let row = match entry.store().get(&entry.id, &key).await {
-            Ok(row) => row,
+        let message = match self.as_it_is_now(&key, message.message).await {
+            Ok(Some(message)) => message,
+            Ok(None) => {
+                self.known.remove(&key);
+                return self.inputs.push_back(Input::TurnEnded { run });
+            }
             Err(error) => return self.not_started(run, &crate::parking::unkept(error)),
-        };
-        let Some((id, MailBody::Message { message, .. })) = row.map(|it| (it.id, it.body)) else {
-            self.known.remove(&key);
-            return self.inputs.push_back(Input::TurnEnded { run });
         };
         begun.insert(key.clone(), None);
         drop(begun);
+        let Some(KnownRow { id, revision, .. }) = self.known.get(&key) else {
+            return self.inputs.push_back(Input::TurnEnded { run });
+        };
         let message = BegunMessage {
+            id: *id,
+            revision: *revision,
             key,
-            id,
             delivery,
             message,
         };
@@ -398,6 +394,7 @@ impl Actor {
         let BegunMessage {
             key,
             id,
+            revision,
             delivery,
             message,
         } = begun;
@@ -427,7 +424,11 @@ impl Actor {
             }),
             None => Ok(None),
         };
-        let start = TurnStart::Queued(id, message.into());
+        let start = TurnStart::Queued {
+            mail: id,
+            revision,
+            message: message.into(),
+        };
         let planned = planned.map(|spec| spec.map(|spec| (spec, start)));
         self.connect(run, planned, Some(key));
     }
@@ -524,6 +525,12 @@ impl Actor {
     }
 
     async fn begin(&mut self, run: Run, connected: Result<TurnBuilder>) {
+        // Another process may have changed it while the model was connected: it begins as it is then.
+        if self.is_outdated().await {
+            self.running = None;
+            self.entry.work().look = true;
+            return self.inputs.push_back(Input::NotStarted { run });
+        }
         let turn = match connected {
             Ok(builder) => self.turn(builder).await,
             Err(error) => Err(error),
@@ -572,7 +579,7 @@ impl Actor {
         let asked = turn.start().message().cloned();
         let runs = match turn.start() {
             TurnStart::CutOff(cut_off) => runs_of(&cut_off.records),
-            TurnStart::Message(_) | TurnStart::Queued(..) => 0,
+            TurnStart::Message(_) | TurnStart::Queued { .. } => 0,
         };
         let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);
@@ -637,6 +644,7 @@ impl Actor {
                 if let Some(session) = &mut self.session {
                     session.finished(&outcome);
                 }
+                self.look_at_edited().await;
                 self.inputs.push_back(Input::TurnEnded { run });
             }
             Ok(TurnEnd::Parked(parked)) => {
@@ -737,9 +745,10 @@ impl Actor {
     /// Lets go of the session, and forgets what is known of it.
     async fn let_go(&mut self) {
         self.live = None;
-        let session = self.session.take();
-        let conversation = session.as_ref().and_then(Session::conversation);
-        if let Some(at) = conversation.map(|it| it.journal.at()) {
+        if let Some(session) = self.session.take() {
+            // Of one whose record did not begin, another process may record the first.
+            let at = session.conversation().map(|it| it.journal.at());
+            let at = at.unwrap_or_default();
             self.entry.ring().release(at);
             self.entry.work().head = at;
         }
@@ -758,7 +767,7 @@ impl Actor {
         self.entry.service.host.failed(&self.entry.id, key, error);
     }
 
-    fn failed(&self, error: &SetupError) {
+    pub(super) fn failed(&self, error: &SetupError) {
         self.tell_host(error);
         self.tell(UpdateBody::Failed {
             message: error.to_string(),

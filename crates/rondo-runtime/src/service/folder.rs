@@ -23,6 +23,8 @@ use tokio::time::timeout;
 pub(super) struct BegunMessage {
     pub(super) key: String,
     pub(super) id: MailId,
+    /// How often it had been edited when it was read.
+    pub(super) revision: u64,
     pub(super) delivery: Delivery,
     pub(super) message: Message,
 }

@@ -4,7 +4,7 @@ use crate::service::{LONG, World, gated, is_parked, is_result, says, text, until
 use async_trait::async_trait;
 use rondo_core::ports::{CellEnding, RecordBody};
 use rondo_core::redact::Secrets;
-use rondo_core::session::Delivery;
+use rondo_core::session::{Delivery, TicketId};
 use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{
@@ -26,6 +26,8 @@ struct Decided {
     settings: Mutex<Option<Settings>>,
     is_closed: AtomicBool,
     asks_again: AtomicBool,
+    /// The same session in another process, which edits the message that the next turn is built for.
+    editor: Mutex<Option<SessionHandle>>,
 }
 
 struct Host(Arc<Decided>);
@@ -41,7 +43,13 @@ impl Approver for Yes {
 
 #[async_trait]
 impl SessionHost for Host {
-    async fn turn(&self, _: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
+    async fn turn(&self, turn: &AskedTurn<'_>, builder: &mut TurnBuilder) -> Result<()> {
+        let editor = self.0.editor.lock().unwrap().take();
+        if let Some((editor, (key, _))) = editor.zip(turn.begins) {
+            let ticket = TicketId(key.to_owned());
+            let edited = editor.edit(&ticket, Message::user("Edited."));
+            assert!(edited.await.unwrap());
+        }
         if self.0.asks_again.load(Ordering::Relaxed) {
             builder.approver = Arc::new(Yes);
         }
@@ -111,6 +119,26 @@ async fn a_turn_works_with_the_settings_that_the_host_gives() {
     until(&mut listener, is_result).await;
     assert!(elsewhere.path().join("a.txt").exists());
     assert!(!world.project.path().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_message_that_is_edited_elsewhere_just_before_its_turn_is_recorded_begins_another() {
+    let world = World::new([text(&["One."]), text(&["Two."])]).await;
+    let (service, decided) = hosted(&world);
+    let session = service.new_session(world.options());
+    let elsewhere = world.service();
+    let there = elsewhere.session(session.id().clone(), world.options());
+    *decided.editor.lock().unwrap() = Some(there);
+    let mut listener = session.subscribe(Cursor::START);
+    submit(&session, "First.").await;
+    until(&mut listener, is_result).await;
+    until(&mut listener, is_result).await;
+    rests(&session).await;
+    let requests = world.server.requests();
+    let says = |number: usize, words: &str| requests[number].json().to_string().contains(words);
+    assert!(says(0, "First.") && !says(0, "Edited."));
+    assert!(says(1, "Edited."));
+    assert_eq!((requests.len(), session.waiting().await.unwrap()), (2, 0));
 }
 
 #[tokio::test]

@@ -140,3 +140,26 @@ async fn a_message_that_comes_while_the_model_is_connected_joins_the_turn() {
     assert!(at("one") < at("two"), "{sent}");
     assert!(at("three").is_none_or(|it| Some(it) > at("two")), "{sent}");
 }
+
+#[tokio::test]
+async fn a_message_that_another_process_edits_while_its_model_is_connected_begins_as_it_is_then() {
+    let world = World::new([text(&["Hello."])]).await;
+    let (service, gate) = service(&world);
+    fs::write(&gate, "").unwrap();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    let message = Message::user("Tpyed.");
+    let ticket = session.submit(message, Delivery::Queue).await.unwrap();
+    is_connecting(&world).await;
+    let elsewhere = world.service();
+    let there = elsewhere.session(session.id().clone(), world.options());
+    let edited = there.edit(&ticket.id, Message::user("Typed."));
+    assert!(edited.await.unwrap());
+    fs::remove_file(&gate).unwrap();
+    until(&mut listener, is_result).await;
+    let requests = world.server.requests();
+    let bodies: Vec<_> = requests.iter().map(|it| it.json().to_string()).collect();
+    assert_eq!(bodies.len(), 1);
+    assert!(bodies[0].contains("Typed.") && !bodies[0].contains("Tpyed."));
+    assert_eq!(session.waiting().await.unwrap(), 0);
+}
