@@ -571,6 +571,19 @@ pub fn gate_options(
     Ok(options)
 }
 
+/// Returns the same options, with the same rules and patterns of tools, for commands that are confined as these settings say.
+pub(crate) fn confined_by(
+    mut options: GateOptions,
+    toolset: &Toolset,
+    settings: &Settings,
+) -> GateOptions {
+    options.confined = confined::of_gate(settings, &options.rules);
+    if let Some(confined) = &mut options.confined {
+        confined.tools.clone_from(&toolset.confined);
+    }
+    options
+}
+
 /// Returns the options of a gate for commands that may read these directories.
 ///
 /// # Errors

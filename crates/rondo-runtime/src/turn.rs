@@ -432,25 +432,30 @@ impl TurnBuilder {
 
     /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
     fn offering_gate(&self, session: TurnSession<'_>, toolset: &Toolset) -> Result<Arc<dyn Gate>> {
-        let built = |settings: &Settings| -> Result<Arc<dyn Gate>> {
-            if let Some(gate) = &self.gate {
-                return Ok(Arc::clone(gate));
+        let offer = toolset.offer.clone();
+        let (asks, sandboxed) = match &self.gate {
+            Some(gate) => (Arc::clone(gate), Some(Arc::clone(gate))),
+            None => {
+                let mut options =
+                    tools::gate_options(toolset, &self.spec.profile, session.settings)?;
+                session.runtime.values().share(&mut options);
+                options.grants = session.conversation.grants.clone();
+                options.answers = self.answers.clone();
+                let sandboxed = offer.is_some().then(|| options.clone());
+                let sandboxed = sandboxed.map(|it| {
+                    let mut settings = session.settings.clone();
+                    settings.values.approval = Some(ApprovalMode::Auto);
+                    tools::standard_gate(tools::confined_by(it, toolset, &settings))
+                });
+                (tools::standard_gate(options), sandboxed)
             }
-            let mut gate = tools::gate_options(toolset, &self.spec.profile, settings)?;
-            session.runtime.values().share(&mut gate);
-            gate.grants = session.conversation.grants.clone();
-            gate.answers = self.answers.clone();
-            Ok(tools::standard_gate(gate))
         };
-        let asks = built(session.settings)?;
-        let Some(offer) = toolset.offer.clone() else {
+        let Some((offer, sandboxed)) = offer.zip(sandboxed) else {
             return Ok(asks);
         };
-        let mut sandboxed = session.settings.clone();
-        sandboxed.values.approval = Some(ApprovalMode::Auto);
         Ok(Arc::new(SandboxGate {
             asks,
-            sandboxed: built(&sandboxed)?,
+            sandboxed,
             offer,
             notices: session.runtime.shared_notices(),
         }))
