@@ -3,7 +3,7 @@
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::{Entry, Steers, attended};
-use super::folder::{BegunMessage, FolderAsk};
+use super::folder::FolderAsk;
 use super::host::AskedTurn;
 use super::known::KnownRow;
 use super::live::LiveServer;
@@ -355,9 +355,9 @@ impl Actor {
         waiting
     }
 
-    async fn start(&mut self, run: Run, message: QueuedMessage) {
-        let (key, delivery) = (message.ticket.0, message.delivery);
-        self.asked = Some((key.clone(), message.actor));
+    async fn start(&mut self, run: Run, mut message: QueuedMessage) {
+        let key = message.ticket.0.clone();
+        self.asked = Some((key.clone(), message.actor.clone()));
         if let Some(own) = self.own.as_ref().filter(|it| it.ticket.0 == key) {
             let start = TurnStart::Message(message.message.into());
             let planned = Ok(Some((own.spec.clone(), start)));
@@ -366,38 +366,31 @@ impl Actor {
         let entry = Arc::clone(&self.entry);
         // From here on it cannot be changed in this process.
         let mut begun = entry.begun.lock().await;
-        let message = match self.as_it_is_now(&key, message.message).await {
-            Ok(Some(message)) => message,
+        message.message = match self.as_it_is_now(&key, message.message).await {
+            Ok(Some(now)) => now,
             Ok(None) => {
                 self.known.remove(&key);
                 return self.inputs.push_back(Input::TurnEnded { run });
             }
             Err(error) => return self.not_started(run, &crate::parking::unkept(error)),
         };
-        begun.insert(key.clone(), None);
+        begun.insert(key, None);
         drop(begun);
-        let Some(KnownRow { id, revision, .. }) = self.known.get(&key) else {
-            return self.inputs.push_back(Input::TurnEnded { run });
-        };
-        let message = BegunMessage {
-            id: *id,
-            revision: *revision,
-            key,
-            delivery,
-            message,
-        };
         self.ask_or_plan(run, message).await;
     }
 
     /// Plans the turn of a message, whatever was asked about the folder, and connects its model.
-    pub(super) async fn plan_message(&mut self, run: Run, begun: BegunMessage) {
-        let BegunMessage {
-            key,
-            id,
-            revision,
-            delivery,
-            message,
-        } = begun;
+    pub(super) async fn plan_message(&mut self, run: Run, begun: QueuedMessage) {
+        let (key, delivery) = (begun.ticket.0, begun.delivery);
+        let Some(row) = self.known.get(&key) else {
+            // Another process took it back.
+            return self.inputs.push_back(Input::TurnEnded { run });
+        };
+        let start = TurnStart::Queued {
+            mail: row.id,
+            revision: row.revision,
+            message: begun.message.into(),
+        };
         let planned = match &mut self.session {
             Some(session) if delivery == Delivery::Compact => {
                 let history = session.conversation().map_or(&[][..], |it| &it.history);
@@ -423,11 +416,6 @@ impl Actor {
                 Some(spec)
             }),
             None => Ok(None),
-        };
-        let start = TurnStart::Queued {
-            mail: id,
-            revision,
-            message: message.into(),
         };
         let planned = planned.map(|spec| spec.map(|spec| (spec, start)));
         self.connect(run, planned, Some(key));

@@ -11,30 +11,21 @@ use crate::secrets;
 use crate::session::Session;
 use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Mail, MailBody, MailId};
-use rondo_core::session::{Delivery, Input, Run};
+use rondo_core::ports::{Mail, MailBody};
+use rondo_core::session::{Delivery, Input, QueuedMessage, Run};
 use rondo_core::session_store::title;
-use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, TimeMs, TurnEvent, TurnId};
+use rondo_types::{Answer, AnswerValue, EventBody, Question, TimeMs, TurnEvent, TurnId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-
-/// A message whose turn is about to begin: it cannot be changed any more.
-pub(super) struct BegunMessage {
-    pub(super) key: String,
-    pub(super) id: MailId,
-    /// How often it had been edited when it was read.
-    pub(super) revision: u64,
-    pub(super) delivery: Delivery,
-    pub(super) message: Message,
-}
 
 /// What is asked about the folder, and the message that waits for the answer.
 #[derive(Default)]
 pub(super) struct FolderAsk {
     /// The question that is open.
     question: Option<Question>,
-    waiting: Option<BegunMessage>,
+    /// It cannot be changed any more in this process.
+    waiting: Option<QueuedMessage>,
     /// The hash of the question that the message does not wait for any more.
     passed: Option<String>,
 }
@@ -47,12 +38,12 @@ impl Actor {
     }
 
     /// Asks about the folder if there is something to ask, and otherwise plans the turn of a message.
-    pub(super) async fn ask_or_plan(&mut self, run: Run, begun: BegunMessage) {
+    pub(super) async fn ask_or_plan(&mut self, run: Run, begun: QueuedMessage) {
         self.folder.passed = None;
         self.ask_next(run, begun).await;
     }
 
-    async fn ask_next(&mut self, run: Run, begun: BegunMessage) {
+    async fn ask_next(&mut self, run: Run, begun: QueuedMessage) {
         let asked = self.ask_about_folder(&begun).await;
         match asked {
             Ok(Some(question)) => self.wait_for_answer(run, begun, question),
@@ -62,7 +53,7 @@ impl Actor {
     }
 
     /// Records and tells the next question about the folder; `None` if there is none, or nobody is to be asked.
-    async fn ask_about_folder(&mut self, begun: &BegunMessage) -> Result<Option<Question>> {
+    async fn ask_about_folder(&mut self, begun: &QueuedMessage) -> Result<Option<Question>> {
         let Some(session) = &mut self.session else {
             return Ok(None);
         };
@@ -102,14 +93,14 @@ impl Actor {
     }
 
     /// Waits for the answer as long as a person attends, and for `park_after` at most.
-    fn wait_for_answer(&mut self, run: Run, begun: BegunMessage, question: Question) {
+    fn wait_for_answer(&mut self, run: Run, begun: QueuedMessage, question: Question) {
         let Some(session) = &self.session else {
             return self.not_started(run, &super::actor::let_go());
         };
         let entry = Arc::clone(&self.entry);
         let park_after = parking::park_after(&session.settings);
         self.folder.question = Some(question.clone());
-        let key = begun.key.clone();
+        let key = begun.ticket.0.clone();
         self.folder.waiting = Some(begun);
         let answered = async move {
             let (store, id) = (entry.store(), &entry.id);
