@@ -20,9 +20,11 @@ const STEP_MS: u64 = 2_000;
 /// The files that a runtime has read. Clones share them.
 #[derive(Clone)]
 pub(crate) struct KnownFiles {
-    texts: Arc<Mutex<HashMap<PathBuf, (Stamp, Arc<str>)>>>,
+    texts: Arc<Mutex<Texts>>,
     now: fn() -> TimeMs,
 }
+
+type Texts = HashMap<PathBuf, (Stamp, Arc<str>)>;
 
 /// What tells two states of a file apart: whoever sets the time of its content back changes the time of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +82,7 @@ impl KnownFiles {
         Ok(text)
     }
 
-    fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, (Stamp, Arc<str>)>> {
+    fn texts(&self) -> std::sync::MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
