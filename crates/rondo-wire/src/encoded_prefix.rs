@@ -6,7 +6,7 @@
 //! providers' prompt caches look for.
 //!
 //! How far the bytes stand depends on the dialect:
-//! - `openai-chat`: to the last message that is not the user's, since what the runtime says behind it is joined.
+//! - `openai-chat`: to the last message that is not the user's, since messages of the user in a row become one.
 //! - `openai-responses`: to the last message.
 //! - `gemini`: to the last content of the model, since later messages may be joined to those behind it.
 //! - `anthropic`: to the last but one message of the user; from there on the cache marks move.

@@ -81,10 +81,7 @@ impl<'a> Encoder<'a> {
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
             match message.role {
-                Role::User => {
-                    let content = self.user(message);
-                    list.say(content, message.synthetic);
-                }
+                Role::User => list.say(self.user(message)),
                 Role::Assistant => list.add(self.assistant(message)),
                 Role::Tool => self.results(message, &mut list),
             }
@@ -340,7 +337,7 @@ impl<'a> Encoder<'a> {
             results(message).filter(|(_, result)| result.media().next().is_some())
         {
             self.notes.enter_part(Some(index));
-            list.say(self.media_of_result(result), false);
+            list.say(self.media_of_result(result));
         }
         self.notes.enter_part(None);
     }
@@ -384,8 +381,8 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The messages of a request. What the runtime says by itself, such as a corrective, goes along with a message of the user
-/// before it: many chat templates refuse two in a row.
+/// The messages of a request, in which no two of the user follow one another: chat templates that want roles to alternate
+/// refuse them. Texts are joined by an empty line; if either message has an image or a file, their parts become one list.
 #[derive(Default)]
 struct Messages<'a> {
     list: Vec<Json<'a>>,
@@ -394,12 +391,9 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Adds content of the user, to the message before it if that is the user's too and it is to be joined.
-    fn say(&mut self, content: Option<Json<'a>>, is_joined: bool) {
+    /// Adds content of the user, to the message before it if that is the user's too.
+    fn say(&mut self, content: Option<Json<'a>>) {
         let Some(content) = content else { return };
-        if !is_joined {
-            self.end_user();
-        }
         self.said = Some(match (self.said.take(), content) {
             (None, content) => content,
             (Some(Json::Str(before)), Json::Str(text)) => {

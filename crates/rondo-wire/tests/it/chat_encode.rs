@@ -39,12 +39,14 @@ fn png() -> Media {
 }
 
 #[test]
-fn what_the_runtime_says_behind_a_message_of_the_user_goes_along_with_it() {
+fn user_messages_in_a_row_are_one_message() {
     let mut seen = Message::user("three");
     seen.parts.push(Part::Media(png()));
     let list = vec![
         Message::user("one"),
+        assistant(Vec::new(), Some(origin(NAME))),
         Message::synthetic_user("two"),
+        Message::user("and two"),
         assistant(vec![Part::text("ok")], Some(origin(NAME))),
         seen,
         Message::synthetic_user("four"),
@@ -54,13 +56,29 @@ fn what_the_runtime_says_behind_a_message_of_the_user_goes_along_with_it() {
     assert_eq!(
         messages(&chat(), list),
         json!([
-            {"role": "user", "content": "one\n\ntwo"},
+            {"role": "user", "content": "one\n\ntwo\n\nand two"},
             {"role": "assistant", "content": "ok"},
             {"role": "user", "content": [
-                {"type": "text", "text": "three"}, image, {"type": "text", "text": "four"},
+                {"type": "text", "text": "three"}, image,
+                {"type": "text", "text": "four"}, {"type": "text", "text": "five"},
             ]},
-            {"role": "user", "content": "five"},
         ])
+    );
+}
+
+/// A request in the middle of a turn repeats the text of the one before it, also if what was added joins its last message.
+#[test]
+fn a_joined_message_begins_with_what_the_request_before_said() {
+    let mut list = vec![Message::user("one"), Message::user("two")];
+    let before = messages(&chat(), list.clone());
+    list.push(assistant(Vec::new(), Some(origin(NAME))));
+    list.push(Message::synthetic_user("Answer."));
+    list.push(Message::user("three"));
+    let after = messages(&chat(), list);
+    assert_eq!(before, json!([{"role": "user", "content": "one\n\ntwo"}]));
+    assert_eq!(
+        after,
+        json!([{"role": "user", "content": "one\n\ntwo\n\nAnswer.\n\nthree"}])
     );
 }
 
