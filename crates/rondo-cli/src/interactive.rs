@@ -1,14 +1,17 @@
 //! Where a person works with a session: on the full screen or at the line prompt, and from one to the other.
 
-use crate::cli::{ColorChoice, ReplArgs, TurnArgs};
+use crate::cli::{AskArgs, ColorChoice, ReplArgs, TurnArgs};
+use crate::commands::ask::{agree_to_go_elsewhere, working_directory};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::{executor, full_screen, repl};
 use rondo_runtime::env::Env;
 use rondo_runtime::values::ApprovalMode;
+use rondo_runtime::{NoNotices, SessionOptions, SessionSource};
 use rondo_tui::Kept;
 use rondo_tui::prompt::run_mode::RunMode;
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// How the screen or the prompt was left.
@@ -58,8 +61,12 @@ fn on(
     early: &Output,
 ) -> Result<Exit> {
     let mut is_screen = full_screen::opens(&args, env, verbose);
-    let mut turn = args.turn.clone();
     let mut args = args;
+    {
+        let _on = runtime.enter();
+        name_latest_of_elsewhere(&mut args.turn, env, early)?;
+    }
+    let mut turn = args.turn.clone();
     let mut before = None;
     loop {
         let env = env.clone();
@@ -77,6 +84,37 @@ fn on(
             ..ReplArgs::default()
         };
     }
+}
+
+/// Has a person agree that `-c` continues the session of another directory, which is then named as `--session` would.
+///
+/// # Errors
+/// When they do not agree.
+fn name_latest_of_elsewhere(turn: &mut TurnArgs, env: &Env, output: &Output) -> Result<()> {
+    if !turn.continue_latest {
+        return Ok(());
+    }
+    let options = SessionOptions {
+        directory: working_directory(turn.directory.as_deref())?,
+        is_directory_named: turn.directory.is_some(),
+    };
+    let asked = AskArgs {
+        turn: turn.clone(),
+        ..AskArgs::default()
+    };
+    let parts = rondo_runtime::Runtime::new(env.clone(), asked.layer(), Arc::new(NoNotices));
+    // What is wrong with settings or journal is said by the prompt that opens.
+    let Ok(found) = parts.find(&SessionSource::Latest, &options) else {
+        return Ok(());
+    };
+    let Some(info) = found.from_elsewhere(&options.directory) else {
+        return Ok(());
+    };
+    let way = format!("rondo --session {}", info.id);
+    agree_to_go_elsewhere(info, &options.directory, &way, output)?;
+    turn.continue_latest = false;
+    turn.session = Some(info.id.to_string());
+    Ok(())
 }
 
 /// Has the other one go on with what is chosen, and returns what goes along beside.

@@ -141,3 +141,46 @@ async fn a_turn_whose_process_was_killed_is_said_to_be_cut_off_and_goes_on_with_
     let begun = std::fs::read_to_string(env.project().join("begun")).unwrap();
     assert_eq!(begun, "begun\n", "the command was not run again");
 }
+
+/// Both prompts ask before `-c` continues the session of another directory, and refuse it unless `y` is typed.
+#[tokio::test]
+async fn continuing_the_session_of_another_directory_is_asked_about_at_both_prompts() {
+    let server = serve(vec![says("A pear."), says("Green."), says("Sweet.")]).await;
+    let env = TestEnv::new();
+    env.write("sub/file", "");
+    let begun = env.ask(&server, &["-C", "sub", "name a fruit"]).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let url = server.url("/v1");
+    let named = ["-c", "-m", "openai/test", "--base-url", &url];
+    for is_line in [true, false] {
+        let command: &[&str] = if is_line { &["repl"] } else { &[] };
+        let args = [command, &named[..]].concat();
+        let mut person = Person::start(&env, &args);
+        person.shows("Continue it there? [y/N").await;
+        person.shows("name a fruit").await;
+        person.press(ENTER).await;
+        person.shows("no session was begun in").await;
+        person.shows("rondo --session ").await;
+        assert_ne!(person.code().await, Some(0));
+        let mut person = Person::start(&env, &args);
+        person.shows("Continue it there? [y/N").await;
+        person.press("y\r").await;
+        if is_line {
+            person.prompt("agent").await;
+            person.enter("which colour?").await;
+            person.shows("Green.").await;
+            person.prompt("agent").await;
+        } else {
+            person.shows("? help").await;
+            person.press("which taste?\r").await;
+            person.shows("Sweet.").await;
+            person.shows("1 step ·").await;
+        }
+        leave(person).await;
+    }
+    let last = server.requests()[2].json()["messages"].to_string();
+    assert!(
+        last.contains("A pear.") && last.contains("Green."),
+        "{last}"
+    );
+}

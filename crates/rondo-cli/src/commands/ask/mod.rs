@@ -20,7 +20,7 @@ mod turn;
 pub(crate) use explain::explain;
 pub(crate) use parked::{answers, how_to_answer, listed, waiting};
 pub(crate) use prepare::AskMode;
-pub(crate) use prepare::{source, working_directory};
+pub(crate) use prepare::{agree_to_go_elsewhere, source, working_directory};
 
 use super::report::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};

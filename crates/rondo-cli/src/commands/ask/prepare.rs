@@ -156,7 +156,12 @@ fn find(
     if source == SessionSource::Latest
         && let Some(info) = found.from_elsewhere(&options.directory)
     {
-        agree_to_go_elsewhere(info, &options.directory, mode, early)?;
+        let id = &info.id;
+        let way = match mode {
+            AskMode::Ask => format!("rondo ask --session {id} ..."),
+            AskMode::Resume => format!("rondo resume {id}"),
+        };
+        agree_to_go_elsewhere(info, &options.directory, &way, early)?;
     }
     if args.is_fork {
         // What was allowed in the session that this is a fork of is asked about again.
@@ -167,14 +172,15 @@ fn find(
     Ok(found)
 }
 
-/// Has a person agree that the session of another directory goes on there, where none was begun in this one.
+/// Has a person agree that the session of another directory goes on there, if none was begun in this one. `way` is the
+/// command that continues it unasked.
 ///
 /// # Errors
 /// When there is nobody to agree, or they do not.
-fn agree_to_go_elsewhere(
+pub(crate) fn agree_to_go_elsewhere(
     info: &SessionInfo,
     here: &Path,
-    mode: AskMode,
+    way: &str,
     output: &Output,
 ) -> Result<()> {
     let (id, there, title) = (&info.id, &info.directory, &info.title);
@@ -186,10 +192,6 @@ fn agree_to_go_elsewhere(
         return Ok(());
     }
     let message = format!("no session was begun in `{here}`");
-    let way = match mode {
-        AskMode::Ask => format!("rondo ask --session {id} ..."),
-        AskMode::Resume => format!("rondo resume {id}"),
-    };
     Err(CliError::new(Exit::NoSession, message).hint(format!(
         "the latest one is of `{there}`: `{way}` continues it there"
     )))
