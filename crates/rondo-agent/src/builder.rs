@@ -50,6 +50,7 @@ pub struct AgentBuilder {
 
 /// Why an agent cannot be built.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Two tools have the same name, or there are too many.
     #[error(transparent)]
@@ -102,6 +103,14 @@ pub enum BuildError {
         "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens_total` instead"
     )]
     Price {
+        /// The model, as `provider/model`.
+        model: String,
+    },
+    /// The model, or a fallback, is to search the web, and its requests would not say so.
+    #[error(
+        "`{model}` would not search the web: its protocol has no search, or its provider refuses it beside tools; leave `Endpoint::web_search` out, or the tools"
+    )]
+    WebSearch {
         /// The model, as `provider/model`.
         model: String,
     },
@@ -306,6 +315,9 @@ impl AgentBuilder {
             let own = self.own.iter().map(|tool| tool.spec());
             Arc::new(OwnToolsRun::new(own, judge, &profile.allowed_tools))
         });
+        let is_without_tools =
+            self.own.is_empty() && self.judged.is_empty() && self.tool_sources.is_empty();
+        check_web_search(!is_without_tools, &self.model, &self.fallbacks)?;
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
         check_tools(&tools)?;
         self.response_schema.as_ref().map_or(Ok(()), check_answer)?;
@@ -327,6 +339,19 @@ impl AgentBuilder {
             parts: Arc::new(parts),
         })
     }
+}
+
+fn check_web_search(
+    has_tools: bool,
+    model: &Arc<dyn Model>,
+    fallbacks: &[Arc<dyn Model>],
+) -> Result<(), BuildError> {
+    let mut models = std::iter::once(model).chain(fallbacks);
+    let dropping = models.find(|model| model.drops_web_search(has_tools));
+    dropping.map_or(Ok(()), |model| {
+        let model = model.info().full_name();
+        Err(BuildError::WebSearch { model })
+    })
 }
 
 fn check_prices(

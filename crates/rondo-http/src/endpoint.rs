@@ -26,7 +26,8 @@ pub struct Endpoint {
     pub extra_body: Map<String, Value>,
     /// How the server differs from its dialect.
     pub quirks: Quirks,
-    /// Whether to offer the provider's own search of the web, where its dialect has one.
+    /// Whether to offer the provider's own search of the web, if its dialect has one. An agent whose requests would leave it out
+    /// cannot be built.
     pub web_search: bool,
     /// Whether to request streamed replies.
     pub streaming: bool,

@@ -6,8 +6,8 @@ use crate::exchange::{self, Link};
 use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
-use rondo_types::{ModelInfo, ModelRequest, Origin, ServerAddress};
-use rondo_wire::{Dialect, Target};
+use rondo_types::{ModelInfo, ModelRequest, Origin, Sampling, ServerAddress, ToolChoice, ToolSpec};
+use rondo_wire::{Dialect, Lowering, Target};
 use std::sync::Arc;
 
 /// A model behind an HTTP endpoint.
@@ -102,6 +102,23 @@ impl Model for HttpModel {
 
     fn base_url(&self) -> Option<String> {
         Some(self.base_url.clone())
+    }
+
+    fn drops_web_search(&self, has_tools: bool) -> bool {
+        // The dialect itself is asked, so that it has one rule about this.
+        let tools = has_tools.then(ToolSpec::default);
+        let request = ModelRequest {
+            model: self.info.origin.model.clone(),
+            system: Arc::default(),
+            messages: Vec::new(),
+            tools: Arc::new(tools.into_iter().collect()),
+            tool_choice: ToolChoice::Auto,
+            sampling: Sampling::default(),
+            response_schema: None,
+        };
+        let encoded = self.link.dialect.encode(&request, &self.link.target);
+        let mut notes = encoded.notes.iter();
+        notes.any(|note| note.lowering == Lowering::SearchDropped)
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

@@ -53,7 +53,7 @@
 //!
 //! # Layout
 //! - The root: agents, typed tools, and the vocabulary that a program meets.
-//! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
+//! - [`profiles`], [`tools`], [`rondo_http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
 //! - [`memory`]: memories across sessions, and the tools over them.
 //! - [`design`]: the agent loops of five designs, in their own words.
@@ -230,7 +230,7 @@ pub use rondo_designs as design;
 #[cfg(feature = "exec")]
 pub use rondo_exec::supervisor;
 #[cfg(feature = "http")]
-pub use rondo_http as http;
+pub use rondo_http;
 #[cfg(feature = "http")]
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 #[cfg(feature = "journal")]

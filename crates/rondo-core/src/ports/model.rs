@@ -31,6 +31,13 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Returns whether the search of the web that this model is to offer would be left out of a request, since its protocol
+    /// has none or the provider refuses it beside tools. [`Model::stream`] only notes that.
+    fn drops_web_search(&self, has_tools: bool) -> bool {
+        let _ = has_tools;
+        false
+    }
+
     /// Sends one request. Nothing happens before the stream is first polled.
     ///
     /// No timers and no repetition here: the driver bounds the wait for the first event, between
@@ -53,6 +60,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn base_url(&self) -> Option<String> {
         (**self).base_url()
+    }
+
+    fn drops_web_search(&self, has_tools: bool) -> bool {
+        (**self).drops_web_search(has_tools)
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

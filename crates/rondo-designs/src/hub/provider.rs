@@ -150,6 +150,10 @@ impl Model for Renamed {
         self.model.base_url()
     }
 
+    fn drops_web_search(&self, has_tools: bool) -> bool {
+        self.model.drops_web_search(has_tools)
+    }
+
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
         self.model.stream(request)
     }

@@ -28,7 +28,7 @@ impl LlmClient {
     /// let endpoint = Endpoint::new("localhost", "openai-chat", "http://127.0.0.1:8080/v1");
     /// let client = LlmClient::http(&endpoint, ModelCard::new("small"))?;
     /// # let _ = client;
-    /// # Ok::<(), rondo::http::HttpError>(())
+    /// # Ok::<(), rondo::rondo_http::HttpError>(())
     /// ```
     ///
     /// # Errors

@@ -246,6 +246,39 @@ async fn a_budget_in_money_needs_the_price_of_every_model() {
     Agent::builder(free()).build().unwrap();
 }
 
+/// A search that a request would leave out in silence is refused when the agent is built.
+#[tokio::test]
+async fn a_web_search_that_would_be_dropped_is_refused_when_the_agent_is_built() {
+    let server = Server::start([says("never asked")]).await;
+    let searching = |dialect: &str| {
+        let mut endpoint = Endpoint::new("local", dialect, server.url("/v1"));
+        endpoint.web_search = true;
+        HttpModel::new(&endpoint, ModelCard::new("m")).unwrap()
+    };
+    let noop = || {
+        rondo::tool("noop", "Nothing.", |_: NoArgs, _cx| async {
+            Ok::<_, String>(())
+        })
+    };
+    for (dialect, alone, beside_tools) in [
+        ("openai-chat", false, false),
+        ("openai-responses", true, true),
+        ("anthropic", true, true),
+        ("gemini", true, false),
+    ] {
+        let plain = Agent::builder(searching(dialect)).build();
+        assert_eq!(plain.is_ok(), alone, "{dialect}");
+        let beside = Agent::builder(searching(dialect)).tool(noop()).build();
+        assert_eq!(beside.is_ok(), beside_tools, "{dialect}");
+    }
+    let shared: Arc<dyn rondo::Model> = Arc::new(searching("openai-chat"));
+    let fallback = Agent::builder(model(&server, ModelCard::new("m"))).fallback(shared);
+    match fallback.build().unwrap_err() {
+        BuildError::WebSearch { model } => assert_eq!(model, "local/m"),
+        other => panic!("{other}"),
+    }
+}
+
 #[tokio::test]
 async fn a_resume_that_fails_leaves_the_turn_to_be_resumed() {
     let look = CallScript::new("c", "wait", &json!({}));

@@ -40,13 +40,13 @@ const OTHERS: [&str; 14] = [
     "async_trait",
     "design",
     "events",
-    "http",
     "journal",
     "memory",
     "otel",
     "profiles",
     "python",
     "rondo_core",
+    "rondo_http",
     "schemars",
     "supervisor",
 ];
@@ -115,6 +115,82 @@ fn fa_35_the_surface_is_exported_documented_and_shareable() {
     for (name, source) in CRATES {
         assert!(source.contains("#![warn(missing_docs)]"), "{name}");
     }
+}
+
+/// Names of the standard library's prelude, and of crates that programs with an agent often use.
+const TAKEN: &[&str] = &[
+    "Err",
+    "Error",
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "Drop",
+    "Fn",
+    "From",
+    "Future",
+    "Into",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Result",
+    "Send",
+    "Some",
+    "String",
+    "Sync",
+    "ToString",
+    "TryFrom",
+    "Vec",
+    "anyhow",
+    "bytes",
+    "chrono",
+    "drop",
+    "futures",
+    "http",
+    "log",
+    "rand",
+    "regex",
+    "reqwest",
+    "serde",
+    "serde_json",
+    "thiserror",
+    "tokio",
+    "tracing",
+    "url",
+    "uuid",
+];
+
+#[test]
+fn a_glob_import_shadows_no_name_of_the_prelude_and_no_common_crate() {
+    let root = exported(CRATES[0].1);
+    let modules = CRATES[0]
+        .1
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod "));
+    let modules = modules.map(|line| line.trim_end_matches(" {").to_owned());
+    let shadowed: Vec<String> = root
+        .into_iter()
+        .chain(modules)
+        .filter(|name| TAKEN.contains(&name.as_str()))
+        .collect();
+    assert_eq!(shadowed, Vec::<String>::new());
+}
+
+/// What the compiler says of names that a glob import would shadow is an error here.
+mod glob {
+    use rondo::*;
+
+    pub(super) fn answered(text: &str) -> Result<Option<String>, Box<dyn std::error::Error>> {
+        let message: Message = Message::user(text);
+        Ok(Some(message.text()).filter(|text| !text.is_empty()))
+    }
+}
+
+#[test]
+fn the_standard_names_mean_the_same_behind_a_glob_import() {
+    assert_eq!(glob::answered("hi").unwrap(), Some("hi".to_owned()));
 }
 
 #[test]
