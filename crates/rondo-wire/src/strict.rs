@@ -4,8 +4,10 @@
 //! A schema that is refused fails every request, and one that is sent without the mode is still
 //! checked here. So only what is known to be taken is strict.
 
+use crate::json::Json;
 use rondo_types::Origin;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Keywords of any schema.
 const KNOWN: [&str; 13] = [
@@ -52,6 +54,13 @@ const FORMATS: [&str; 9] = [
     "uuid",
 ];
 
+/// The bounds of Rust's small and unsigned integers. They say what the reader of an answer checks anyway, so a mode that
+/// refuses all bounds is asked without them.
+const BOUNDS_OF_TYPES: [(&str, &[i64]); 2] = [
+    ("minimum", &[0, -128, -32_768]),
+    ("maximum", &[127, 255, 32_767, 65_535]),
+];
+
 /// Alternatives of all enumerations together.
 const ALTERNATIVES_MAX: usize = 1000;
 
@@ -85,7 +94,7 @@ struct Counts {
 }
 
 /// Returns whether a provider's strict mode takes a schema.
-pub(crate) fn is_strict(schema: &Value, origin: &Origin) -> bool {
+fn is_strict(schema: &Value, origin: &Origin) -> bool {
     let rules = Rules::of(origin);
     let mut counts = Counts::default();
     let is_object = schema.get("type").is_some_and(|kind| kind == "object");
@@ -94,6 +103,43 @@ pub(crate) fn is_strict(schema: &Value, origin: &Origin) -> bool {
         && fits(schema, 0, &rules, &mut counts)
         && counts.properties <= rules.properties_max
         && counts.alternatives <= ALTERNATIVES_MAX
+}
+
+/// Returns a schema as it is sent, and whether in the provider's strict mode.
+pub(crate) fn sent<'a>(schema: &'a Value, origin: &Origin) -> (Json<'a>, bool) {
+    let is_strict = is_strict(schema, origin);
+    let is_bare = !Rules::of(origin).constraints;
+    let sent = match is_strict && is_bare {
+        true => without_bounds_of_types(schema),
+        false => Json::Value(schema),
+    };
+    (sent, is_strict)
+}
+
+fn without_bounds_of_types(schema: &Value) -> Json<'_> {
+    match schema {
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .filter(|(key, value)| !is_bound_of_type(key, value));
+            let fields = fields.map(|(key, value)| {
+                let value = match key.as_str() {
+                    "enum" | "const" => Json::Value(value),
+                    _ => without_bounds_of_types(value),
+                };
+                (Cow::Borrowed(key.as_str()), value)
+            });
+            Json::Object(fields.collect())
+        }
+        Value::Array(list) => Json::List(list.iter().map(without_bounds_of_types).collect()),
+        other => Json::Value(other),
+    }
+}
+
+fn is_bound_of_type(key: &str, value: &Value) -> bool {
+    let is_one = |bounds: &&[i64]| value.as_i64().is_some_and(|it| bounds.contains(&it));
+    let mut known = BOUNDS_OF_TYPES.iter();
+    known.any(|(name, bounds)| *name == key && is_one(bounds))
 }
 
 /// Every schema says what it is, and every object is closed and asks for all of its fields.
@@ -151,7 +197,11 @@ fn is_known(key: &str, value: &Value, rules: &Rules) -> bool {
     let is_format = |it: &str| FORMATS.contains(&it);
     match key {
         "format" => rules.constraints && value.as_str().is_some_and(is_format),
-        key => KNOWN.contains(&key) || (rules.constraints && CONSTRAINTS.contains(&key)),
+        key => {
+            KNOWN.contains(&key)
+                || (rules.constraints && CONSTRAINTS.contains(&key))
+                || is_bound_of_type(key, value)
+        }
     }
 }
 
@@ -265,7 +315,7 @@ mod tests {
 
     #[test]
     fn each_provider_has_its_own_bounds() {
-        let bounded = field(&json!({"type": "integer", "minimum": 0}));
+        let bounded = field(&json!({"type": "integer", "minimum": 1}));
         let mut deep = json!({"type": "string"});
         for _ in 0..6 {
             deep = field(&deep);
@@ -283,6 +333,27 @@ mod tests {
                 "{provider} {model}"
             );
             assert_eq!(is_strict(&deep, &origin), six_levels, "{provider} {model}");
+        }
+    }
+
+    /// `u8` is asked for in strict mode where bounds are refused; a property that is named `minimum` stays.
+    #[test]
+    fn unsigned_numbers_keep_the_mode_of_providers_that_refuse_bounds() {
+        let schema = |number: Value| {
+            json!({"type": "object", "additionalProperties": false, "required": ["minimum"],
+                "properties": {"minimum": {"anyOf": [number, {"type": "null"}]}}})
+        };
+        let small = schema(json!({"type": "integer", "minimum": 0, "maximum": 255}));
+        let without = schema(json!({"type": "integer"}));
+        for (provider, model, expected) in [
+            ("openai", "gpt-5", &small),
+            ("openai", "ft:gpt-4.1:org", &without),
+            ("cerebras", "gpt-oss-120b", &without),
+        ] {
+            let (json, strict) = sent(&small, &origin(provider, model));
+            let json = serde_json::to_value(&json).unwrap();
+            assert!(strict, "{provider} {model}");
+            assert_eq!(json, *expected, "{provider} {model}");
         }
     }
 

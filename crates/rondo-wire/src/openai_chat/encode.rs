@@ -7,7 +7,7 @@ use crate::encoder::{self, Rules, address, effort_text};
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
-use crate::strict::is_strict;
+use crate::strict::sent;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
 use rondo_types::{
@@ -468,10 +468,11 @@ fn tool(spec: &ToolSpec) -> Json<'_> {
 }
 
 fn response_format<'a>(schema: &'a Value, origin: &Origin) -> Json<'a> {
+    let (schema, strict) = sent(schema, origin);
     let format = Json::object([
         ("name", Json::str(SCHEMA_NAME)),
-        ("schema", Json::Value(schema)),
-        ("strict", Json::Bool(is_strict(schema, origin))),
+        ("schema", schema),
+        ("strict", Json::Bool(strict)),
     ]);
     Json::object([("type", Json::str("json_schema")), ("json_schema", format)])
 }

@@ -5,7 +5,7 @@ use crate::EncodedPrefix;
 use crate::encoder::{self, Rules, address, effort_text};
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, results};
-use crate::strict::is_strict;
+use crate::strict::sent;
 use crate::{Encoded, Target};
 use bytes::Bytes;
 use rondo_types::{
@@ -392,11 +392,12 @@ fn tool(spec: &ToolSpec) -> Json<'_> {
 }
 
 fn text_format<'a>(schema: &'a Value, origin: &Origin) -> Json<'a> {
+    let (schema, strict) = sent(schema, origin);
     let format = Json::object([
         ("type", Json::str("json_schema")),
         ("name", Json::str(SCHEMA_NAME)),
-        ("schema", Json::Value(schema)),
-        ("strict", Json::Bool(is_strict(schema, origin))),
+        ("schema", schema),
+        ("strict", Json::Bool(strict)),
     ]);
     Json::object([("format", format)])
 }
