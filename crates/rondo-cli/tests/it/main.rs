@@ -11,6 +11,7 @@ mod calls;
 mod completion;
 mod config;
 mod configuration;
+mod day;
 mod designs;
 mod detached;
 mod doctor;
