@@ -232,6 +232,35 @@ async fn every_owner_is_asked_but_a_revoked_one_and_the_first_answer_settles_all
 }
 
 #[tokio::test]
+async fn a_question_that_is_over_without_an_answer_in_a_chat_loses_its_buttons_in_all_of_them() {
+    let replies = [text(&["Hello."]), writes("c", "note")];
+    let mut world = World::new(replies).await;
+    world.delivery = Delivery::Edit;
+    let hub = world.start();
+    world.messenger.say("ann", "Hello.");
+    world.messenger.until("ann", 1).await;
+    world.messenger.say("bob", "Write a note.");
+    world.messenger.until("ann", 2).await;
+    world.messenger.until("bob", 1).await;
+    while !hub.hub.outbox().unsent().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.messenger.say("bob", "/stop");
+    let settled = |it: &Messenger| {
+        let (ann, bob) = (&it.seen("ann")[1], &it.seen("bob")[0]);
+        ann.choices.is_empty() && bob.choices.is_empty()
+    };
+    world.messenger.until_all(settled).await;
+    hub.stop().await;
+    for said in [
+        world.messenger.texts("ann").remove(1),
+        world.messenger.texts("bob").remove(0),
+    ] {
+        assert!(said.ends_with("\n\nIt is not asked any more."), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn an_owner_who_could_not_be_told_yet_is_not_asked_what_another_one_answered() {
     let hello = || text(&["Hello."]);
     let replies = [
