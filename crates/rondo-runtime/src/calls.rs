@@ -1,6 +1,7 @@
 //! The files of commands (status and full output), one directory for each session, and their removal.
 
 use crate::paths::Paths;
+use crate::scratch;
 use data_encoding::HEXUPPER;
 use rondo_core::session_store::{SessionState, StoreError};
 use rondo_core::storage::Store;
@@ -52,12 +53,11 @@ fn name(session: &SessionId) -> String {
 /// Files that cannot be read or removed stay.
 pub(crate) fn prune(paths: &Paths, current: &SessionId, store: &Store) {
     // Sessions in memory have no files, and their journal knows no others.
-    if store.is_in_memory() {
+    let root = root(paths);
+    if store.is_in_memory() || !scratch::is_due(&root) {
         return;
     }
-    prune_below(&root(paths), &name(current), &|session| {
-        standing(store, session)
-    });
+    prune_below(&root, &name(current), &|session| standing(store, session));
 }
 
 /// Ends the running commands of a session that was removed, and removes its files.

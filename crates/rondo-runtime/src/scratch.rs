@@ -7,12 +7,34 @@ use crate::tools::private_dir;
 use rondo_types::SessionId;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// The bound on sessions whose caches are kept; those that were not used for longest are removed first.
 const SESSIONS_MAX: usize = 8;
 /// Caches of sessions whose last turn began this recently may be in use, and are kept whatever their number.
 const USED_FOR: Duration = Duration::from_hours(1);
+/// How often a process looks at what other sessions left in a directory. A gateway begins a hundred turns a second, each of
+/// which would look at the files of all the others.
+const LOOK: Duration = Duration::from_mins(1);
+/// The bound on directories of which it is known when they were looked at.
+const DIRECTORIES_MAX: usize = 32;
+
+/// When this process looked at which directory.
+static LOOKED: Mutex<Vec<(PathBuf, SystemTime)>> = Mutex::new(Vec::new());
+
+/// Returns whether what other sessions left in a directory is to be looked at now, and takes it that it is.
+pub(crate) fn is_due(directory: &Path) -> bool {
+    let now = SystemTime::now();
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    // A clock that was set back makes it due.
+    looked.retain(|(_, at)| now.duration_since(*at).is_ok_and(|it| it < LOOK));
+    let is_known = looked.iter().any(|(known, _)| known == directory);
+    if !is_known && looked.len() < DIRECTORIES_MAX {
+        looked.push((directory.to_owned(), now));
+    }
+    !is_known
+}
 
 /// Makes the directory of a session's caches where it is not there, and removes those of old sessions.
 ///
@@ -25,7 +47,9 @@ pub(crate) fn dir(paths: &Paths, session: &SessionId) -> Result<PathBuf> {
     private_dir(&directory)?;
     // Where it fails, they are removed earlier.
     let _ = File::open(&directory).and_then(|it| it.set_modified(SystemTime::now()));
-    prune(&root, SESSIONS_MAX, USED_FOR);
+    if is_due(&root) {
+        prune(&root, SESSIONS_MAX, USED_FOR);
+    }
     Ok(directory)
 }
 
@@ -49,6 +73,20 @@ fn prune(root: &Path, sessions_max: usize, used_for: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_left_in_a_directory_is_looked_at_once_in_a_while() {
+        let one = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        assert!(is_due(one.path()));
+        assert!(!is_due(one.path()));
+        assert!(is_due(other.path()));
+        let mut looked = LOOKED.lock().unwrap();
+        let of_one = looked.iter_mut().find(|it| it.0 == one.path()).unwrap();
+        of_one.1 -= LOOK;
+        drop(looked);
+        assert!(is_due(one.path()));
+    }
 
     #[test]
     fn the_caches_that_were_used_last_are_kept() {

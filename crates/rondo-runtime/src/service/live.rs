@@ -8,6 +8,7 @@ use super::cursor::{Cursor, Place};
 use super::entry::Entry;
 use super::handle::SessionHandle;
 use super::update::UpdateBody;
+use crate::scratch;
 use rondo_core::storage::Store;
 use rondo_types::{EventBody, Message, SessionId, TurnEvent, TurnId};
 use serde::Deserialize;
@@ -63,7 +64,9 @@ impl LiveServer {
     /// When the socket cannot be made, such as because its path is too long.
     pub(super) fn start(entry: &Arc<Entry>, dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        remove_stale(dir, entry.store());
+        if scratch::is_due(dir) {
+            remove_stale(dir, entry.store());
+        }
         let path = socket(dir, entry.id());
         // The session's last owner may have been killed.
         let _ = fs::remove_file(&path);
