@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
 use crate::slash::{self, MemoryChoice};
-use crate::{terminal_context, user_input};
+use crate::user_input;
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::secrets;
@@ -22,10 +22,10 @@ use rondo_runtime::{NoNotices, Runtime, SessionOptions};
 use rondo_script::{Init, InitAction};
 use rondo_tui::prompt::reply::{CommandContext, Reply};
 use rondo_tui::prompt::run_mode::RunMode;
-use rondo_tui::prompt::slash::SessionCommand;
+use rondo_tui::prompt::slash::Command;
 use rondo_tui::{
     Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Notify, Opening, Options,
-    Program, TerminalContext, Told,
+    Program, Told,
 };
 use rondo_types::Message;
 use std::io::Write as _;
@@ -96,6 +96,7 @@ async fn open(
         directory: working_directory(args.turn.directory.as_deref())?,
         is_directory_named: args.turn.directory.is_some(),
     };
+    let names_directory = options.is_directory_named;
     let notes = Notes::new(SharedOutput::new(*early));
     let runtime = Runtime::new(env.clone(), args.layer(), Arc::clone(&notes) as _);
     // Until the screen is open.
@@ -118,6 +119,7 @@ async fn open(
         init,
         images: Arc::default(),
         memory,
+        names_directory,
     };
     own.ask_about_folders(None);
     notes.collect();
@@ -252,6 +254,8 @@ struct Own {
     images: Arc<Images>,
     /// The choice of `/memory`.
     memory: MemoryChoice,
+    /// Whether the command line says where to work.
+    names_directory: bool,
 }
 
 impl Program for Own {
@@ -268,10 +272,6 @@ impl Program for Own {
         editor::edit_text(&self.env, draft).map_err(for_screen)
     }
 
-    fn terminal(&self, seen: TerminalContext, directory: &Path) -> TerminalContext {
-        terminal_context::with_surroundings(seen, directory, &self.env)
-    }
-
     fn added(&self) -> Added {
         let Some(init) = &self.init else {
             return Added::default();
@@ -284,16 +284,22 @@ impl Program for Own {
         }
     }
 
-    fn session_command(
+    fn slash(
         &self,
-        command: SessionCommand,
+        command: Command,
         rest: String,
         context: CommandContext,
     ) -> BoxFuture<'static, rondo_runtime::error::Result<Reply>> {
-        let memory = self.memory.clone();
+        let (memory, names_directory) = (self.memory.clone(), self.names_directory);
+        let added = self.added().commands;
         Box::pin(async move {
-            let secrets = secrets::of_env(&context.settings);
-            let context = slash::Context::read(command, context, secrets, memory).await;
+            let host = slash::Host {
+                secrets: secrets::of_env(&context.settings),
+                memory,
+                names_directory,
+                added,
+            };
+            let context = slash::Context::read(command, context, host).await;
             let reply = slash::run(command, rest, context.map_err(for_screen)?).await;
             reply.map_err(for_screen)
         })

@@ -26,7 +26,7 @@ mod transcript;
 
 pub use call_line::call_line;
 pub use futures_util::future::BoxFuture;
-pub use markdown::Written;
+pub use markdown::{Written, code_blocks};
 pub use options::{AtExit, Colours, Mouse, Notify, Options};
 pub use rondo_runtime::terminal::TerminalContext;
 pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};

@@ -75,8 +75,12 @@ impl Approver for PromptApprover {
             form,
             answer,
         };
+        // If somebody else answers first, this is dropped, and the view says so.
+        self.screen.set_open(Some(question.id.clone()));
         let sent = self.questions.send(put).await;
-        match answered.await {
+        let answered = answered.await;
+        self.screen.set_open(None);
+        match answered {
             Ok((value, remember)) if sent.is_ok() => {
                 let mut answer = question.answered(&self.user, value);
                 answer.remember = remember;

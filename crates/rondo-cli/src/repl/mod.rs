@@ -46,11 +46,10 @@ use crate::exit::{Exit, Stop};
 use crate::interactive::{GoesOn, Left};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
+use crate::slash::session::taken;
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
-use python::Failed as FailedCell;
-use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::LentPython;
@@ -62,9 +61,9 @@ use rondo_runtime::{Runtime, SessionOptions};
 use rondo_runtime::{models, profiles, providers, sessions};
 use rondo_script::Init;
 use rondo_tui::Kept;
+use rondo_tui::prompt::reply::FailedCell;
 use rondo_tui::prompt::run_mode::RunMode;
-use rondo_tui::prompt::slash::SessionCommand;
-use rondo_types::units::counted;
+use rondo_tui::prompt::slash::{Command, is_name};
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -198,11 +197,6 @@ fn failed(err: io::Error, context: &'static str) -> CliError {
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }
 
-/// Names a session by its id and its turns.
-fn named_session(id: &str, turns: &str) -> String {
-    format!("session `{id}` of {turns}")
-}
-
 /// Checks that the model can do what the profile needs. Without a model, there are a shell and
 /// Python still.
 fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
@@ -306,7 +300,10 @@ impl Repl {
     fn tell_session(&mut self, restores: bool) -> Result<()> {
         self.restores = restores;
         match self.talk.handle.info()? {
-            Some(info) => self.tell_taken(&info, named_session),
+            Some(info) => {
+                self.talk.output.note(&taken(&info));
+                self.note_session()?;
+            }
             None if restores => {
                 let message = "`--restore-python` goes with `-c` or `--session`";
                 return Err(CliError::new(Exit::Usage, message));
@@ -319,32 +316,13 @@ impl Repl {
         }
     }
 
-    /// Goes on with a session, and says so.
-    fn take(&mut self, info: &SessionInfo) -> Result<()> {
-        self.take_as(info, named_session)
-    }
-
-    /// Goes on with a session, of which `named` says what it is by its id and its turns.
-    fn take_as(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) -> Result<()> {
-        self.talk.take(info)?;
-        self.tell_taken(info, named);
-        Ok(())
-    }
-
-    fn tell_taken(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) {
-        let output = self.talk.output;
-        sessions::note_lost_end(info, &output);
-        let (what, open) = match info.state {
-            SessionState::CutOff | SessionState::Parked => (
-                "its last turn was cut off, and is carried on by `/resume` or the next question",
-                1,
-            ),
-            SessionState::Running => ("another process works on it", 1),
-            SessionState::Done => ("the next question goes on with it", 0),
+    /// Says what is special about the recorded session at the prompt.
+    fn note_session(&self) -> Result<()> {
+        let Some(info) = self.talk.handle.info()? else {
+            return Ok(());
         };
-        let turns = counted(info.turns.saturating_sub(open), "turn");
-        let named = named(info.id.as_str(), &turns);
-        output.note(&format!("{named}: {what}"));
+        let output = self.talk.output;
+        sessions::note_lost_end(&info, &output);
         // If the mailbox cannot be read, the next question says so.
         let mail = self.talk.handle.store().mail(&info.id).unwrap_or_default();
         let waiting = mail.iter().filter(|it| it.body.is_message()).count();
@@ -355,12 +333,13 @@ impl Repl {
             };
             output.note(&format!("{what} asked first"));
         }
+        Ok(())
     }
 
     async fn until_the_end(&mut self) -> Result<Exit> {
         self.set_mode(self.mode());
         if self.restores
-            && let Err(error) = self.session_command(SessionCommand::Restore, "").await
+            && let Err(error) = self.command(Command::Restore, "").await
         {
             self.talk.output.error(&error);
         }
@@ -458,7 +437,7 @@ impl Repl {
 
     async fn enter(&mut self, line: &str) -> Result<After> {
         let is_export = self.is_misplaced_export(line);
-        match self.mode().parse_line(line, slash::is_name) {
+        match self.mode().parse_line(line, is_name) {
             Line::Ask(command) | Line::Python(command) if is_export => {
                 unless_told(self.run_command(command, Sharing::Never)).await
             }

@@ -1,16 +1,15 @@
 //! Python mode: one interpreter that the user and the agent share.
 
 use super::mode::Mode;
-use super::shell::LastCommand;
 use super::turn::no_terminal;
 use super::unix::{self, Keys, size, size_changes};
 use super::{After, Repl};
-use crate::error::{CliError, Result};
-use crate::exit::Exit;
+use crate::error::Result;
 use crate::output::Output;
 use crate::slash::python::failed;
-use rondo_python::{CellEnd, CellTerminal, Exception, LiveOutput, Session, SessionError, Until};
+use rondo_python::{CellEnd, CellTerminal, LiveOutput, Session, SessionError, Until};
 use rondo_runtime::sanitize::plain;
+use rondo_tui::prompt::reply::FailedCell;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -19,20 +18,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// What is asked about a command of shell mode that failed; what it printed goes along.
-const ABOUT_COMMAND: &str = "This command of mine failed. Say why, and how to put it right.";
 /// How long a cell may take to end by an interrupt before the user reads what else there is.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 /// A Ctrl-C this soon after the first is impatience, and ends no interpreter.
 const END_AFTER: Duration = Duration::from_secs(2);
 const HOW_TO_END: &str = "interrupted, and still running: Ctrl-C again, two seconds after the first, ends the interpreter and loses its variables";
 
-/// A cell that failed, for a question about it.
-#[derive(Debug, Clone)]
-pub(super) struct Failed {
-    code: String,
-    exception: Exception,
-}
 /// How many reads of the keyboard wait for the cell.
 const KEYS_MAX: usize = 16;
 const LEFT: &str =
@@ -130,9 +121,12 @@ impl Repl {
         }
         offer(&self.talk.output);
         self.last_command = None;
-        self.failed_cell = Some(Failed {
-            code: code.to_owned(),
-            exception,
+        let traceback = exception.traceback.trim_end();
+        self.failed_cell = Some(FailedCell {
+            line: code.lines().next().unwrap_or_default().to_owned(),
+            details: Some(format!(
+                "\n\n```python\n{code}\n```\n\n```\n{traceback}\n```"
+            )),
         });
         Ok(())
     }
@@ -152,33 +146,6 @@ impl Repl {
             1 => output.note("1 line that was to follow is dropped"),
             count => output.note(&format!("{count} lines that were to follow are dropped")),
         }
-    }
-
-    /// Asks the agent about the cell or the command of shell mode that failed last.
-    ///
-    /// # Errors
-    /// When none has, or no model can be asked.
-    pub(super) async fn ask_about_failure(&mut self) -> Result<After> {
-        if self
-            .last_command
-            .as_ref()
-            .is_some_and(LastCommand::has_failed)
-        {
-            self.attach_last_command();
-            let over = self.talk.ask(ABOUT_COMMAND).await?;
-            return Ok(self.turn_over(over));
-        }
-        let Some(failed) = self.failed_cell.clone() else {
-            let message = "neither a command of shell mode nor a cell has failed last";
-            return Err(CliError::new(Exit::Usage, message));
-        };
-        let Failed { code, exception } = failed;
-        let question = format!(
-            "This Python cell of mine failed. Say why, and how to put it right.\n\n```python\n{code}\n```\n\n```\n{}\n```",
-            exception.traceback.trim_end()
-        );
-        let over = self.talk.ask(&question).await?;
-        Ok(self.turn_over(over))
     }
 }
 

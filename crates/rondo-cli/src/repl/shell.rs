@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
 use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_output, shell_part, shell_text};
-use rondo_tui::prompt::slash::stop_job;
+use rondo_tui::prompt::reply::FailedCell;
 use rondo_types::Part;
 use rondo_types::text::last_lines;
 use std::convert::Infallible;
@@ -174,18 +174,6 @@ impl Repl {
         Ok(is_there)
     }
 
-    /// Ends a job of the shell, by its number; the current one if none is named.
-    ///
-    /// # Errors
-    /// When that is no number, or the shell is lost.
-    pub(super) async fn stop_job(&mut self, job: &str) -> Result<After> {
-        if job.is_empty() && self.shell.is_none() {
-            self.talk.output.note("nothing runs");
-            return Ok(After::Prompt);
-        }
-        self.run_command(&stop_job(job)?, Sharing::Never).await
-    }
-
     /// Has the last command of shell mode go along with a question, and says so.
     pub(super) fn attach_last_command(&mut self) {
         if let Some(last) = self.last_command.take()
@@ -241,6 +229,8 @@ pub(super) enum Sharing {
 
 /// The last command of shell mode.
 pub(super) struct LastCommand {
+    /// Its first line.
+    line: String,
     exit_code: i32,
     /// What the agent would read.
     part: Part,
@@ -270,15 +260,19 @@ impl LastCommand {
             lines => format!("with the last {lines} lines of its output"),
         };
         Self {
+            line: first.to_owned(),
             exit_code: code,
             part,
             shown: format!("the agent reads `{first}` (exit code {code}), {printed}"),
         }
     }
 
-    /// Returns whether the command failed.
-    pub(super) fn has_failed(&self) -> bool {
-        self.exit_code != 0
+    /// Returns the command if it failed; its output is attached when it is asked about.
+    pub(super) fn failed(&self) -> Option<FailedCell> {
+        (self.exit_code != 0).then(|| FailedCell {
+            line: self.line.clone(),
+            details: None,
+        })
     }
 }
 

@@ -14,14 +14,11 @@ use crate::output::Output;
 use crate::slash::MemoryChoice;
 use crate::user_input;
 use rondo_core::redact::Secrets;
-use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::Session;
-use rondo_runtime::compaction;
 use rondo_runtime::python;
 use rondo_runtime::secrets::{self, KeyNames};
 use rondo_runtime::service::{LentPython, SessionHandle, SessionService};
-use rondo_runtime::sessions;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
@@ -205,51 +202,22 @@ impl LineSession {
         Ok(())
     }
 
-    /// Has all that was said summed up, with an eye on what the user names. If there is nothing to sum up yet, a note
-    /// says so.
+    /// Has all that was said summed up, with an eye on what the user names.
     ///
     /// # Errors
-    /// When the last turn was cut off, or no model can be asked.
-    pub(super) async fn compact(&mut self, focus: &str) -> Result<TurnEnd> {
+    /// When no model can be asked.
+    pub(super) async fn compact(&mut self, focus: String) -> Result<TurnEnd> {
         self.learn_keys();
-        if self.is_cut_off()? {
-            let error = CliError::new(Exit::NoSession, "the last turn was cut off");
-            return Err(error.hint("`/resume` carries it on, then `/compact` sums up"));
-        }
-        let history = match self.handle.info()? {
-            Some(info) => self
-                .handle
-                .store()
-                .history(&info.id)
-                .map_err(sessions::failed)?
-                .transcript(),
-            None => Vec::new(),
-        };
-        if let Some(early) = compaction::too_early(&history) {
-            let note = format!("there is nothing to sum up yet: {early}");
-            self.output.note(&note);
-            return Ok(TurnEnd::default());
-        }
-        let focus = self.all_secrets().text(focus.to_owned());
         self.turns(Request::Compact(focus)).await
     }
 
-    /// Carries on the turn that was cut off, if there is one, and asks the messages that wait. Returns `None` if there is
-    /// nothing to do.
+    /// Carries on the turn that was cut off, if there is one, and asks the messages that wait.
     ///
     /// # Errors
     /// When its models cannot be asked.
-    pub(super) async fn resume(&mut self) -> Result<Option<TurnEnd>> {
+    pub(super) async fn resume(&mut self) -> Result<TurnEnd> {
         self.learn_keys();
-        if !self.is_cut_off()? && self.handle.first_waiting().await.is_none() {
-            return Ok(None);
-        }
-        self.turns(Request::GoOn).await.map(Some)
-    }
-
-    fn is_cut_off(&self) -> Result<bool> {
-        let info = self.handle.info()?;
-        Ok(info.is_some_and(|it| matches!(it.state, SessionState::CutOff | SessionState::Parked)))
+        self.turns(Request::GoOn).await
     }
 
     /// Returns the Python session; its interpreter starts when that is first needed.
@@ -303,28 +271,23 @@ impl LineSession {
         session
     }
 
-    /// Begins a new session; what was said is kept in the former one.
-    ///
-    /// # Errors
-    /// When there is no room for it.
-    pub(super) fn clear(&mut self) -> Result<()> {
-        let options = SessionOptions::in_directory(self.settings.directory.clone());
-        self.handle = self.service.begin_session(options)?;
+    /// Goes on with a new session; what was said is kept in the former one.
+    pub(super) fn begin(&mut self, session: SessionHandle) {
+        self.handle = session;
         self.attached.clear();
         self.books.clear();
-        Ok(())
     }
 
-    /// Goes on with a session that is kept, in its own interpreter where it has one here.
+    /// Goes on with a recorded session, in its own interpreter if it has one here.
     ///
     /// # Errors
     /// When the former session's cells cannot be read.
-    pub(super) fn take(&mut self, info: &SessionInfo) -> Result<()> {
+    pub(super) fn take(&mut self, session: SessionHandle) -> Result<()> {
         self.park_python()?;
         self.books.clear();
-        let options = SessionOptions::in_directory(self.settings.directory.clone());
-        self.handle = self.service.session(info.id.clone(), options);
-        self.unpark_python(&info.id);
+        self.handle = session;
+        let id = self.handle.id().clone();
+        self.unpark_python(&id);
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub(super) fn session(context: &Context) -> Result<&Session> {
 }
 
 /// The error of a command that needs the live Python session.
-pub(super) fn no_session() -> CliError {
+fn no_session() -> CliError {
     wrong("there is no live Python session")
 }
 

@@ -71,6 +71,7 @@ async fn a_call_that_the_prompt_asks_about_is_denied_from_another_process() {
     person.sees("Run it?").await;
     let shown = answer(&env, &["n", "--reason", "not today"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
+    person.sees("answered elsewhere by").await;
     person.sees("Over.").await;
     person.prompt("agent").await;
     repl::leave(person).await;

@@ -142,7 +142,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.prompt("agent").await;
     person.enter("/compact").await;
     person
-        .sees("note: there is nothing to sum up yet: nothing was said")
+        .sees("there is nothing to sum up yet: nothing was said")
         .await;
     person.prompt("agent").await;
     person.enter("hi").await;
@@ -150,7 +150,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.prompt("agent").await;
     person.enter("/compact").await;
     person
-        .sees("note: there is nothing to sum up yet: what was said is shorter than a summary")
+        .sees("there is nothing to sum up yet: what was said is shorter than a summary")
         .await;
     person.prompt("agent").await;
     assert!(!person.all().contains("error:"), "{}", person.all());
@@ -179,7 +179,7 @@ async fn what_a_model_thought_before_a_short_answer_is_not_worth_a_summary() {
     let server = serve(vec![thought]).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
-    let early = "note: there is nothing to sum up yet";
+    let early = "there is nothing to sum up yet";
     ask(&mut person, &[("hi", "hello"), ("/compact", early)]).await;
     person.prompt("agent").await;
     leave(person).await;
@@ -326,9 +326,9 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
         &[
             ("first", "one"),
             ("second", "two"),
-            ("/undo", "of 1 turn:"),
+            ("/undo", "back before the last turn"),
             ("third", "three"),
-            ("/fork", "(2 turns): the next question goes on with it"),
+            ("/fork", "of 2 turns: a copy of"),
             ("fourth", "four"),
         ],
     )
@@ -336,7 +336,7 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
     let list = env.run(&["session", "list", "--json"]).await.lines();
     let id = list[0]["id"].as_str().unwrap();
     person
-        .sees(&format!("note: forked as `{id}` (2 turns): "))
+        .sees(&format!("session `{id}` of 2 turns: a copy of "))
         .await;
     person.prompt("agent").await;
     leave(person).await;

@@ -11,6 +11,7 @@ use std::time::Duration;
 async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
     let server = serve(vec![]).await;
     let env = TestEnv::new();
+    env.write("lines", "/nothing\n");
     let mut screen = open(&env, &server, &[]).await;
     let mut line = start(&env, &server, &[]);
     for (command, reply) in [
@@ -30,6 +31,13 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/fork", "nothing was said yet"),
         ("/stop", "nothing runs"),
         ("/stop x", "`/stop` takes the number of a job"),
+        ("/run", "`/run` takes a file"),
+        ("/run nofile", "failed to read `nofile`"),
+        ("/run lines", "there is no `/nothing`"),
+        ("/explain", "no command and no cell has failed here"),
+        ("/copy", "there is nothing to copy"),
+        ("/undo", "nothing was asked yet"),
+        ("/compact", "there is nothing to sum up yet"),
         ("/resume", "no turn was cut off"),
         ("/resume nosuch", "there is no session"),
     ] {
@@ -245,7 +253,7 @@ async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
         "{screen}"
     );
     person.press("/resume latest\r").await;
-    person.shows("your next message continues it").await;
+    person.shows("the next question goes on with it").await;
     person.press("/undo\r").await;
     person.shows("back before the last turn").await;
     person.shows_times("1 step ·", 1).await;

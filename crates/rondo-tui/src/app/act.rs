@@ -3,6 +3,7 @@
 use super::edit_keys::edit;
 use super::keys::{self, Action, action, spelled};
 use super::{App, Effect, Layer, Waiting};
+use crate::prompt::slash::Command;
 use crate::prompt::vi::Wish;
 use crossterm::event::{KeyCode, KeyEvent};
 use rondo_core::session::{Delivery, TicketId};
@@ -107,7 +108,7 @@ impl App {
             Action::Plan => self.layer = Layer::Todo,
             Action::Model => return vec![Effect::Models],
             Action::Sessions => return self.sessions(),
-            Action::Explain => return self.explain(),
+            Action::Explain => return vec![Effect::command(Command::Explain)],
             Action::Escape => return self.escape(),
             Action::Interrupt => return self.interrupt(),
             Action::EndOrDelete => match self.editor.is_empty() {
@@ -194,7 +195,7 @@ impl App {
         }
         if self.editor.is_empty() && !self.story.transcript.is_empty() {
             if self.is_again(Action::Escape) {
-                return self.undo();
+                return vec![Effect::command(Command::Undo)];
             }
             self.flash("Esc again goes back before the last turn");
         }

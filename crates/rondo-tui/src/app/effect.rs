@@ -2,10 +2,9 @@
 
 use super::pane_complete::PaneWord;
 use crate::prompt::run_mode::RunMode;
-use crate::prompt::slash::SessionCommand;
+use crate::prompt::slash::Command;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::service::Cell;
-use rondo_runtime::terminal::TerminalContext;
 use rondo_types::{Answer, SessionId};
 use std::path::PathBuf;
 
@@ -26,14 +25,9 @@ pub(crate) enum Effect {
     /// Answer a question.
     Answer(Answer),
     /// Run a person's own cell; the agent reads what a command printed where it is shared.
-    Own {
-        cell: Cell,
-        is_shared: bool,
-    },
+    Own { cell: Cell, is_shared: bool },
     /// Start the shell, and show what its terminal gets.
     OpenShell,
-    /// Add what is known of the terminal to what is seen of it here, for a preview.
-    Terminal(TerminalContext),
     /// Find the names that a word of the pane's prompt may become.
     CompleteInPane(PaneWord),
     /// Type bytes into the shell's terminal.
@@ -42,46 +36,26 @@ pub(crate) enum Effect {
     OpenPython,
     /// Type bytes for the Python cell that runs.
     TypePython(Vec<u8>),
-    /// Carry out a slash command that both prompts have.
-    Command {
-        command: SessionCommand,
-        rest: String,
-    },
+    /// Carry out a slash command.
+    Command { command: Command, rest: String },
     /// Do what a slash command says that the user added.
-    Added {
-        name: String,
-        rest: String,
-    },
+    Added { name: String, rest: String },
     /// Put a text on the clipboard.
     Copy(String),
     /// Attach the image that is on the clipboard.
     PasteImage,
     /// Attach the image in a file, or take what was pasted for a text where there is none.
-    PastePath {
-        path: PathBuf,
-        text: String,
-    },
+    PastePath { path: PathBuf, text: String },
     /// Show a text in the pager.
     Page(String),
     /// Edit the draft elsewhere.
     Edit(String),
-    /// Sum the conversation up, with an eye on something.
-    Compact(String),
     /// List the models that can be chosen.
     Models,
     /// What runs without asking from now on.
     RunMode(RunMode),
-    /// Begin a new session.
-    New,
-    /// Go on with another session.
-    Open(String),
-    /// Go on with a copy of the session, or of another.
-    Fork,
+    /// Go on with a copy of another session.
     ForkOf(String),
-    /// Go back before the latest turn, whose words are these.
-    Undo(String),
-    /// Carry on a turn that was cut off.
-    Resume,
     /// List the sessions that hold words.
     List(String),
     /// Show the last messages of a session.
@@ -100,8 +74,14 @@ pub(crate) enum Effect {
     Suspend,
     /// Draw everything anew.
     Redraw,
-    /// Go on at the line prompt.
-    Inline,
     /// End.
     Quit,
+}
+
+impl Effect {
+    /// Carries out a slash command without an argument.
+    pub(crate) fn command(command: Command) -> Self {
+        let rest = String::new();
+        Self::Command { command, rest }
+    }
 }

@@ -43,7 +43,7 @@ impl App {
         let command = before.strip_prefix('/');
         if let Some(name) = command.filter(|it| !it.contains(char::is_whitespace)) {
             let from = 0;
-            let fits = slash::all_on_screen().filter(|it| it.name.starts_with(name));
+            let fits = slash::TABLE.iter().filter(|it| it.name.starts_with(name));
             let items = fits.map(|it| (format!("/{} ", it.name), it.does.to_owned()));
             let added = self.added.commands.iter();
             let added = added.filter(|it| it.0.starts_with(name));
@@ -110,7 +110,7 @@ impl App {
     pub(super) fn enter_menu(&mut self) -> Vec<Effect> {
         self.take_menu();
         let name = self.editor.text().trim_end().strip_prefix('/');
-        let mut all = slash::all_on_screen();
+        let mut all = slash::TABLE.iter();
         match all.any(|it| Some(it.name) == name && it.arguments.is_empty()) {
             true => self.send(Delivery::Steer),
             false => Vec::new(),

@@ -246,7 +246,7 @@ impl App {
     }
 
     /// Returns what runs a person's command. `is_typed_here` says whether it was typed in the pane.
-    pub(super) fn shell_command(
+    pub(crate) fn shell_command(
         &mut self,
         command: &str,
         is_shared: bool,
@@ -506,11 +506,11 @@ impl App {
         }
     }
 
-    /// Shows what is known of the terminal before it goes along with the next message.
-    pub(crate) fn preview_terminal(&mut self, context: &TerminalContext) {
+    /// Shows a text that can be attached to the next message, if there is room for it.
+    pub(super) fn preview_text(&mut self, text: String) {
         match self.attached.len() >= ATTACHED_MAX {
             true => self.flash("enough goes along with the next message"),
-            false => self.preview(self.secrets.text(context.text())),
+            false => self.preview(text),
         }
     }
 

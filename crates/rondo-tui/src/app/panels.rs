@@ -3,7 +3,7 @@
 use super::keys::spelled;
 use super::{App, Effect, Layer};
 use crate::prompt::editor::Editor;
-use crate::prompt::slash::SessionCommand;
+use crate::prompt::slash::Command;
 use crate::text::clean;
 use crate::transcript::Quote;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -159,7 +159,10 @@ impl App {
                 };
                 let mut effects = self.close_sessions();
                 effects.push(match spelled.as_str() {
-                    "Enter" => Effect::Open(id),
+                    "Enter" => Effect::Command {
+                        command: Command::Resume,
+                        rest: id,
+                    },
                     _ => Effect::ForkOf(id),
                 });
                 return effects;
@@ -244,7 +247,7 @@ impl App {
                 match line {
                     Some(model) if is_model => {
                         return vec![Effect::Command {
-                            command: SessionCommand::Model,
+                            command: Command::Model,
                             rest: model,
                         }];
                     }

@@ -4,7 +4,7 @@ mod approvals;
 mod preparing;
 
 use super::*;
-use crate::prompt::slash::SessionCommand;
+use crate::prompt::slash::Command;
 use crossterm::event::{KeyCode, KeyModifiers};
 use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
@@ -222,7 +222,7 @@ fn commands_and_files_are_completed_and_history_is_recalled() {
     assert_eq!(scene.app.editor.text(), "/compact ");
     assert_eq!(
         scene.press(KeyCode::Enter),
-        [Effect::Compact(String::new())]
+        [Effect::command(Command::Compact)]
     );
     assert_eq!(scene.types("see @mod"), [Effect::Files]);
     scene
@@ -277,7 +277,13 @@ fn a_removed_session_comes_back_until_the_panel_is_closed() {
     let gone = Effect::Remove(SessionId::new("one"));
     assert_eq!(
         scene.press(KeyCode::Enter),
-        [gone, Effect::Open("two".to_owned())]
+        [
+            gone,
+            Effect::Command {
+                command: Command::Resume,
+                rest: "two".to_owned()
+            }
+        ]
     );
 }
 
@@ -567,7 +573,7 @@ fn the_key_for_the_model_opens_a_list_of_which_one_is_chosen() {
         "{shown}"
     );
     let chosen = Effect::Command {
-        command: SessionCommand::Model,
+        command: Command::Model,
         rest: "openai/gpt-5-mini".to_owned(),
     };
     assert_eq!(scene.press(KeyCode::Enter), [chosen]);

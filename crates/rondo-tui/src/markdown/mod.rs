@@ -15,7 +15,8 @@ pub(crate) use stream::Stream;
 pub use written::Written;
 
 /// Returns the blocks of code of a text, as they were written.
-pub(crate) fn code_blocks(source: &str) -> Vec<String> {
+#[must_use]
+pub fn code_blocks(source: &str) -> Vec<String> {
     use pulldown_cmark::{Event, Parser, Tag, TagEnd};
     let mut found = Vec::new();
     let mut open: Option<String> = None;

@@ -1,22 +1,58 @@
-//! The reply to a slash command that both prompts carry out alike.
+//! The reply to a slash command, which both prompts carry out alike.
 
-use rondo_runtime::service::SessionHandle;
+use super::mode::Mode;
+use rondo_runtime::service::{SessionHandle, SessionService};
 use rondo_runtime::settings::Settings;
+use rondo_runtime::terminal::TerminalContext;
 use rondo_types::Part;
 
 /// The session at a prompt, for a command.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CommandContext {
+    /// All sessions.
+    pub service: SessionService,
     /// The settings in force.
     pub settings: Settings,
     /// The session.
     pub session: SessionHandle,
     /// Columns of the prompt.
     pub columns: usize,
+    /// The prompt itself.
+    pub prompt: AtPrompt,
+}
+
+/// The state of a prompt when a command is entered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtPrompt {
+    /// The mode.
+    pub mode: Mode,
+    /// Whether a turn runs or is prepared.
+    pub is_busy: bool,
+    /// Whether a command or a cell of the user's own runs.
+    pub runs_own: bool,
+    /// Whether questions are open.
+    pub asks: bool,
+    /// Whether the user's shell was started.
+    pub has_shell: bool,
+    /// The command or cell that failed last.
+    pub failed: Option<FailedCell>,
+    /// The terminal as far as it is seen at the prompt.
+    pub terminal: TerminalContext,
+    /// The prompt's keys, for the help.
+    pub keys: &'static str,
+}
+
+/// A command or cell that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCell {
+    /// Its first line.
+    pub line: String,
+    /// Its text and what it printed; none if the agent has read it already.
+    pub details: Option<String>,
 }
 
 /// The reply to a command.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Reply {
     /// The text that the prompt shows.
     pub shown: Shown,
@@ -33,6 +69,12 @@ impl Reply {
         }
     }
 
+    /// Has the prompt make a change, and says nothing.
+    #[must_use]
+    pub fn change(change: Change) -> Self {
+        Self::words("").with(change)
+    }
+
     /// Has the prompt make a change.
     #[must_use]
     pub fn with(self, change: Change) -> Self {
@@ -43,7 +85,7 @@ impl Reply {
     }
 }
 
-/// A text for the prompt, without a line end.
+/// A text for the prompt, without a line end; an empty one is not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
     /// Sentences, which may be wrapped.
@@ -54,10 +96,23 @@ pub enum Shown {
     Pages(String),
     /// The traceback of a Python exception.
     Traceback(String),
+    /// A list that the full screen shows in a panel.
+    Panel(Panel, String),
+}
+
+/// A panel of the full screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Panel {
+    /// The recorded sessions.
+    Sessions,
+    /// The agent's to-do list.
+    Todo,
+    /// A text that can be attached to the next question.
+    Attach,
 }
 
 /// A change of what holds at the prompt.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Change {
     /// Ask this model from the next turn on.
     Model(String),
@@ -74,4 +129,49 @@ pub enum Change {
         /// Its content.
         part: Part,
     },
+    /// Switch to this mode.
+    Mode(Mode),
+    /// Run this command in the user's shell; the agent does not read what it prints.
+    Run(String),
+    /// Enter these lines one after the other.
+    Enter(Vec<String>),
+    /// Ask the agent.
+    Ask {
+        /// The question.
+        text: String,
+        /// Sent with it.
+        details: Option<String>,
+    },
+    /// Have the conversation summed up, with an eye on this.
+    Compact(String),
+    /// Carry on the turn that was cut off, and have the messages asked that wait.
+    Resume,
+    /// Go on in another session.
+    Session {
+        /// The session.
+        session: SessionHandle,
+        /// Where it is from.
+        origin: Origin,
+    },
+    /// Stop what runs.
+    Cancel,
+    /// Put this text on the clipboard.
+    Copy(String),
+    /// Go on at the other prompt: the full screen, or the line prompt.
+    OtherPrompt,
+    /// Leave.
+    Quit,
+}
+
+/// Where the session is from that a prompt goes on in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is new.
+    New,
+    /// It was recorded before.
+    Recorded,
+    /// It is a copy of the session at the prompt.
+    Copy,
+    /// It is a copy from before the latest turn, or a new session if there was but one turn.
+    BeforeTurn,
 }

@@ -5,51 +5,14 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::{SetupError, SetupErrorKind};
 use std::fmt::Write as _;
 
-/// A slash command.
+/// A slash command. The program carries it out, alike at both prompts: each prompt shows the
+/// [`Reply`](super::reply::Reply) and makes the change in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// A command that both prompts carry out alike.
-    Session(SessionCommand),
     /// `/help`: show this help.
     Help,
     /// `/mode`: switch to agent, shell or python, or to the next mode.
     Mode,
-    /// `/run`: enter the lines of a file at the prompt.
-    Run,
-    /// `/explain`: ask the agent about the last failed cell (or press Alt-A).
-    Explain,
-    /// `/clear`: start a new conversation.
-    Clear,
-    /// `/compact`: replace the conversation with a summary of it.
-    Compact,
-    /// `/undo`: undo the last turn; files are not changed.
-    Undo,
-    /// `/fork`: continue in a copy of the session.
-    Fork,
-    /// `/sessions`: list recorded sessions.
-    Sessions,
-    /// `/resume`: resume a turn that was cut off, or continue another session.
-    Resume,
-    /// `/todo`: show the agent's to-do list.
-    Todo,
-    /// `/ps`: list the shell's jobs.
-    Ps,
-    /// `/stop`: stop a job of the shell, or the running turn.
-    Stop,
-    /// `/copy`: copy an answer or a code block; of the full screen.
-    Copy,
-    /// `/terminal`: preview what the agent would read of the terminal.
-    Terminal,
-    /// `/screen`: go on with the session on the full screen, or at the line prompt.
-    Screen,
-    /// `/quit`: quit (or press Ctrl-D).
-    Quit,
-}
-
-/// A command that needs only the session, its settings and the live Python session. The program carries it out, and each
-/// prompt shows the [`Reply`](super::reply::Reply) and makes the change in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionCommand {
     /// `/model`: show or change the model.
     Model,
     /// `/profile`: show or change the profile: limits, tools and prompt.
@@ -64,44 +27,92 @@ pub enum SessionCommand {
     Include,
     /// `/skill`: list skills, or attach one to the next question.
     Skill,
+    /// `/run`: enter the lines of a file at the prompt.
+    Run,
     /// `/inspect`: inspect a Python value.
     Inspect,
     /// `/last_error`: show the last Python exception.
     LastError,
+    /// `/explain`: ask the agent about the last failed command or cell (or press Alt-A).
+    Explain,
+    /// `/clear`: start a new conversation.
+    Clear,
+    /// `/compact`: replace the conversation with a summary of it.
+    Compact,
+    /// `/undo`: undo the last turn; files are not changed.
+    Undo,
+    /// `/fork`: continue in a copy of the session.
+    Fork,
+    /// `/sessions`: list recorded sessions.
+    Sessions,
+    /// `/resume`: resume a turn that was cut off, or continue another session.
+    Resume,
     /// `/restore`: run the session's Python cells again to restore its variables.
     Restore,
     /// `/steps`: show the steps of the last turn.
     Steps,
+    /// `/todo`: show the agent's to-do list.
+    Todo,
     /// `/trace`: show the last turn in full.
     Trace,
     /// `/cost`: show tokens and cost.
     Cost,
+    /// `/copy`: copy the last answer or a code block of it.
+    Copy,
+    /// `/ps`: list the shell's jobs.
+    Ps,
+    /// `/stop`: stop a job of the shell, or the running turn.
+    Stop,
+    /// `/terminal`: preview what the agent would read of the terminal.
+    Terminal,
+    /// `/screen`: go on with the session on the full screen, or at the line prompt.
+    Screen,
+    /// `/quit`: quit (or press Ctrl-D).
+    Quit,
 }
 
-impl SessionCommand {
+impl Command {
     /// Returns whether it works with the live Python session.
     #[must_use]
     pub fn needs_python(self) -> bool {
         matches!(self, Self::Inspect | Self::LastError | Self::Restore)
     }
 
-    /// Returns whether it may change what the prompt's next line means, so that it has to be over before that.
+    /// Returns whether it takes a while and changes nothing that the prompt's next line depends on, so that the prompt goes
+    /// on meanwhile.
     #[must_use]
-    pub fn changes_prompt(self) -> bool {
+    pub fn runs_beside(self) -> bool {
         match self {
-            Self::Model
-            | Self::Profile
-            | Self::Memory
-            | Self::Approve
-            | Self::Include
-            | Self::Skill => true,
             Self::Remember
             | Self::Inspect
             | Self::LastError
             | Self::Restore
+            | Self::Sessions
             | Self::Steps
             | Self::Trace
-            | Self::Cost => false,
+            | Self::Cost
+            | Self::Copy
+            | Self::Terminal => true,
+            Self::Help
+            | Self::Mode
+            | Self::Model
+            | Self::Profile
+            | Self::Memory
+            | Self::Approve
+            | Self::Include
+            | Self::Skill
+            | Self::Run
+            | Self::Explain
+            | Self::Clear
+            | Self::Compact
+            | Self::Undo
+            | Self::Fork
+            | Self::Resume
+            | Self::Todo
+            | Self::Ps
+            | Self::Stop
+            | Self::Screen
+            | Self::Quit => false,
         }
     }
 }
@@ -142,43 +153,43 @@ pub const TABLE: &[Entry] = &[
         "switch to agent, shell or python, or to the next mode",
     ),
     entry(
-        Command::Session(SessionCommand::Model),
+        Command::Model,
         "model",
         "[NAME]",
         "show or change the model",
     ),
     entry(
-        Command::Session(SessionCommand::Profile),
+        Command::Profile,
         "profile",
         "[NAME]",
         "show or change the profile: limits, tools and prompt",
     ),
     entry(
-        Command::Session(SessionCommand::Memory),
+        Command::Memory,
         "memory",
         "[on|off]",
         "whether a question includes the conversation before it",
     ),
     entry(
-        Command::Session(SessionCommand::Remember),
+        Command::Remember,
         "remember",
         "TEXT",
         "remember something in all later sessions",
     ),
     entry(
-        Command::Session(SessionCommand::Approve),
+        Command::Approve,
         "approve",
         "[PATTERN]",
         "show or extend the list of what runs without asking",
     ),
     entry(
-        Command::Session(SessionCommand::Include),
+        Command::Include,
         "include",
         "FILE",
         "attach a file to the next question",
     ),
     entry(
-        Command::Session(SessionCommand::Skill),
+        Command::Skill,
         "skill",
         "[NAME]",
         "list skills, or attach one to the next question",
@@ -190,13 +201,13 @@ pub const TABLE: &[Entry] = &[
         "enter the lines of a file at the prompt",
     ),
     entry(
-        Command::Session(SessionCommand::Inspect),
+        Command::Inspect,
         "inspect",
         "NAME",
         "inspect a Python value",
     ),
     entry(
-        Command::Session(SessionCommand::LastError),
+        Command::LastError,
         "last_error",
         "",
         "show the last Python exception",
@@ -205,7 +216,7 @@ pub const TABLE: &[Entry] = &[
         Command::Explain,
         "explain",
         "",
-        "ask the agent about the last failed cell (or press Alt-A)",
+        "ask the agent about the last failed command or cell (or press Alt-A)",
     ),
     entry(Command::Clear, "clear", "", "start a new conversation"),
     entry(
@@ -234,29 +245,25 @@ pub const TABLE: &[Entry] = &[
         "resume a turn that was cut off, or continue another session",
     ),
     entry(
-        Command::Session(SessionCommand::Restore),
+        Command::Restore,
         "restore",
         "[NUMBER...]",
         "run the session's Python cells again to restore its variables",
     ),
     entry(
-        Command::Session(SessionCommand::Steps),
+        Command::Steps,
         "steps",
         "",
         "show the steps of the last turn",
     ),
     entry(Command::Todo, "todo", "", "show the agent's to-do list"),
+    entry(Command::Trace, "trace", "", "show the last turn in full"),
+    entry(Command::Cost, "cost", "", "show tokens and cost"),
     entry(
-        Command::Session(SessionCommand::Trace),
-        "trace",
-        "",
-        "show the last turn in full",
-    ),
-    entry(
-        Command::Session(SessionCommand::Cost),
-        "cost",
-        "",
-        "show tokens and cost",
+        Command::Copy,
+        "copy",
+        "[NUMBER]",
+        "copy the last answer, or a code block of it by its number",
     ),
     entry(Command::Ps, "ps", "", "list the shell's jobs"),
     entry(
@@ -280,34 +287,11 @@ pub const TABLE: &[Entry] = &[
     entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
 ];
 
-/// Commands that only the full screen has.
-pub const OF_SCREEN: &[Entry] = &[entry(
-    Command::Copy,
-    "copy",
-    "[NUMBER]",
-    "copy the last answer, or a code block of it by its number",
-)];
-
-/// Commands that the full screen does not have.
-pub const OF_LINE: &[Command] = &[Command::Run];
-
-/// Returns all commands of the full screen, in display order.
-pub fn all_on_screen() -> impl Iterator<Item = &'static Entry> {
-    let both = OF_SCREEN.iter().chain(TABLE);
-    both.filter(|entry| !OF_LINE.contains(&entry.command))
-}
-
-/// Returns the command of the full screen of that name.
-#[must_use]
-pub fn find_on_screen(name: &str) -> Option<Command> {
-    let own = OF_SCREEN.iter().find(|entry| entry.name == name);
-    own.map(|entry| entry.command).or_else(|| find(name))
-}
-
 /// What is typed for a server of the Model Context Protocol.
 pub const OF_SERVERS: &str = "`/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.";
 
-const KEYS: &str = "
+/// The keys of the line prompt, for its help.
+pub const KEYS: &str = "\
 Tab on an empty line, or F2 on any, switches between agent, shell and python.
 Shift-Tab changes what runs without asking: ask, auto, plan.
 Alt-Enter starts a new line. Ctrl-R searches the history.
@@ -345,33 +329,6 @@ pub fn unknown<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Setu
         Some(near) => format!("did you mean `/{near}`? `/help` shows all"),
         None => "`/help` shows all".to_owned(),
     })
-}
-
-/// Returns the shell's command for `/stop`, which stops the job of that number, or the current one.
-///
-/// # Errors
-/// When `job` is not a number.
-pub fn stop_job(job: &str) -> Result<String, SetupError> {
-    let number = job.trim_start_matches('%');
-    if !number.chars().all(|c| c.is_ascii_digit()) {
-        let message = "`/stop` takes the number of a job";
-        return Err(SetupError::new(SetupErrorKind::Usage, message).hint("`/ps` shows them"));
-    }
-    let job = if number.is_empty() { "%" } else { number };
-    Ok(format!("kill %{job}"))
-}
-
-/// Checks that `/fork` has no argument.
-///
-/// # Errors
-/// When it has one.
-pub fn check_fork(rest: &str) -> Result<(), SetupError> {
-    if rest.is_empty() {
-        return Ok(());
-    }
-    let message = "`/fork` copies the session as it is now";
-    let error = SetupError::new(SetupErrorKind::Usage, message);
-    Err(error.hint("`rondo fork ID --at STEP` goes back to a step"))
 }
 
 /// Takes `/SERVER:PROMPT ARGUMENT...` apart into the server, the prompt and the rest; none if a line is something else.
@@ -420,16 +377,9 @@ pub fn arguments(line: &str) -> Vec<String> {
     all
 }
 
-/// The error of `/resume` if there is no turn to carry on.
+/// Returns the text of `/help`, with the commands that the user added and their descriptions.
 #[must_use]
-pub fn nothing_cut_off() -> SetupError {
-    let error = SetupError::new(SetupErrorKind::NoSession, "no turn was cut off");
-    error.hint("`/resume ID` continues another session, and `/sessions` lists them")
-}
-
-/// Returns the text of `/help`.
-#[must_use]
-pub fn help() -> String {
+pub fn help(added: &[(String, String)]) -> String {
     let spelled = |entry: &Entry| format!("/{} {}", entry.name, entry.arguments);
     let widths = TABLE.iter().map(|entry| spelled(entry).len());
     let width = widths.max().unwrap_or_default();
@@ -437,28 +387,16 @@ pub fn help() -> String {
     for entry in TABLE {
         let _ = writeln!(text, "{:width$}  {}", spelled(entry), entry.does);
     }
+    for (name, does) in added {
+        let _ = writeln!(text, "{:width$}  {does} (init.lua)", format!("/{name}"));
+    }
     let _ = writeln!(text, "\n{OF_SERVERS}");
-    text + KEYS.trim_start()
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_job_is_stopped_by_its_number_or_else_the_current_one() {
-        assert_eq!(stop_job("").unwrap(), "kill %%");
-        assert_eq!(stop_job("2").unwrap(), "kill %2");
-        assert_eq!(stop_job("%2").unwrap(), "kill %2");
-        assert!(stop_job("2; rm x").is_err());
-    }
-
-    #[test]
-    fn every_command_but_a_few_is_at_both_prompts() {
-        let on_screen: Vec<&str> = all_on_screen().map(|entry| entry.name).collect();
-        let missing: Vec<&str> = names().filter(|name| !on_screen.contains(name)).collect();
-        assert_eq!(missing, ["run"]);
-    }
 
     #[test]
     fn names_that_people_know_from_elsewhere_are_found_and_not_listed() {

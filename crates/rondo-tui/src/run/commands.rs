@@ -1,24 +1,22 @@
-//! Slash commands that both prompts have: the program carries them out, and the screen shows the reply and makes the change.
+//! Slash commands: the program carries them out, and the screen shows the reply and makes the change.
 
 use super::effects::Done;
-use super::{Runner, answers};
+use super::{Ended, Runner, answers};
 use crate::app::Effect;
-use crate::prompt::reply::{Change, CommandContext, Reply, Shown};
-use crate::prompt::slash::SessionCommand;
+use crate::prompt::reply::{Change, CommandContext, Origin, Reply, Shown};
+use crate::prompt::slash::Command;
 use crate::text::clean;
+use rondo_core::session::Delivery;
 use rondo_runtime::Layer;
+use rondo_runtime::service::SessionHandle;
 use std::path::Path;
 
 impl Runner {
     /// Carries out a command before anything else is done.
-    pub(super) async fn command_now(
-        &mut self,
-        command: SessionCommand,
-        rest: String,
-    ) -> Vec<Effect> {
+    pub(super) async fn command_now(&mut self, command: Command, rest: String) -> Vec<Effect> {
         let context = self.command_context();
-        match self.program.session_command(command, rest, context).await {
-            Ok(reply) => self.replied(reply),
+        match self.program.slash(command, rest, context).await {
+            Ok(reply) => self.replied(reply).await,
             Err(error) => {
                 self.failed(&error);
                 Vec::new()
@@ -27,12 +25,12 @@ impl Runner {
     }
 
     /// Carries out a command beside the loop.
-    pub(super) fn command_beside(&mut self, command: SessionCommand, rest: String) {
+    pub(super) fn command_beside(&mut self, command: Command, rest: String) {
         if command.needs_python() {
             self.start_python();
         }
         let context = self.command_context();
-        let replied = self.program.session_command(command, rest, context);
+        let replied = self.program.slash(command, rest, context);
         let done = self.done.0.clone();
         tokio::spawn(async move {
             let result = match replied.await {
@@ -44,24 +42,50 @@ impl Runner {
         });
     }
 
-    fn command_context(&self) -> CommandContext {
+    fn command_context(&mut self) -> CommandContext {
         CommandContext {
+            prompt: self.app.at_prompt(),
+            service: self.service.clone(),
             settings: self.settings.clone(),
             session: self.session.clone(),
             columns: usize::from(self.area.width),
         }
     }
 
-    /// Makes the change of a reply, shows its text, and returns the effects of that.
-    pub(super) fn replied(&mut self, reply: Reply) -> Vec<Effect> {
+    /// Shows the text of a reply, makes its change, and returns the effects of that.
+    pub(super) async fn replied(&mut self, reply: Reply) -> Vec<Effect> {
         self.is_stale = true;
-        match reply.change {
-            Some(Change::Model(name)) => {
+        if let Some(Change::Session { session, origin }) = reply.change {
+            self.go_on(session, origin, reply.shown);
+            return Vec::new();
+        }
+        let mut effects = self.show_reply(reply.shown);
+        if let Some(change) = reply.change {
+            effects.extend(self.make(change).await);
+        }
+        effects
+    }
+
+    fn show_reply(&mut self, shown: Shown) -> Vec<Effect> {
+        match shown {
+            Shown::Words(text) | Shown::Lines(text) if text.is_empty() => {}
+            Shown::Words(text) | Shown::Lines(text) => self.app.note(&text),
+            Shown::Traceback(text) => self.app.show_traceback(&text),
+            Shown::Pages(text) => return vec![Effect::Page(clean::text(&text))],
+            Shown::Panel(panel, text) => return self.app.open_panel(panel, text),
+        }
+        Vec::new()
+    }
+
+    async fn make(&mut self, change: Change) -> Vec<Effect> {
+        let session = self.session.clone();
+        match change {
+            Change::Model(name) => {
                 self.session.set_model(&name);
                 self.settings.values.model = Some(name);
                 self.show_answers();
             }
-            Some(Change::Profile(name)) => {
+            Change::Profile(name) => {
                 self.settings.values.profile = Some(name.clone());
                 self.choose(Layer {
                     profile: Some(name),
@@ -69,26 +93,54 @@ impl Runner {
                 });
                 self.show_answers();
             }
-            Some(Change::Allow(patterns)) => {
+            Change::Allow(patterns) => {
                 self.settings.values.allowed_tools = Some(patterns.clone());
                 self.choose(Layer {
                     allowed_tools: Some(patterns),
                     ..Layer::default()
                 });
             }
-            Some(Change::Text(text)) => self.app.attach_text(text),
-            Some(Change::File { path, .. }) => {
+            Change::Text(text) => self.app.attach_text(text),
+            Change::File { path, .. } => {
                 self.app.attach_file("file", Path::new(&path));
                 self.app.type_text(" ");
             }
-            None => {}
-        }
-        match reply.shown {
-            Shown::Words(text) | Shown::Lines(text) => self.app.note(&text),
-            Shown::Traceback(text) => self.app.show_traceback(&text),
-            Shown::Pages(text) => return vec![Effect::Page(clean::text(&text))],
+            Change::Mode(mode) => self.app.set_language(mode),
+            Change::Run(command) => return vec![self.app.shell_command(&command, false, false)],
+            Change::Enter(lines) => {
+                let lines = lines.iter();
+                return lines
+                    .flat_map(|line| self.app.enter(line, Delivery::Queue))
+                    .collect();
+            }
+            Change::Ask { text, details } => {
+                self.submit(text, Vec::from_iter(details), Delivery::Steer);
+            }
+            Change::Compact(focus) => {
+                self.beside(async move { session.compact(&focus).await.map(drop) });
+            }
+            Change::Resume => session.resume(),
+            // Its caller goes on there, with the text of the reply.
+            Change::Session { session, .. } => self.show(session, None),
+            Change::Cancel => self.cancel(),
+            Change::Copy(text) => self.copy(&text).await,
+            Change::OtherPrompt => self.ended = Some(Ended::Inline),
+            Change::Quit => self.ended = Some(Ended::Quit),
         }
         Vec::new()
+    }
+
+    /// Goes on in another session, with a text below what happened there.
+    fn go_on(&mut self, session: SessionHandle, origin: Origin, shown: Shown) {
+        let note = match shown {
+            Shown::Words(text) => Some(text),
+            _ => None,
+        };
+        let asked = (origin == Origin::BeforeTurn).then(|| self.app.latest_asked());
+        self.show(session, note);
+        if let Some(asked) = asked {
+            self.app.set_draft(&asked);
+        }
     }
 
     /// Has the status line name the model and the profile of the next turn.

@@ -4,13 +4,11 @@ use super::submissions::Submission;
 use super::{Ended, Runner, Told};
 use crate::app::{Effect, PaneWord, Story, Waiting};
 use crate::prompt::reply::Reply;
-use crate::prompt::slash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::error::{Result, SetupError};
-use rondo_runtime::service::{KeptSession, Replaced, SessionHandle};
-use rondo_runtime::terminal::TerminalContext;
+use rondo_runtime::service::{KeptSession, Replaced};
 use rondo_types::units::counted;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
@@ -40,8 +38,6 @@ pub(super) enum Done {
     Files(Vec<String>),
     /// Names that a word of the pane's prompt may become.
     Completes(PaneWord, Vec<String>),
-    /// What is known of the terminal.
-    Terminal(TerminalContext),
     /// Earlier turns of a session.
     Earlier(SessionId, Result<Box<Story>>),
     /// A command of the user's has the agent asked.
@@ -72,7 +68,7 @@ impl Runner {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match effect {
-                Effect::Command { command, rest } if command.changes_prompt() => {
+                Effect::Command { command, rest } if !command.runs_beside() => {
                     effects.extend(self.command_now(command, rest).await);
                 }
                 Effect::Page(text) => {
@@ -116,8 +112,6 @@ impl Runner {
             Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
             Effect::Withdraw(ticket) => self.withdraw(ticket),
             Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
-            Effect::Terminal(seen) => self.look_at_terminal(seen),
-            Effect::Resume => self.beside(async move { resume(&session).await }),
             Effect::Command { command, rest } => self.command_beside(command, rest),
             Effect::Added { name, rest } => self.added_command(name, rest),
             Effect::PasteImage => self.clipboard_image(),
@@ -147,18 +141,6 @@ impl Runner {
             let found = session.replaced(&tool, &arguments).await;
             // Without the loop there is nobody to show it.
             let _ = done.send(Done::Looked(hash, arguments, found)).await;
-        });
-    }
-
-    fn look_at_terminal(&self, seen: TerminalContext) {
-        let (program, done) = (Arc::clone(&self.program), self.done.0.clone());
-        let directory = self.settings.directory.clone();
-        tokio::spawn(async move {
-            let looked = spawn_blocking(move || program.terminal(seen, &directory)).await;
-            if let Ok(context) = looked {
-                // Without the loop there is nobody to show it.
-                let _ = done.send(Done::Terminal(context)).await;
-            }
         });
     }
 
@@ -223,7 +205,7 @@ impl Runner {
         self.session.set_terminal(seen);
     }
 
-    fn submit(&mut self, text: String, attached: Vec<String>, delivery: Delivery) {
+    pub(super) fn submit(&mut self, text: String, attached: Vec<String>, delivery: Delivery) {
         self.show_terminal();
         let said = self.submissions.add(Submission {
             session: self.session.clone(),
@@ -252,7 +234,6 @@ impl Runner {
             Done::Looked(hash, _, Err(error)) => self.app.cannot_look(&hash, &error.to_string()),
             Done::Files(files) => self.app.knows_files(files),
             Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
-            Done::Terminal(context) => self.app.preview_terminal(&context),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
             Done::Image(path) => self.app.attach_file("image", &path),
             Done::Pasted(text) => self.app.paste_text(&text),
@@ -265,7 +246,7 @@ impl Runner {
         self.is_stale = true;
     }
 
-    async fn copy(&mut self, text: &str) {
+    pub(super) async fn copy(&mut self, text: &str) {
         if text.len() > CLIPBOARD_BYTES_MAX {
             return self
                 .app
@@ -281,17 +262,4 @@ impl Runner {
         let lines = counted(text.lines().count(), "line");
         self.app.flash(format!("copied {lines}"));
     }
-}
-
-/// Carries on a turn that was cut off, and has the messages that wait asked.
-///
-/// # Errors
-/// When there is neither, or the records cannot be read.
-async fn resume(session: &SessionHandle) -> Result<()> {
-    let waiting = session.waiting().await.unwrap_or_default();
-    if waiting == 0 && !session.is_cut_off().await? {
-        return Err(slash::nothing_cut_off());
-    }
-    session.resume();
-    Ok(())
 }

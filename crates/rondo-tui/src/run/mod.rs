@@ -7,7 +7,7 @@
 //! - `completion`: finds names for the pane's prompt.
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
 //! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
-//! - `commands`: slash commands that both prompts have.
+//! - `commands`: slash commands and their replies.
 //! - `sessions`: other sessions, and how the one that is shown goes on.
 //! - `attention`: calls a person who looks elsewhere; `notes`: what the runtime says.
 
@@ -29,7 +29,7 @@ use crate::options::{Colours, Notify, Options};
 use crate::prompt::history::{self, TypedLines};
 use crate::prompt::reply::{CommandContext, Reply};
 use crate::prompt::run_mode::RunMode;
-use crate::prompt::slash::SessionCommand;
+use crate::prompt::slash::Command;
 use crate::terminal::ground::{self, GROUND, Heard};
 use crate::terminal::input::Input;
 use crate::terminal::keyboard::Keyboard;
@@ -53,7 +53,6 @@ use rondo_runtime::service::{
 };
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
-use rondo_runtime::terminal::TerminalContext;
 use rondo_runtime::{Layer, parking, secrets, spec};
 use rondo_types::{EventBody, Message, SessionId, TimeMs};
 use shell::ShellLink;
@@ -93,20 +92,15 @@ pub trait Program: Send + Sync + 'static {
     /// When there is no editor, or it fails.
     fn edit(&self, draft: &str) -> Result<String>;
 
-    /// Adds what is known of the user's terminal to what is seen of it on the screen.
-    fn terminal(&self, seen: TerminalContext, _directory: &Path) -> TerminalContext {
-        seen
-    }
-
     /// Returns the slash commands and keys that the user added.
     fn added(&self) -> Added {
         Added::default()
     }
 
-    /// Carries out a slash command that both prompts have.
-    fn session_command(
+    /// Carries out a slash command.
+    fn slash(
         &self,
-        command: SessionCommand,
+        command: Command,
         rest: String,
         context: CommandContext,
     ) -> BoxFuture<'static, Result<Reply>>;
@@ -409,7 +403,7 @@ impl Runner {
             },
             Woken::Done(Some(Done::Earlier(id, read))) => self.take_earlier(&id, read).await,
             Woken::Done(Some(Done::Replied(reply))) => {
-                let effects = self.replied(*reply);
+                let effects = self.replied(*reply).await;
                 self.act(effects).await;
             }
             Woken::Done(Some(done)) => self.take(done),

@@ -1,7 +1,7 @@
 //! Goes on with other sessions, and changes how the one that is shown goes on.
 
+use super::Runner;
 use super::effects::Done;
-use super::{Ended, Runner};
 use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{Cell, SessionHandle};
@@ -22,11 +22,7 @@ impl Runner {
     /// Does what is about sessions. Returns whether it was.
     pub(super) async fn of_sessions(&mut self, effect: &Effect) -> bool {
         let done = match effect {
-            Effect::New => self.begin_new().await,
-            Effect::Open(id) => self.go_on(id).await,
-            Effect::Fork => self.fork().await,
             Effect::ForkOf(id) => self.fork_of(id).await,
-            Effect::Undo(asked) => self.undo(asked).await,
             Effect::RunMode(mode) => {
                 self.choose(mode.layer());
                 Ok(())
@@ -35,10 +31,6 @@ impl Runner {
             Effect::OpenShell => self.start_shell(),
             Effect::OpenPython => {
                 self.start_python();
-                Ok(())
-            }
-            Effect::Inline => {
-                self.ended = Some(Ended::Inline);
                 Ok(())
             }
             _ => return false,
@@ -50,7 +42,7 @@ impl Runner {
         true
     }
 
-    fn show(&mut self, session: SessionHandle, note: Option<String>) {
+    pub(super) fn show(&mut self, session: SessionHandle, note: Option<String>) {
         self.updates = session.subscribe_to_latest();
         self.attendance = Some(session.attend());
         self.is_behind = true;
@@ -102,42 +94,14 @@ impl Runner {
         SessionOptions::in_directory(&self.settings.directory)
     }
 
-    async fn begin_new(&mut self) -> Result<()> {
-        let source = rondo_runtime::SessionSource::New;
-        let session = self.service.open_session(&source, self.options()).await?;
-        self.show(session, Some("a new session".to_owned()));
-        Ok(())
-    }
-
-    async fn go_on(&mut self, id: &str) -> Result<()> {
-        let session = self.service.find(id, self.options()).await?;
-        let note = format!("session `{}`: your next message continues it", session.id());
-        self.show(session, Some(note));
-        Ok(())
-    }
-
-    async fn fork(&mut self) -> Result<()> {
-        let fork = self.session.fork().await?;
-        let from = self.session.id().clone();
-        self.show(fork, Some(copied(&from)));
-        Ok(())
-    }
-
     async fn fork_of(&mut self, id: &str) -> Result<()> {
         let session = self.service.find(id, self.options()).await?;
         let fork = session.fork().await?;
-        self.show(fork, Some(copied(session.id())));
-        Ok(())
-    }
-
-    async fn undo(&mut self, asked: &str) -> Result<()> {
-        match self.session.before_latest_turn().await? {
-            Some(before) => self.show(before, None),
-            None => self.begin_new().await?,
-        }
-        let note = "back before the last turn; files are as they are, and the session is kept";
-        self.note_below = Some(note.to_owned());
-        self.app.set_draft(asked);
+        let from = session.id();
+        self.show(
+            fork,
+            Some(format!("a copy of `{from}`, which stays as it is")),
+        );
         Ok(())
     }
 
@@ -166,7 +130,6 @@ impl Runner {
     /// Does what takes a while and changes nothing that is shown. Returns whether it was that.
     pub(super) fn of_lists(&self, effect: &Effect) -> bool {
         let (service, done) = (self.service.clone(), self.done.0.clone());
-        let session = self.session.clone();
         let work: std::pin::Pin<Box<dyn Future<Output = Result<Option<Done>>> + Send>> =
             match effect {
                 Effect::List(words) => {
@@ -197,10 +160,6 @@ impl Runner {
                         service.remove(&id).await?;
                         Ok(Some(Done::Note(format!("`{id}` was removed"))))
                     })
-                }
-                Effect::Compact(focus) => {
-                    let focus = focus.clone();
-                    Box::pin(async move { session.compact(&focus).await.map(|_| None) })
                 }
                 Effect::Models => {
                     let settings = self.settings.clone();
@@ -233,10 +192,6 @@ impl Runner {
     pub(super) fn failed(&mut self, error: &SetupError) {
         self.app.error(&error.line(), error.hint.as_deref());
     }
-}
-
-fn copied(from: &SessionId) -> String {
-    format!("a copy of `{from}`, which stays as it is")
 }
 
 /// Lists the models of the providers that have a key or need none, and those that run on this machine.

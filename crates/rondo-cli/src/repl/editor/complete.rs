@@ -4,8 +4,8 @@ use super::paths::{self, Quoting};
 use super::programs::Programs;
 use super::shared::Shared;
 use crate::repl::mode::Mode;
-use crate::repl::slash;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
+use rondo_tui::prompt::slash;
 use std::path::{Path, PathBuf};
 
 /// The bound on what is offered at once.

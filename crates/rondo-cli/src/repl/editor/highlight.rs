@@ -2,8 +2,8 @@
 
 use super::shared::Shared;
 use crate::repl::mode::{Line, Mode};
-use crate::repl::slash;
 use reedline::{Color, Highlighter, StyledText};
+use rondo_tui::prompt::slash;
 
 /// A longer line is painted as it is: colours would not help.
 const LINE_BYTES_MAX: usize = 16 << 10;
