@@ -5,6 +5,7 @@
 //! the end of the line", which progress lines need.
 
 use rondo_core::shown::{is_hidden, is_ordinary};
+pub use rondo_launch::Cleaner;
 
 /// The bound on the parameters of a sequence that is kept, in characters.
 const PARAMETERS_MAX: usize = 64;

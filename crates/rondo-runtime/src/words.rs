@@ -40,11 +40,34 @@ pub fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> S
     format!("`{name}` was running when the turn was cut off: {what}")
 }
 
-/// Returns the text of a failed call's result without the error's code, which stands beside the call: `error (denied): no`.
+/// Returns the text of a failed call's result as a person reads it: without the error's code, which stands beside the call
+/// (`error (denied): no`), and without the details of arguments that do not fit, which the text has in words already.
 #[must_use]
 pub fn without_code(text: &str) -> &str {
     let error = text.strip_prefix("error (");
     let parts = error.and_then(|it| it.split_once("): "));
     let is_code = |it: &str| it.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1)
+    let said = parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1);
+    match said.rsplit_once('\n') {
+        Some((words, details)) if details.starts_with("{\"violations\":[") => words,
+        _ => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_said_in_words_alone() {
+        assert_eq!(without_code("error (denied): no"), "no");
+        assert_eq!(without_code("error (Of mine): no"), "error (Of mine): no");
+        let details = r#"{"violations":[{"path":"/path","what":"is missing"}]}"#;
+        let misfit =
+            format!("error (invalid_args): it does not fit:\n- /path: is missing\n{details}");
+        assert_eq!(
+            without_code(&misfit),
+            "it does not fit:\n- /path: is missing"
+        );
+    }
 }

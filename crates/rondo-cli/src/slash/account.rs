@@ -35,7 +35,7 @@ pub(super) fn steps(totals: &Totals, columns: usize) -> Reply {
         let time = took(ms);
         let _ = match error {
             None => writeln!(text, "  • {line}  {time}"),
-            Some(code) => writeln!(text, "  ✗ {line}  {time}, {code}"),
+            Some(failure) => writeln!(text, "  ✗ {line}  {time}, {failure}"),
         };
     });
     shown(text, Shown::Lines)
@@ -44,13 +44,14 @@ pub(super) fn steps(totals: &Totals, columns: usize) -> Reply {
 pub(super) fn trace(totals: &Totals) -> Reply {
     let text = steps_text(totals, |text, (tool, arguments), (result, error, ms)| {
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        let _ = writeln!(text, "  • {tool} {}", indented(&arguments));
-        let code = error.map_or(String::new(), |code| format!(", {code}"));
+        let mark = if error.is_some() { "✗" } else { "•" };
+        let _ = writeln!(text, "  {mark} {tool} {}", indented(&arguments));
+        let failure = error.map_or(String::new(), |failure| format!(", {failure}"));
         let fields = serde_json::from_str::<Map<String, Value>>(result);
         let fields = fields.and_then(|fields| serde_json::to_string_pretty(&fields));
         let result = fields.unwrap_or_else(|_| result.to_owned());
         let time = took(ms);
-        let _ = writeln!(text, "    after {time}{code}: {}", indented(&result));
+        let _ = writeln!(text, "    after {time}{failure}: {}", indented(&result));
     });
     shown(text, Shown::Pages)
 }
@@ -66,7 +67,7 @@ fn shown(text: Option<String>, how: impl FnOnce(String) -> Shown) -> Reply {
 }
 
 /// Returns the steps of the latest turn; none without a turn. `write_call` writes a call: its tool and arguments, its result,
-/// the code of its error, and its duration in milliseconds.
+/// how it failed, and its duration in milliseconds.
 fn steps_text(
     totals: &Totals,
     write_call: impl Fn(&mut String, (&str, &Value), (&str, Option<&str>, u64)),
@@ -78,12 +79,13 @@ fn steps_text(
             if let Item::Result {
                 tool,
                 arguments,
-                error,
                 text: result,
                 took_ms,
+                ..
             } = item
             {
-                let end = (result.as_str(), error.as_deref(), *took_ms);
+                let failure = item.failure();
+                let end = (result.as_str(), failure.as_deref(), *took_ms);
                 write_call(&mut text, (tool, arguments), end);
             }
         }
@@ -113,6 +115,7 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn totals(turns: u32, cost_usd: f64, is_cost_partial: bool) -> Totals {
         let mut totals = Totals::default();
@@ -121,6 +124,19 @@ mod tests {
         totals.is_cost_partial = is_cost_partial;
         (totals.usage.input, totals.usage.output) = (10, 5);
         totals
+    }
+
+    #[test]
+    fn a_command_that_failed_is_marked() {
+        let result = |code: i64| Item::Result {
+            tool: "exec".to_owned(),
+            arguments: json!({"command": "ls x"}),
+            error: None,
+            text: json!({"stdout": "", "exitCode": code}).to_string(),
+            took_ms: 0,
+        };
+        assert_eq!(result(0).failure(), None);
+        assert_eq!(result(2).failure(), Some("exit 2".to_owned()));
     }
 
     #[test]

@@ -142,13 +142,12 @@ fn write_item(page: &mut String, item: &Item) {
         }
         Item::Result {
             tool,
-            error,
             text,
             took_ms,
             ..
         } => {
-            let (class, what) = match error {
-                Some(code) => ("failed", format!("failed with {code}")),
+            let (class, what) = match item.failure() {
+                Some(failure) => ("failed", format!("failed with {failure}")),
                 None => ("result", "returned".to_owned()),
             };
             let tool = if tool.is_empty() { "the call" } else { tool };

@@ -76,13 +76,12 @@ fn write_item(text: &mut String, item: &Item) {
         Item::Call { tool, arguments } => write!(text, "\n`{tool}`\n{}", fenced(arguments)),
         Item::Result {
             tool,
-            error,
             text: said,
             took_ms,
             ..
         } => {
-            let what = match error {
-                Some(code) => format!("failed with `{code}`"),
+            let what = match item.failure() {
+                Some(failure) => format!("failed with `{failure}`"),
                 None => "returned".to_owned(),
             };
             let tool = if tool.is_empty() { "the call" } else { tool };

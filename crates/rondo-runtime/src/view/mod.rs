@@ -313,6 +313,21 @@ pub enum Item {
     },
 }
 
+impl Item {
+    /// Returns how a call failed: the code of its error, or how its command ended. Absent for one that succeeded, and for
+    /// what is no result.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let Self::Result { error, text, .. } = self else {
+            return None;
+        };
+        error.clone().or_else(|| {
+            let result = serde_json::from_str(text).ok()?;
+            command_failure(&result)
+        })
+    }
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnEnding {

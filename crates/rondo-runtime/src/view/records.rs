@@ -225,7 +225,10 @@ impl Fold {
     }
 
     fn result(&mut self, call_id: &CallId, outcome: &ToolOutcome, took_ms: u64) {
-        let is_ok = matches!(outcome, ToolOutcome::Ok(_));
+        let is_ok = match outcome {
+            ToolOutcome::Ok(output) => super::command_failure(&output.value).is_none(),
+            ToolOutcome::Error(_) => false,
+        };
         let (tool, arguments) = self.calls.end(call_id, is_ok, took_ms);
         let (error, text) = match outcome {
             ToolOutcome::Ok(output) => (None, shown(&output.value)),

@@ -435,8 +435,13 @@ impl Story {
 
     /// Returns the call that a question is about: its tool's name and its arguments.
     pub(crate) fn call_asked_about(&self, question: &Question) -> Option<(String, Value)> {
-        let call = question.call.as_ref().filter(|_| question.child.is_none());
-        let card = self.open_call(call?)?;
+        if question.child.is_some() {
+            // Its card is that of the subagent.
+            let subject = &question.subject;
+            let is_known = !subject.tool.is_empty();
+            return is_known.then(|| (subject.tool.clone(), subject.arguments.clone()));
+        }
+        let card = self.open_call(question.call.as_ref()?)?;
         Some((card.name().to_owned(), card.arguments().clone()))
     }
 

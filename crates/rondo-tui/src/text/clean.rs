@@ -2,7 +2,7 @@
 
 use super::columns;
 use rondo_core::shown;
-use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
+use rondo_runtime::sanitize::{Cleaner, plain};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// What a tab stands for.
@@ -59,50 +59,28 @@ pub(crate) fn typed(text: &str) -> String {
     text.chars().filter(stays).collect()
 }
 
-/// Reads live output of a command, as a terminal shows its last state: a carriage return begins a line anew.
-#[derive(Debug)]
+/// Reads live output of a command, as a terminal shows its last state.
+#[derive(Debug, Default)]
 pub(crate) struct LiveText {
-    sanitizer: Sanitizer,
-    /// Whether the last character was a carriage return.
-    returned: bool,
-    /// Within a sequence that the sanitizer let pass, such as a colour.
-    in_sequence: bool,
-}
-
-impl Default for LiveText {
-    fn default() -> Self {
-        Self {
-            sanitizer: Sanitizer::new(Keep::LiveOutput),
-            returned: false,
-            in_sequence: false,
-        }
-    }
+    cleaner: Cleaner,
+    /// Bytes of what is shown that nothing is written over any more.
+    settled: usize,
 }
 
 impl LiveText {
     /// Adds a piece to what was shown so far.
     pub(crate) fn push(&mut self, piece: &str, shown: &mut String) {
-        for c in self.sanitizer.push(piece).chars() {
-            if self.in_sequence {
-                self.in_sequence = !(c.is_ascii_alphabetic());
-                continue;
-            }
-            match c {
-                '\x1b' => self.in_sequence = true,
-                '\r' => self.returned = true,
-                '\n' => {
-                    self.returned = false;
-                    shown.push('\n');
-                }
-                c => {
-                    if std::mem::take(&mut self.returned) {
-                        let line = shown.rfind('\n').map_or(0, |at| at + 1);
-                        shown.truncate(line);
-                    }
-                    shown.push(c);
-                }
-            }
-        }
+        shown.truncate(self.settled);
+        self.cleaner.feed(piece.as_bytes(), &mut |bytes| {
+            shown.push_str(&String::from_utf8_lossy(bytes));
+        });
+        self.settled = shown.len();
+        shown.push_str(&self.cleaner.unfinished());
+    }
+
+    /// The first bytes of what was shown are forgotten.
+    pub(crate) fn forget(&mut self, bytes: usize) {
+        self.settled = self.settled.saturating_sub(bytes);
     }
 }
 
@@ -136,5 +114,10 @@ mod tests {
             }
             assert_eq!(shown, "done\nnext", "{cut}");
         }
+        let (mut live, mut shown) = (LiveText::default(), String::new());
+        live.push("100 files\r20", &mut shown);
+        assert_eq!(shown, "200 files");
+        live.push("\r3\n", &mut shown);
+        assert_eq!(shown, "300 files\n");
     }
 }

@@ -160,6 +160,7 @@ impl Card {
                 .and_then(|it| it.find('\n'))
                 .map_or(at, |it| at + it + 1);
             self.output.drain(..at);
+            self.live.forget(at);
             self.left_out += at;
         }
     }

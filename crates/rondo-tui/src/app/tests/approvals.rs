@@ -651,3 +651,20 @@ fn another_key_between_two_escapes_takes_nothing_back() {
     assert_eq!(scene.press(KeyCode::Esc), []);
     assert_eq!(scene.press(KeyCode::Esc).len(), 1);
 }
+
+#[test]
+fn the_file_that_a_subagent_wants_to_write_is_read() {
+    let mut scene = Scene::new();
+    let arguments = serde_json::json!({"path": "a.txt", "content": "b"});
+    let mut asked =
+        question("c", "may it write?").of_child(&SessionId::new("s"), &CallId::new("c"));
+    asked.subject.tool = "write_file".to_owned();
+    asked.subject.arguments = arguments.clone();
+    let hash = asked.hash.clone();
+    scene.happens(EventBody::Parked {
+        questions: vec![asked],
+    });
+    scene.shown();
+    let look = scene.app.wants_look();
+    assert_eq!(look, Some((hash, "write_file".to_owned(), arguments)));
+}
