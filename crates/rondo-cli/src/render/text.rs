@@ -13,7 +13,7 @@ use crate::screen::Screen;
 use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
-use rondo_runtime::view::{Fold, command_failure};
+use rondo_runtime::view::{Fold, TurnView, command_failure};
 use rondo_runtime::words;
 use rondo_tui::{Written, call_line};
 use rondo_types::text::first_line;
@@ -61,9 +61,8 @@ pub(crate) struct TextView {
     fold: Fold,
 }
 
+/// What is shown of a call that is not over; the view of the turn knows the rest.
 struct Call {
-    name: String,
-    arguments: Value,
     started: bool,
     live: Sanitizer,
     live_bytes: usize,
@@ -174,11 +173,11 @@ impl TextView {
 
     fn call_started(&mut self, id: &CallId) {
         let columns = self.output.columns();
-        let Some(call) = self.calls.get_mut(id) else {
+        let (Some(call), Some(asked)) = (self.calls.get_mut(id), self.fold.call(id)) else {
             return;
         };
         call.started = true;
-        let line = call_line(&call.name, &call.arguments, columns);
+        let line = call_line(&asked.tool, &asked.arguments, columns);
         self.spinner.label("running");
         self.aside(&format!("• {line}"));
     }
@@ -224,8 +223,9 @@ impl TextView {
             self.output.stderr(&format!("{}{line_end}", self.reset()));
         }
         let columns = self.output.columns();
-        if !call.started {
-            let line = call_line(&call.name, &call.arguments, columns);
+        let turn = self.fold.turn().filter(|_| !call.started);
+        if let Some((tool, arguments)) = turn.and_then(TurnView::latest_result) {
+            let line = call_line(tool, arguments, columns);
             self.aside(&format!("• {line}"));
         }
         self.changed(id, columns);
@@ -272,16 +272,12 @@ impl TextView {
         self.screen.set_aside(true);
     }
 
-    fn answered(&mut self, id: &CallId, changed: Option<Value>, reason: Option<&str>) {
+    fn answered(&mut self, id: &CallId, reason: Option<&str>) {
         self.screen.set_aside(false);
         self.asking = false;
         self.spinner.pause(false);
-        let Some(call) = self.calls.get_mut(id) else {
-            return;
-        };
-        call.is_refused = reason == Some(AnswerValue::NO);
-        if let Some(arguments) = changed {
-            call.arguments = arguments;
+        if let Some(call) = self.calls.get_mut(id) {
+            call.is_refused = reason == Some(AnswerValue::NO);
         }
     }
 
@@ -388,11 +384,9 @@ impl TextView {
     }
 
     /// A reply that asks for a call is whole: nothing that follows may stand within its words.
-    fn pending(&mut self, id: CallId, name: String, arguments: Value) -> io::Result<()> {
+    fn pending(&mut self, id: CallId) -> io::Result<()> {
         self.end_text()?;
         let call = Call {
-            name,
-            arguments,
             started: false,
             live: Sanitizer::new(self.live_keep()),
             live_bytes: 0,
@@ -477,23 +471,16 @@ impl View for TextView {
             EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
             EventBody::StepFinished { .. } => self.step_finished()?,
             EventBody::RetryScheduled { .. } => self.asked_again()?,
-            EventBody::ToolCallPending {
-                id,
-                name,
-                arguments,
-            } => self.pending(id, name, arguments)?,
+            EventBody::ToolCallPending { id, .. } => self.pending(id)?,
             EventBody::ToolCallStarted { id } => self.call_started(&id),
             EventBody::ToolOutputDelta { id, text } => self.live_output(&id, &text),
             EventBody::ToolCallFinished {
                 id, code, result, ..
             } => self.call_finished(&id, code, &result),
             EventBody::ApprovalRequested { .. } => self.asked(),
-            EventBody::ApprovalResolved {
-                id,
-                arguments,
-                reason,
-                ..
-            } => self.answered(&id, arguments, reason.as_deref()),
+            EventBody::ApprovalResolved { id, reason, .. } => {
+                self.answered(&id, reason.as_deref());
+            }
             EventBody::QuestionAnswered { question, actor } => self.answered_by(&question, &actor),
             EventBody::Warning { text } => self.warn(&text)?,
             EventBody::Resumed { step, .. } => {

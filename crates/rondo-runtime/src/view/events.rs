@@ -38,6 +38,7 @@ impl Fold {
         self.turn.get_or_insert_with(unheard).seen(at);
         let note = self.worded(body);
         self.body(body, at);
+        self.of_questions(body);
         if let Some(note) = &note {
             let text = note.text.clone();
             self.push(Item::Note { text });
@@ -107,8 +108,6 @@ impl Fold {
                 }
             }
             EventBody::Steered { text, .. } => self.push(Item::User { text: text.clone() }),
-            EventBody::Parked { questions } => self.waits_for(questions),
-            EventBody::Resumed { .. } => self.waits_for(&[]),
             EventBody::Result(result) => self.ended(TurnEnding {
                 stop_reason: result.stop_reason,
                 text: result.text.clone(),

@@ -10,6 +10,7 @@ mod cells;
 mod events;
 mod failure;
 mod notes;
+mod questions;
 mod records;
 mod totals;
 
@@ -45,7 +46,7 @@ pub struct TurnView {
     pub steps: Vec<StepView>,
     /// How it ended; absent while it runs, and if it was cut off or waits.
     pub ending: Option<TurnEnding>,
-    /// The questions that it waits for, if it is parked.
+    /// The questions that it waits for: if it is parked, or one was asked as it ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Question>,
     /// What the user ran in Python before the next turn.
@@ -174,6 +175,18 @@ impl TurnView {
         let items = self.steps.last().map_or(&self.said, |step| &step.items);
         match items.last()? {
             Item::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the tool and the arguments of the call that ended last, if nothing happened since.
+    #[must_use]
+    pub fn latest_result(&self) -> Option<(&str, &Value)> {
+        let items = self.steps.last().map_or(&self.said, |step| &step.items);
+        match items.last()? {
+            Item::Result {
+                tool, arguments, ..
+            } => Some((tool, arguments)),
             _ => None,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use rondo_types::{
-    CallId, EventBody, InitEvent, NanoUsd, Outcome, ResultEvent, SessionId, ToolErrorCode,
-    TurnEvent, TurnId,
+    CallId, EventBody, InitEvent, NanoUsd, Outcome, QuestionId, QuestionKind, QuestionSubject,
+    ResultEvent, SessionId, ToolErrorCode, TurnEvent, TurnId,
 };
 use serde_json::json;
 
@@ -354,4 +354,48 @@ fn a_command_with_an_exit_code_is_a_call_that_failed() {
         let took_ms = 5;
         assert_eq!(fold.calls()[0].state, CallState::Ended { is_ok, took_ms });
     }
+}
+
+#[test]
+fn questions_are_open_until_they_are_answered_those_of_a_subagent_too() {
+    let question = |id: &str| Question {
+        id: QuestionId(id.to_owned()),
+        call: Some(CallId::new(id)),
+        child: None,
+        kind: QuestionKind::Approval,
+        prompt: String::new(),
+        hash: String::new(),
+        expires: None,
+        subject: QuestionSubject::default(),
+        offers: Vec::new(),
+        reasons: Vec::new(),
+    };
+    let asks = |id: &str| EventBody::QuestionAsked {
+        question: Box::new(question(id)),
+    };
+    let in_child = |body| EventBody::ChildEvent {
+        id: CallId::new("a"),
+        event: Box::new(TurnEvent {
+            session: SessionId::new("child"),
+            ..event(1, body)
+        }),
+    };
+    let mut fold = Fold::default();
+    fold.event(&event(1, init()));
+    for body in [asks("b"), asks("b"), in_child(asks("c"))] {
+        fold.event(&event(1, body));
+    }
+    let open = |fold: &Fold| {
+        let ids = fold.questions().iter().map(|it| it.id.to_string());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(open(&fold), ["b", "child:c"]);
+    let answered = EventBody::QuestionAnswered {
+        question: QuestionId("c".to_owned()),
+        actor: "ada".to_owned(),
+    };
+    fold.event(&event(2, in_child(answered)));
+    assert_eq!(open(&fold), ["b"]);
+    fold.event(&event(3, finished("b", None)));
+    assert_eq!(open(&fold), [""; 0]);
 }

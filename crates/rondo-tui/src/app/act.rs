@@ -115,7 +115,7 @@ impl App {
                 true => return vec![Effect::Quit],
                 false => self.editor.delete(),
             },
-            Action::Review if self.story.questions.is_empty() && self.editor.put_earlier() => {}
+            Action::Review if self.story.questions().is_empty() && self.editor.put_earlier() => {}
             Action::Review => self.review(),
             Action::PageUp => self.scroll(-self.page()),
             Action::PageDown => self.scroll(self.page()),

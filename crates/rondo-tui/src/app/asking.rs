@@ -73,17 +73,17 @@ impl App {
     /// Returns the questions that nobody answered here.
     pub(super) fn open_questions(&self) -> Vec<Question> {
         let is_open = |it: &&Question| !self.asking.answered.contains(&it.hash);
-        let open = self.story.questions.iter().filter(is_open);
+        let open = self.story.questions().iter().filter(is_open);
         open.cloned().collect()
     }
 
     /// Takes the questions as they are after an update.
     pub(super) fn sync_questions(&mut self) {
         let asking = &mut self.asking;
-        if self.story.questions.is_empty() && asking.known.is_empty() {
+        if self.story.questions().is_empty() && asking.known.is_empty() {
             return;
         }
-        let hashes = self.story.questions.iter().map(|it| it.hash.clone());
+        let hashes = self.story.questions().iter().map(|it| it.hash.clone());
         let known = std::mem::replace(&mut asking.known, hashes.collect());
         for hashes in [&mut asking.answered, &mut asking.put_off] {
             hashes.retain(|it| asking.known.contains(it));

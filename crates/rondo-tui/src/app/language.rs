@@ -69,7 +69,7 @@ impl App {
             mode: self.language,
             is_busy: self.is_busy(),
             runs_own: self.runs_own(),
-            asks: !self.story.questions.is_empty(),
+            asks: !self.story.questions().is_empty(),
             has_shell: self.pane.was_used(),
             failed: self.failed_cell(),
             terminal: self.terminal_seen(),

@@ -50,7 +50,7 @@ impl App {
 
     /// Returns what is done for the turn, while a person need not answer anything for it.
     pub(super) fn preparation(&self) -> Option<Activity> {
-        if !self.is_preparing() || !self.story.questions.is_empty() {
+        if !self.is_preparing() || !self.story.questions().is_empty() {
             return None;
         }
         let progress = self.preparing.progress.as_deref();

@@ -9,8 +9,7 @@ use rondo_runtime::target::ModelTarget;
 use rondo_runtime::view::{Failure, Totals, TurnView, stopped_by};
 use rondo_types::units::{counted, dollars, took};
 use rondo_types::{
-    CallId, EventBody, InitEvent, Question, QuestionId, ResultEvent, StopReason, TimeMs, TodoItem,
-    TurnEvent,
+    CallId, EventBody, InitEvent, Question, ResultEvent, StopReason, TimeMs, TodoItem, TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -49,8 +48,7 @@ impl From<String> for Told {
 pub(crate) struct Story {
     pub(crate) transcript: Transcript,
     pub(crate) activity: Activity,
-    pub(crate) questions: Vec<Question>,
-    /// Those that were answered last.
+    /// Questions that were answered last.
     answered: Vec<Question>,
     pub(crate) todo: Vec<TodoItem>,
     /// What the turns did and used.
@@ -163,8 +161,17 @@ impl Story {
         (self.answer, self.thought) = (None, None);
     }
 
+    /// Returns the questions that are open.
+    pub(crate) fn questions(&self) -> &[Question] {
+        self.totals.fold().questions()
+    }
+
     fn event(&mut self, event: TurnEvent) {
         let at = event.at;
+        let had_questions = !self.questions().is_empty();
+        if matches!(event.body, EventBody::Resumed { .. }) {
+            self.answered = self.questions().to_vec();
+        }
         if let Some(note) = self.totals.event(&event) {
             let tone = if note.is_warning {
                 Tone::Warn
@@ -180,6 +187,10 @@ impl Story {
             }
         }
         self.body(event.body, at);
+        let is_answered = had_questions && self.questions().is_empty();
+        if is_answered && matches!(self.activity, Activity::Waiting) {
+            self.activity = Activity::thinking(self.is_react(), at);
+        }
     }
 
     /// Takes what the design's agent reports, or words. What its events do not tell apart, such as the end of a call,
@@ -249,8 +260,7 @@ impl Story {
                 });
                 self.calls.remove(&id);
                 self.activity = Activity::thinking(is_react, at);
-                self.questions.retain(|it| it.call.as_ref() != Some(&id));
-                if !self.questions.is_empty() {
+                if !self.questions().is_empty() {
                     self.activity = Activity::Waiting;
                 }
             }
@@ -270,7 +280,6 @@ impl Story {
                 reason,
                 arguments,
             } => {
-                self.no_longer_asked(|it| it.call.as_ref() == Some(&id), at);
                 if let Some(arguments) = arguments {
                     self.card(&id, |card| card.set_arguments(&arguments));
                 }
@@ -281,11 +290,13 @@ impl Story {
                 }
             }
             EventBody::TodoChanged { items } => self.todo = items,
-            EventBody::QuestionAsked { question } => self.asked(*question),
-            EventBody::QuestionAnswered { question, .. } => {
-                self.no_longer_asked(|it| it.id == question, at);
+            EventBody::QuestionAsked { .. } => self.activity = Activity::Waiting,
+            EventBody::ChildEvent { id, event } => {
+                if matches!(event.body, EventBody::QuestionAsked { .. }) {
+                    self.activity = Activity::Waiting;
+                }
+                self.card(&id, |card| card.take_child(&event));
             }
-            EventBody::ChildEvent { id, event } => self.of_child(&id, &event, at),
             EventBody::Parked { questions } => {
                 let before = std::mem::take(&mut self.answered);
                 let is_again = |it: &Question| {
@@ -295,54 +306,12 @@ impl Story {
                 if questions.iter().any(is_again) {
                     self.note(Tone::Warn, ASKED_AGAIN);
                 }
-                self.questions = questions;
                 self.activity = Activity::Waiting;
             }
-            EventBody::Resumed { .. } => {
-                self.answered = std::mem::take(&mut self.questions);
-                self.is_in_turn = true;
-            }
+            EventBody::Resumed { .. } => self.is_in_turn = true,
             EventBody::Result(result) => self.result(&result),
             body => self.aside(body, at),
         }
-    }
-
-    /// Takes a question that is open, in place of one by that name.
-    fn asked(&mut self, question: Question) {
-        self.questions.retain(|it| it.id != question.id);
-        self.questions.push(question);
-        self.activity = Activity::Waiting;
-    }
-
-    fn no_longer_asked(&mut self, is_over: impl Fn(&Question) -> bool, at: TimeMs) {
-        let before = self.questions.len();
-        self.questions.retain(|it| !is_over(it));
-        if before > 0 && self.questions.is_empty() {
-            self.activity = Activity::thinking(self.is_react(), at);
-        }
-    }
-
-    /// Takes what happens in a session that a call started.
-    fn of_child(&mut self, call: &CallId, event: &TurnEvent, at: TimeMs) {
-        let child = &event.session;
-        let named = |id: &QuestionId| QuestionId(format!("{child}:{id}"));
-        match &event.body {
-            EventBody::QuestionAsked { question } => {
-                self.asked(question.as_ref().clone().of_child(child, call));
-            }
-            EventBody::QuestionAnswered { question, .. } => {
-                self.no_longer_asked(|it| it.id == named(question), at);
-            }
-            EventBody::ApprovalResolved { id, .. } => {
-                let of_call = named(&QuestionId::of_call(id));
-                self.no_longer_asked(|it| it.id == of_call, at);
-            }
-            EventBody::Result(_) => {
-                self.no_longer_asked(|it| it.child.as_ref() == Some(child), at);
-            }
-            _ => {}
-        }
-        self.card(call, |card| card.take_child(event));
     }
 
     /// Tells of what happens beside the conversation.
@@ -506,7 +475,6 @@ impl Story {
             .push(Entry::End(format!("{steps} · {took}{cost}")));
         self.close_texts();
         self.calls.clear();
-        self.questions.clear();
         self.activity = Activity::Idle;
         self.is_in_turn = false;
         self.ended = Some(reason);
