@@ -469,7 +469,12 @@ impl App {
             Layer::Recall(_) => self.recall_key(key),
             Layer::Todo => {
                 self.layer = Layer::None;
-                Vec::new()
+                let has_others = key.modifiers.difference(KeyModifiers::SHIFT);
+                // A message that is begun while the list is read loses no letter.
+                match key.code {
+                    KeyCode::Char(_) if has_others.is_empty() => self.input_key(key),
+                    _ => Vec::new(),
+                }
             }
             Layer::Review(_) => self.answer_key(key),
         }

@@ -605,3 +605,12 @@ fn a_person_is_wanted_only_while_they_look_elsewhere() {
     assert_eq!(scene.app.take_notice(), Some(Notice::Asks));
     assert_eq!(scene.app.take_notice(), None);
 }
+
+#[test]
+fn a_message_that_is_typed_over_the_to_do_list_is_whole() {
+    let mut scene = Scene::new();
+    let todo = crate::prompt::reply::Panel::Todo;
+    scene.app.open_panel(todo, String::new());
+    scene.types("/cop");
+    assert_eq!(scene.app.editor.text(), "/cop");
+}
