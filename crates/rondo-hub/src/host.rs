@@ -24,7 +24,7 @@ use rondo_runtime::TurnBuilder;
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::{AskedTurn, SessionHost, ToolFilter};
-use rondo_types::{Answer, Commit, Question, QuestionKind, SessionId, StopReason, TimeMs};
+use rondo_types::{Commit, Question, QuestionKind, SessionId, StopReason, TimeMs};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::future::pending;
@@ -520,7 +520,6 @@ impl TurnCommits {
                 let left = self.asked();
                 let rows = questions::forget_some(&self.session, &self.open, &left);
                 commit.rows.extend(rows);
-                self.tell_over(&self.open, None, commit);
             }
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage.map_or(0, |it| it.total());
@@ -540,10 +539,6 @@ impl TurnCommits {
                 self.ask(std::slice::from_ref(question), record, commit);
             }
             RecordBody::Answered { answer } => {
-                let mut asked = self.asked().clone();
-                asked.extend_from_slice(&self.open);
-                asked.retain(|it| it.hash == answer.hash);
-                self.tell_over(&asked, Some(answer), commit);
                 let over = self.no_longer_asked(|it| it.hash == answer.hash);
                 commit.rows.extend(over);
             }
@@ -608,15 +603,6 @@ impl TurnCommits {
         *asked = asking.asked;
         commit.outbox.extend(asking.outbox);
         commit.rows.extend(asking.rows);
-    }
-
-    /// Has the copies of questions that are over say so, soon.
-    fn tell_over(&self, asked: &[Asked], answer: Option<&Answer>, commit: &mut Commit) {
-        let over = asked.iter().map(|it| questions::over(it, answer));
-        commit.rows.extend(over);
-        if let Some(core) = self.core.upgrade() {
-            core.retries.question_is_over();
-        }
     }
 
     /// Returns what forgets those of the questions that are over.

@@ -25,12 +25,6 @@ const TOKENS: &str = "question_token";
 const DUE: &str = "question_due";
 /// Rows of it that are read at once.
 const DUE_READ: usize = 64;
-/// The table of questions that are over, whose copies may still have buttons, by their tokens.
-const OVER: &str = "question_over";
-/// How many of them are looked at together.
-const OVER_READ: usize = 64;
-/// Who answers where no person did.
-const NOBODY: [&str; 2] = ["expiry", "stop"];
 /// The table of the messages that ask, by the question's token and the chat.
 const COPIES: &str = "question_copy";
 /// What stands between them.
@@ -186,7 +180,13 @@ pub struct Answering<'a> {
 impl Answering<'_> {
     /// Returns how they were answered, for other copies of them.
     pub(crate) fn in_words(&self, user: &str) -> String {
-        in_words(&self.value, self.remembers, user)
+        let how = match &self.value {
+            AnswerValue::Approve if self.remembers => "Always allowed",
+            AnswerValue::Approve => "Allowed",
+            AnswerValue::Deny { .. } => "Denied",
+            AnswerValue::Value { .. } => "Answered",
+        };
+        format!("{how} by {user}.")
     }
 }
 
@@ -370,56 +370,6 @@ fn closed(key: &str, chat: &ChatKey, receipt: String, text: String) -> OutboxEnt
 /// When the storage fails.
 pub(crate) async fn is_asked(store: &dyn HostStore, token: &str) -> Result<bool, MailboxError> {
     Ok(store.row(TOKENS, token).await?.is_some())
-}
-
-/// A question that is over, as its copies are to say.
-#[derive(Debug, Serialize, Deserialize)]
-struct Over {
-    asked: Asked,
-    how: String,
-}
-
-/// Returns what notes that a question is over, however it was answered.
-pub(crate) fn over(asked: &Asked, answer: Option<&Answer>) -> HostRow {
-    let how = answer.map_or_else(
-        || "It is not asked any more.".to_owned(),
-        |it| in_words(&it.value, it.remember.is_some(), &it.actor),
-    );
-    let over = Over {
-        asked: asked.clone(),
-        how,
-    };
-    let json = serde_json::to_string(&over).unwrap_or_default();
-    HostRow::set(OVER, asked.token.clone(), json)
-}
-
-fn in_words(value: &AnswerValue, remembers: bool, by: &str) -> String {
-    match value {
-        AnswerValue::Approve if remembers => format!("Always allowed by {by}."),
-        AnswerValue::Approve => format!("Allowed by {by}."),
-        AnswerValue::Deny { reason } if NOBODY.contains(&by) => format!("Denied: {reason}."),
-        AnswerValue::Deny { .. } => format!("Denied by {by}."),
-        AnswerValue::Value { .. } => format!("Answered by {by}."),
-    }
-}
-
-/// Has the copies of questions that are over say how they were answered, in place of their buttons.
-///
-/// # Errors
-/// When the storage fails.
-pub(crate) async fn settle_over(store: &dyn HostStore) -> Result<(), MailboxError> {
-    for (token, json) in store.rows(OVER, "", OVER_READ).await? {
-        let mut commit = HostCommit::default();
-        commit.rows.push(HostRow::removed(OVER, token.clone()));
-        // One that a turn asks again as it is parked again stays.
-        if let Ok(Over { asked, how }) = serde_json::from_str(&json)
-            && !is_asked(store, &token).await?
-        {
-            settle(store, &asked, None, &how, &mut commit).await?;
-        }
-        store.commit(commit).await?;
-    }
-    Ok(())
 }
 
 /// Has the copies of a question say how it was answered, in place of their buttons, but for the one in the chat where it

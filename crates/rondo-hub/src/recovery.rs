@@ -13,7 +13,7 @@ use rondo_types::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 use std::mem::take;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -36,8 +36,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(1);
 /// How often questions are looked at that may have expired.
 const EXPIRY_LOOK: Duration = Duration::from_secs(30);
-/// How soon after a question is over its copies say so: by then that is on the disk.
-const SETTLED_AFTER: Duration = Duration::from_millis(500);
 /// Sessions that are at stake at once.
 const AT_STAKE_MAX: usize = 100_000;
 
@@ -46,8 +44,6 @@ const AT_STAKE_MAX: usize = 100_000;
 pub(crate) struct Retries {
     due: Mutex<BTreeMap<SessionId, Retry>>,
     changed: Notify,
-    /// Whether copies of questions are to say that these are over.
-    is_question_over: AtomicBool,
     held: AtomicUsize,
 }
 
@@ -80,12 +76,6 @@ impl Retries {
     /// Takes it that a session's turn began.
     pub(crate) fn began(&self, session: &SessionId) {
         self.due().remove(session);
-    }
-
-    /// Notes that a question is over.
-    pub(crate) fn question_is_over(&self) {
-        self.is_question_over.store(true, Ordering::Relaxed);
-        self.changed.notify_one();
     }
 
     fn next(&self) -> Option<Instant> {
@@ -349,9 +339,6 @@ impl Core {
                 look = Instant::now() + EXPIRY_LOOK;
                 self.expire().await;
             }
-            if self.retries.is_question_over.swap(false, Ordering::Relaxed) {
-                look = look.min(Instant::now() + SETTLED_AFTER);
-            }
             let next = self.retries.next().map_or(look, |it| it.min(look));
             tokio::select! {
                 () = sleep_until(next) => {}
@@ -361,15 +348,7 @@ impl Core {
         }
     }
 
-    /// Has the copies of questions that are over lose their buttons.
-    async fn settle_questions(&self) {
-        if let Err(error) = questions::settle_over(&*self.store).await {
-            tracing::warn!(%error, "the buttons of questions that are over stay for now");
-        }
-    }
-
     async fn expire(&self) {
-        self.settle_questions().await;
         let now = Clock::system().now();
         match questions::expired(&*self.store, now).await {
             Ok(sessions) => {

@@ -256,7 +256,10 @@ async fn a_question_that_is_over_without_an_answer_in_a_chat_loses_its_buttons_i
         world.messenger.texts("ann").remove(1),
         world.messenger.texts("bob").remove(0),
     ] {
-        assert!(said.ends_with("\n\nIt is not asked any more."), "{said}");
+        assert!(
+            said.ends_with("\n\nThis question is no longer open."),
+            "{said}"
+        );
     }
 }
 
