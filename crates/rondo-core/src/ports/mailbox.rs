@@ -326,7 +326,7 @@ pub enum MailboxError {
         reason: String,
     },
     /// The storage has no room.
-    #[error("the mailbox is full")]
+    #[error("the disk is full: nothing was submitted")]
     Full,
     /// Whether the change is durable is not known.
     #[error("it is not known whether the mailbox was changed")]
