@@ -171,7 +171,7 @@ async fn without_true_colours_those_are_used_that_can_be_read_on_the_ground() {
     for ground in [Some("ff/ff/ff"), Some("00/00/00")] {
         let mut person = on_a_ground(&env, &server, ground).await;
         person.press("/").await;
-        person.shows("▸ /copy").await;
+        person.shows("▸ /").await;
         marks.push(person.color_of("▸"));
         person.press("\x03").await;
         leave(person).await;
