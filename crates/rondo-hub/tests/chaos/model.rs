@@ -178,7 +178,10 @@ fn results(body: &Value) -> impl Iterator<Item = &Value> {
 pub(crate) fn asked(body: &Value) -> String {
     let messages = body["messages"].as_array().unwrap();
     let said = messages.iter().rev().find(|it| it["role"] == "user");
-    text_of(said.unwrap())
+    let said = text_of(said.unwrap());
+    // Messages that nobody answered stand before it, each a paragraph.
+    let last = said.rsplit("\n\n").find(|it| it.contains("task"));
+    last.map_or(said.clone(), str::to_owned)
 }
 
 fn text_of(message: &Value) -> String {
