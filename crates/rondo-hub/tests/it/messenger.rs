@@ -327,7 +327,10 @@ impl Messenger {
             (_, Some(number)) => {
                 let place = usize::try_from(number).unwrap();
                 let replaced = &state.shown[place].1;
-                if !replaced.is_draft && replaced.key != message.key {
+                if !replaced.is_draft
+                    && replaced.key != message.key
+                    && !closes(&message.key, &replaced.key)
+                {
                     let keys = (replaced.key.clone(), message.key.clone());
                     state.wrong_edits.push(keys);
                 }
@@ -346,6 +349,13 @@ impl Messenger {
         let is_told = !matches!(fault, Some(Fault::LosesReceipt));
         is_told.then_some(Said::Shown(number))
     }
+}
+
+/// Returns whether a message says that a question is no longer open, in place of the one that asked it.
+fn closes(key: &str, replaced: &str) -> bool {
+    let question = replaced.strip_prefix("question:");
+    let token = question.map(|it| it.split_once(':').map_or(it, |it| it.0));
+    token.is_some_and(|token| key.starts_with(&format!("answered:{token}/")))
 }
 
 async fn put(write: &mut OwnedWriteHalf, line: &str) -> std::io::Result<()> {
