@@ -4,7 +4,7 @@ use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::gguf::Gguf;
-use crate::kernels::{Instructions, Kernels};
+use crate::kernels::{Instructions, Kernels, SINGLES_MAX};
 use crate::network::Network;
 use crate::shape::Shape;
 use crate::vocabulary::Vocabulary;
@@ -47,6 +47,26 @@ pub trait Engine: Send {
     /// As there.
     fn advance(&mut self, tokens: &[u32]) -> Result<(), LocalError> {
         self.extend(tokens).map(drop)
+    }
+
+    /// Computes more tokens as [`extend`](Self::extend) does, and returns the logits after each token from
+    /// index `from` on, one row after another.
+    ///
+    /// # Errors
+    /// As there.
+    fn extend_all(&mut self, tokens: &[u32], from: usize) -> Result<Vec<f32>, LocalError> {
+        let (first, rest) = tokens.split_at((from + 1).min(tokens.len()));
+        let mut rows = self.extend(first)?;
+        for token in rest {
+            rows.extend(self.extend(&[*token])?);
+        }
+        Ok(rows)
+    }
+
+    /// Returns up to how many tokens that are computed together have the same bits as each has by itself:
+    /// so many can be guessed and checked without changing a reply.
+    fn exact_tokens(&self) -> usize {
+        1
     }
 
     /// Returns what the state of a sequence depends on besides its tokens.
@@ -141,7 +161,7 @@ impl CpuEngine {
         self.check(tokens.len(), 0)?;
         let mut lanes = self.network.new_cache();
         let states = self.network.states(&tokens, 0, &mut lanes)?;
-        Ok(self.network.last(&states))
+        Ok(self.network.last(&states, 1))
     }
 
     /// Appends tokens and returns what is made of their states, having gone back where that fails.
@@ -199,7 +219,16 @@ impl Engine for CpuEngine {
     }
 
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
-        self.append(tokens, Network::logits)
+        self.append(tokens, |network, states| network.logits(states, 1))
+    }
+
+    fn extend_all(&mut self, tokens: &[u32], from: usize) -> Result<Vec<f32>, LocalError> {
+        let rows = tokens.len().saturating_sub(from).max(1);
+        self.append(tokens, |network, states| network.logits(states, rows))
+    }
+
+    fn exact_tokens(&self) -> usize {
+        SINGLES_MAX
     }
 
     fn advance(&mut self, tokens: &[u32]) -> Result<(), LocalError> {

@@ -1,10 +1,12 @@
 //! One reply, from its prompt to its last token, over any engine.
 
+use crate::drafts::Drafts;
 use crate::engine::Engine;
 use crate::error::{LocalError, first_line};
 use crate::prompt_cache::{Part, PromptCache, TOKENS_MIN};
 use crate::sampler::Sampler;
 use llguidance::Matcher;
+use std::ops::Range;
 
 /// Tokens computed between two looks at whether the caller still waits. Larger chunks are hardly
 /// faster; this many take half a second to a second at 1.5 B parameters on two cores. The kernels
@@ -77,6 +79,10 @@ pub(crate) fn generate(
         });
     };
     let mut reply = Reply {
+        committed: engine.sequence().len(),
+        drafts: Drafts::default(),
+        draft: 0..0,
+        rows: Vec::new(),
         engine,
         listener,
         matcher: job.matcher,
@@ -84,7 +90,10 @@ pub(crate) fn generate(
         tokens: 0,
         tokens_max: job.tokens_max,
     };
-    let end = reply.run(&forced, logits)?;
+    let end = reply.run(&forced, logits);
+    let committed = reply.committed;
+    reply.engine.truncate(committed);
+    let end = end?;
     Ok(Generated {
         end,
         reused,
@@ -195,6 +204,13 @@ fn advance(
 
 struct Reply<'a> {
     engine: &'a mut dyn Engine,
+    /// How many tokens of the engine's sequence belong to the reply or stand before it; those behind them are guessed.
+    committed: usize,
+    drafts: Drafts,
+    /// The places of the tokens that were guessed last.
+    draft: Range<usize>,
+    /// The logits after the token before the guess and after each of its tokens, one row after another.
+    rows: Vec<f32>,
     listener: &'a mut dyn Listener,
     matcher: Matcher,
     sampler: Sampler,
@@ -216,10 +232,42 @@ impl Reply<'_> {
             }
             end = self.take(&next);
             if end.is_none() {
-                logits = self.engine.extend(&next)?;
+                logits = self.compute(&next)?;
             }
         }
         Ok(end.unwrap_or(End::Whole))
+    }
+
+    /// Computes tokens, unless they were guessed and so computed before, and returns what follows the last one.
+    fn compute(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
+        let most = self.engine.exact_tokens();
+        let end = self.committed + tokens.len();
+        let guessed = self.engine.sequence().get(self.committed..end);
+        if guessed == Some(tokens) && tokens.len() <= most {
+            self.committed = end;
+            return Ok(self.row(end - self.draft.start));
+        }
+        if !self.draft.is_empty() {
+            let picked = self.committed - self.draft.start;
+            self.drafts.judge(self.draft.len(), picked);
+        }
+        self.engine.truncate(self.committed);
+        let context = [self.engine.sequence(), tokens].concat();
+        let room = self.engine.context_tokens().saturating_sub(end);
+        let most = most.saturating_sub(tokens.len()).min(room);
+        let guess = self.drafts.guess(&context, tokens.len(), most);
+        let batch = [tokens, guess].concat();
+        self.draft = end..end + guess.len();
+        self.rows = self.engine.extend_all(&batch, tokens.len() - 1)?;
+        self.committed = end;
+        Ok(self.row(0))
+    }
+
+    /// Returns the logits after so many tokens of the guess.
+    fn row(&self, tokens: usize) -> Vec<f32> {
+        let width = self.rows.len() / (self.draft.len() + 1);
+        let row = self.rows.chunks_exact(width.max(1)).nth(tokens);
+        row.unwrap_or_default().to_vec()
     }
 
     /// Passes tokens on, and returns how the reply ends, if it does with these.

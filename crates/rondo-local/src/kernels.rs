@@ -38,8 +38,8 @@ const BLOCK: usize = 256;
 /// Rows of weights that are one piece of work where few rows of numbers are computed, and the most.
 const UNIT: usize = 32;
 const UNIT_MAX: usize = 128;
-/// Rows of numbers up to which each meets the weights by itself.
-const SINGLES_MAX: usize = 3;
+/// Rows of numbers up to which each has the same bits as it has by itself.
+pub(crate) const SINGLES_MAX: usize = 8;
 /// Rows of numbers that are computed together; of more, each batch unpacks the weights again.
 const BATCH_MAX: usize = 96;
 

@@ -14,6 +14,7 @@
 mod blocks;
 mod byte_level;
 mod cache;
+mod drafts;
 mod embedder;
 mod engine;
 mod error;

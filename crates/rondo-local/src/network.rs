@@ -113,24 +113,25 @@ impl Network {
         self.layers.iter().map(|_| Lane::new(heads, size)).collect()
     }
 
-    /// Returns the logits after the last of some tokens, whose [`states`](Self::states) these are.
+    /// Returns the logits after each of the last `count` of some tokens, whose [`states`](Self::states) these are, one
+    /// row after another.
     ///
     /// # Errors
     /// When the table of tokens cannot be computed with.
-    pub(crate) fn logits(&self, states: &[f32]) -> Result<Vec<f32>, LocalError> {
-        let last = self.last(states);
+    pub(crate) fn logits(&self, states: &[f32], count: usize) -> Result<Vec<f32>, LocalError> {
+        let last = self.last(states, count);
         let mut logits = Vec::new();
         let products = &mut [&mut logits];
         self.kernels.multiply(&[&self.head], &last, products)?;
         Ok(logits)
     }
 
-    /// Returns what the last of some tokens stands for, whose [`states`](Self::states) these are.
-    pub(crate) fn last(&self, states: &[f32]) -> Vec<f32> {
-        let last = states.chunks_exact(self.shape.width).next_back();
+    /// Returns what the last `count` of some tokens stand for, whose [`states`](Self::states) these are.
+    pub(crate) fn last(&self, states: &[f32], count: usize) -> Vec<f32> {
+        let from = states.len().saturating_sub(count * self.shape.width);
+        let last = states.get(from..).unwrap_or_default();
         let mut normed = Vec::new();
-        let epsilon = self.shape.norm_epsilon;
-        normalise(last.unwrap_or_default(), &self.norm, epsilon, &mut normed);
+        normalise(last, &self.norm, self.shape.norm_epsilon, &mut normed);
         normed
     }
 

@@ -119,6 +119,34 @@ fn products_are_those_of_the_unpacked_weights() {
 }
 
 #[test]
+fn a_row_among_few_has_the_same_bits_as_by_itself() {
+    for kind in KINDS {
+        for (outputs, inputs) in [(UNIT, 256), (2 * UNIT, 1_536), (UNIT + 1, 35 * 256)] {
+            let weights = case(kind, outputs, inputs).weights;
+            let rows = rows(SINGLES_MAX, inputs);
+            let bits = |products: &[Vec<f32>]| -> Vec<u32> {
+                products[0].iter().map(|it| it.to_bits()).collect()
+            };
+            for (instructions, kernels) in all() {
+                let one_by_one: Vec<u32> = rows
+                    .chunks(inputs)
+                    .flat_map(|row| bits(&multiply(kernels, &[&weights], row)))
+                    .collect();
+                for count in 2..=SINGLES_MAX {
+                    let together = multiply(kernels, &[&weights], &rows[..count * inputs]);
+                    let expected = &one_by_one[..count * outputs];
+                    assert_eq!(
+                        bits(&together),
+                        expected,
+                        "{instructions}, {kind:?}, {count}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn matrices_of_any_shape_are_multiplied() {
     let kinds = [
         (Kind::Q4K, 5, 512),

@@ -7,10 +7,13 @@ mod round;
 mod row;
 
 use super::Rounded;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Single};
 use crate::blocks::Kind;
 use crate::kernels::portable;
 use std::arch::is_x86_feature_detected;
+
+/// Rows of numbers that meet unpacked weights together, where there are few.
+const ROWS: usize = 4;
 
 /// A processor that has the instructions: holding this value shows that they may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +50,14 @@ impl Avx2 {
         unsafe {
             match (numbers, kind) {
                 (Numbers::Singles(rows), _) => {
-                    for (row, out) in rows.iter().zip(outs) {
-                        match kind {
-                            Rounded::Q4K => row::q4k(bytes, row, out),
-                            Rounded::Q6K => row::q6k(bytes, row, out),
-                        }
+                    let (rows, last_rows) = rows.as_chunks::<ROWS>();
+                    let (outs, last_outs) = outs.split_at_mut(rows.len() * ROWS);
+                    for (rows, outs) in rows.iter().zip(outs.as_chunks_mut().0) {
+                        few(kind, bytes, rows, outs);
+                    }
+                    let last_outs = last_outs.as_chunks_mut().0;
+                    for (row, out) in last_rows.as_chunks::<1>().0.iter().zip(last_outs) {
+                        few(kind, bytes, row, out);
                     }
                 }
                 (Numbers::Batch(batch), Rounded::Q4K) => panel::q4k(bytes, batch, outs),
@@ -110,4 +116,18 @@ fn attend(
     outs: &mut [&mut [f32]],
 ) {
     portable::attend::<true>(size, queries, seen, position, outs);
+}
+
+/// Multiplies a few rows, each of which has the same bits as it has by itself.
+#[target_feature(enable = "avx2,f16c,fma")]
+fn few<const N: usize>(
+    kind: Rounded,
+    bytes: &[u8],
+    rows: &[Single; N],
+    outs: &mut [&mut [f32]; N],
+) {
+    match kind {
+        Rounded::Q4K => row::q4k(bytes, rows, outs),
+        Rounded::Q6K => row::q6k(bytes, rows, outs),
+    }
 }

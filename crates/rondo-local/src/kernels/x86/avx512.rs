@@ -9,12 +9,15 @@ mod round;
 mod row;
 
 use super::Rounded;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Single};
 use std::arch::is_x86_feature_detected;
 
 /// The sizes of heads that [`Avx512::attend`] is for, and what positions must be a multiple of.
 pub(super) const HEAD_SIZES: [usize; 2] = [64, 128];
 pub(super) const POSITIONS: usize = 16;
+
+/// Rows of numbers that meet unpacked weights together, where there are few.
+const ROWS: usize = 4;
 
 /// A processor that has the instructions: holding this value shows that they may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +57,14 @@ impl Avx512 {
         unsafe {
             match (numbers, kind) {
                 (Numbers::Singles(rows), _) => {
-                    for (row, out) in rows.iter().zip(outs) {
-                        match kind {
-                            Rounded::Q4K => row::q4k(bytes, row, out),
-                            Rounded::Q6K => row::q6k(bytes, row, out),
-                        }
+                    let (rows, last_rows) = rows.as_chunks::<ROWS>();
+                    let (outs, last_outs) = outs.split_at_mut(rows.len() * ROWS);
+                    for (rows, outs) in rows.iter().zip(outs.as_chunks_mut().0) {
+                        few(kind, bytes, rows, outs);
+                    }
+                    let last_outs = last_outs.as_chunks_mut().0;
+                    for (row, out) in last_rows.as_chunks::<1>().0.iter().zip(last_outs) {
+                        few(kind, bytes, row, out);
                     }
                 }
                 (Numbers::Batch(batch), Rounded::Q4K) => panel::q4k(bytes, batch, outs),
@@ -88,5 +94,19 @@ impl Avx512 {
                 _ => attend::attend::<8>(queries, keys, values, position, outs),
             }
         }
+    }
+}
+
+/// Multiplies a few rows, each of which has the same bits as it has by itself.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
+fn few<const N: usize>(
+    kind: Rounded,
+    bytes: &[u8],
+    rows: &[Single; N],
+    outs: &mut [&mut [f32]; N],
+) {
+    match kind {
+        Rounded::Q4K => row::q4k(bytes, rows, outs),
+        Rounded::Q6K => row::q6k(bytes, rows, outs),
     }
 }

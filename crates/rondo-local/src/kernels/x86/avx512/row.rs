@@ -1,4 +1,4 @@
-//! One row of numbers with many rows of weights, which are read once and from end to end.
+//! A few rows of numbers with many rows of weights, which are read once and from end to end.
 //!
 //! What bounds this should be the memory that the weights come from. Unpacking keeps up with it
 //! by making words (`vpmaddubsw`) and applying the factors as they are added up (`vpdpwssd`), which
@@ -27,58 +27,61 @@ const fn pick(low: u8, high: u8) -> [u8; 64] {
 /// Which factors belong to the lower halves of 64 bytes' nibbles, and which to the higher ones.
 const FACTORS_Q4K: [[u8; 64]; 4] = [pick(0, 2), pick(1, 3), pick(4, 6), pick(5, 7)];
 
-/// Multiplies the row with as many rows of weights as `out` has room for, a multiple of 16.
+/// Multiplies `N` rows with as many rows of weights as each of `outs` has room for, a multiple of 16.
+/// Each row has the same bits as it has by itself.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
-pub(super) fn q4k(bytes: &[u8], row: &Single, out: &mut [f32]) {
+pub(super) fn q4k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
     let picks = FACTORS_Q4K.each_ref().map(|pick| load(pick));
     let nibble = _mm512_set1_epi8(0x0f);
-    let (mut sum, mut offset) = (_mm512_setzero_ps(), _mm_setzero_ps());
-    let mut out = out.iter_mut();
-    let mut columns = row.columns.iter();
+    let columns = rows.first().map_or(1, |row| row.columns.len());
+    let (mut sums, mut offsets) = ([_mm512_setzero_ps(); N], [_mm_setzero_ps(); N]);
+    let (mut column, mut output) = (0, 0);
     let blocks: &[[u8; 144]] = bytes.as_chunks().0;
     for sixteen in blocks.as_chunks::<16>().0 {
         let headers = Headers::read(&sixteen.each_ref());
-        let next = row.columns.len() - columns.len();
-        let Some(scales) = row.scales.get(next..).and_then(<[f32]>::first_chunk) else {
-            return;
-        };
-        let scales = load_floats(scales);
-        let (mut scale, mut offset_scale) = ([0.0; 16], [0.0; 16]);
-        store_floats(&mut scale, _mm512_mul_ps(scales, headers.scale));
-        store_floats(
-            &mut offset_scale,
-            _mm512_mul_ps(scales, headers.offset_scale),
-        );
+        let (mut scales, mut offset_scales) = ([[0.0; 16]; N], [[0.0; 16]; N]);
+        for ((row, scales), offset_scales) in rows.iter().zip(&mut scales).zip(&mut offset_scales) {
+            let own = load_floats(at(&row.scales, column));
+            store_floats(scales, _mm512_mul_ps(own, headers.scale));
+            store_floats(offset_scales, _mm512_mul_ps(own, headers.offset_scale));
+        }
         let factors = eights(headers.factors);
-        let offsets = eights(headers.offsets);
+        let all_offsets = eights(headers.offsets);
         for (index, block) in sixteen.iter().enumerate() {
-            let Some(column) = columns.next() else { return };
             fetch_ahead(block, AHEAD);
             let factors = _mm512_set1_epi64(factors[index]);
-            let mut whole = _mm512_setzero_si512();
-            for half in 0..2 {
-                let packed = load(at(block, 16 + half * 64));
-                let low = _mm512_and_si512(packed, nibble);
-                let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
-                for (part, weights) in [(2 * half, low), (2 * half + 1, high)] {
-                    let words = _mm512_maddubs_epi16(weights, load_fours(&column.nibbles[part]));
-                    let factors = _mm512_shuffle_epi8(factors, picks[part]);
+            let factors = picks.map(|pick| _mm512_shuffle_epi8(factors, pick));
+            let packed = [load(at(block, 16)), load(at(block, 80))];
+            let low = packed.map(|packed| _mm512_and_si512(packed, nibble));
+            let high =
+                packed.map(|packed| _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble));
+            let weights = [low[0], high[0], low[1], high[1]];
+            let block_offsets = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(all_offsets[index]));
+            for row in 0..N {
+                let numbers = &rows[row].columns[column];
+                let mut whole = _mm512_setzero_si512();
+                for ((weights, factors), numbers) in
+                    weights.into_iter().zip(factors).zip(&numbers.nibbles)
+                {
+                    let words = _mm512_maddubs_epi16(weights, load_fours(numbers));
                     whole = _mm512_dpwssd_epi32(whole, words, factors);
                 }
+                let scale = _mm512_set1_ps(scales[row][index]);
+                sums[row] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sums[row]);
+                let whole = _mm_madd_epi16(block_offsets, load_quarter_words(&numbers.sums_of_32));
+                let scale = _mm_set1_ps(offset_scales[row][index]);
+                offsets[row] = _mm_fmadd_ps(_mm_cvtepi32_ps(whole), scale, offsets[row]);
             }
-            let scale = _mm512_set1_ps(scale[index]);
-            sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum);
-            let offsets = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(offsets[index]));
-            let whole = _mm_madd_epi16(offsets, load_quarter_words(&column.sums_of_32));
-            let offset_scale = _mm_set1_ps(offset_scale[index]);
-            offset = _mm_fmadd_ps(_mm_cvtepi32_ps(whole), offset_scale, offset);
-            if columns.len() == 0 {
-                columns = row.columns.iter();
-                if let Some(out) = out.next() {
-                    let offset = _mm512_zextps128_ps512(offset);
-                    *out = _mm512_reduce_add_ps(_mm512_sub_ps(sum, offset));
+            column += 1;
+            if column == columns {
+                for (out, (sum, offset)) in outs.iter_mut().zip(sums.iter().zip(&offsets)) {
+                    if let Some(out) = out.get_mut(output) {
+                        let offset = _mm512_zextps128_ps512(*offset);
+                        *out = _mm512_reduce_add_ps(_mm512_sub_ps(*sum, offset));
+                    }
                 }
-                (sum, offset) = (_mm512_setzero_ps(), _mm_setzero_ps());
+                (sums, offsets) = ([_mm512_setzero_ps(); N], [_mm_setzero_ps(); N]);
+                (column, output) = (0, output + 1);
             }
         }
     }
@@ -118,9 +121,10 @@ const fn pick_q6k(first: u8) -> [u8; 64] {
 
 const FACTORS_Q6K: [[u8; 64]; 4] = [pick_q6k(0), pick_q6k(4), pick_q6k(8), pick_q6k(12)];
 
-/// Multiplies the row with as many rows of weights as `out` has room for.
+/// Multiplies `N` rows with as many rows of weights as each of `outs` has room for. Each row has the same
+/// bits as it has by itself.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
-pub(super) fn q6k(bytes: &[u8], row: &Single, out: &mut [f32]) {
+pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
     let picks = FACTORS_Q6K.each_ref().map(|pick| load(pick));
     let nibble = _mm512_set1_epi8(0x0f);
     let top = _mm512_set1_epi8(0x30);
@@ -128,36 +132,47 @@ pub(super) fn q6k(bytes: &[u8], row: &Single, out: &mut [f32]) {
         _mm512_inserti64x4::<1>(_mm512_set1_epi16(low), _mm256_set1_epi16(high))
     };
     let (up, down) = (words(TOPS_UP), words(TOPS_DOWN));
+    let columns = rows.first().map_or(1, |row| row.columns.len());
     let blocks: &[[u8; 210]] = bytes.as_chunks().0;
-    for (blocks, out) in blocks.chunks_exact(row.columns.len()).zip(out) {
-        let mut sum = _mm512_setzero_ps();
-        for ((block, column), scale) in blocks.iter().zip(&row.columns).zip(&row.scales) {
+    for (output, blocks) in blocks.chunks_exact(columns).enumerate() {
+        let mut sums = [_mm512_setzero_ps(); N];
+        for (column, block) in blocks.iter().enumerate() {
             fetch_ahead(block, AHEAD);
             let factors = load_quarter(at(block, 192));
             let all_factors = _mm512_broadcast_i32x4(factors);
-            let mut whole = _mm512_setzero_si512();
-            for half in 0..2 {
+            let wide_factors =
+                picks.map(|pick| _mm512_srai_epi16::<8>(_mm512_shuffle_epi8(all_factors, pick)));
+            let mut weights = [_mm512_setzero_si512(); 4];
+            for (half, weights) in weights.as_chunks_mut::<2>().0.iter_mut().enumerate() {
                 let packed = load(at(block, half * 64));
                 let tops = _mm512_broadcast_i64x4(load_half(at(block, 128 + half * 32)));
                 let low = _mm512_and_si512(packed, nibble);
                 let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
                 let low = with_tops(low, _mm512_sllv_epi16(tops, up), top);
                 let high = with_tops(high, _mm512_srlv_epi16(tops, down), top);
-                for (part, weights) in [(2 * half, low), (2 * half + 1, high)] {
-                    let fours = column.block.fours.as_chunks().0;
-                    let words = _mm512_maddubs_epi16(weights, load_fours(&fours[part]));
-                    let factors = _mm512_shuffle_epi8(all_factors, picks[part]);
-                    let factors = _mm512_srai_epi16::<8>(factors);
-                    whole = _mm512_dpwssd_epi32(whole, words, factors);
-                }
+                *weights = [low, high];
             }
-            let whole = _mm512_sub_epi32(whole, offset_q6k(factors, column));
             let half = i32::from(u16::from_le_bytes(*at(block, 208)));
             let own = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
-            let scale = _mm512_set1_ps(own * scale);
-            sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum);
+            for (row, sum) in rows.iter().zip(&mut sums) {
+                let numbers = &row.columns[column];
+                let mut whole = _mm512_setzero_si512();
+                let fours: &[[[i32; 4]; 4]] = numbers.block.fours.as_chunks().0;
+                for ((weights, factors), fours) in weights.into_iter().zip(wide_factors).zip(fours)
+                {
+                    let words = _mm512_maddubs_epi16(weights, load_fours(fours));
+                    whole = _mm512_dpwssd_epi32(whole, words, factors);
+                }
+                let whole = _mm512_sub_epi32(whole, offset_q6k(factors, numbers));
+                let scale = _mm512_set1_ps(own * row.scales[column]);
+                *sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, *sum);
+            }
         }
-        *out = _mm512_reduce_add_ps(sum);
+        for (out, sum) in outs.iter_mut().zip(sums) {
+            if let Some(out) = out.get_mut(output) {
+                *out = _mm512_reduce_add_ps(sum);
+            }
+        }
     }
 }
 
