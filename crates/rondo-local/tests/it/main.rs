@@ -9,6 +9,7 @@
 )]
 
 mod constrained;
+mod drafts;
 mod embedding;
 mod model;
 mod reference;
