@@ -78,9 +78,14 @@ pub(crate) fn generate(
             tokens: 0,
         });
     };
+    let drafts = if engine.exact_tokens() > 1 {
+        Drafts::new(&engine.vocabulary().decode(job.prompt))
+    } else {
+        Drafts::default()
+    };
     let mut reply = Reply {
         committed: engine.sequence().len(),
-        drafts: Drafts::default(),
+        drafts,
         draft: 0..0,
         rows: Vec::new(),
         engine,
@@ -252,11 +257,10 @@ impl Reply<'_> {
             self.drafts.judge(self.draft.len(), picked);
         }
         self.engine.truncate(self.committed);
-        let context = [self.engine.sequence(), tokens].concat();
         let room = self.engine.context_tokens().saturating_sub(end);
         let most = most.saturating_sub(tokens.len()).min(room);
-        let guess = self.drafts.guess(&context, tokens.len(), most);
-        let batch = [tokens, guess].concat();
+        let guess = self.drafts.guess(self.engine.vocabulary(), most);
+        let batch = [tokens, &guess].concat();
         self.draft = end..end + guess.len();
         self.rows = self.engine.extend_all(&batch, tokens.len() - 1)?;
         self.committed = end;
@@ -275,6 +279,7 @@ impl Reply<'_> {
         self.tokens += tokens.len();
         let bytes = self.engine.vocabulary().decode(tokens);
         self.listener.take(&bytes);
+        self.drafts.follow(&bytes);
         if self.matcher.is_stopped() {
             return Some(End::Whole);
         }

@@ -75,7 +75,7 @@ fn model(path: PathBuf, exact: usize) -> (LocalModel, Arc<AtomicUsize>) {
 
 fn said(model: &LocalModel, prompt: &str, temperature: f64) -> Vec<ModelEvent> {
     let mut request = request(vec![Message::user(prompt)], Vec::new());
-    request.sampling.max_output_tokens = Some(48);
+    request.sampling.max_output_tokens = Some(100);
     request.sampling.temperature = Some(temperature);
     ask(model, request).unwrap()
 }

@@ -43,6 +43,9 @@ struct Figures {
     ours: Speed,
     reference: Speed,
     peak_kib: u64,
+    /// How many times faster replies are that guess, where they quote a tool's result and where they do not.
+    quoting: Vec<f64>,
+    own_words: Vec<f64>,
 }
 
 /// Measures and renders the table, in Markdown.
@@ -63,7 +66,25 @@ pub(super) fn measure(job: &Job<'_>) -> Result<String> {
             figures.add_reference(&complete(url)?)?;
         }
     }
+    figures.add_guesses(&guesses(job)?)?;
     Ok(figures.render())
+}
+
+/// Returns what the example `quote` prints: replies with guesses beside the same ones without.
+fn guesses(job: &Job<'_>) -> Result<Vec<Value>> {
+    let example = workspace::release_example("rondo-local", "quote")?;
+    let output = Command::new(example)
+        .arg(job.weights)
+        .arg(job.rounds.to_string())
+        .args(job.instructions)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to start the example")?;
+    if !output.status.success() {
+        bail!("the example ended with {}", output.status);
+    }
+    let lines = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+    Ok(lines.collect::<Result<_, _>>()?)
 }
 
 /// Has the system forget the file, so that the next one reads it from the disk.
@@ -136,6 +157,21 @@ impl Figures {
         Ok(())
     }
 
+    fn add_guesses(&mut self, replies: &[Value]) -> Result<()> {
+        for reply in replies {
+            if reply["is_same"] != true {
+                bail!("a reply is another one with guesses: {reply}");
+            }
+            let faster = reply["times_faster"].as_f64();
+            let faster = faster.context("`times_faster` is missing")?;
+            match reply["quotes"] == true {
+                true => self.quoting.push(faster),
+                false => self.own_words.push(faster),
+            }
+        }
+        Ok(())
+    }
+
     fn render(&self) -> String {
         let (ours, other) = (&self.ours, &self.reference);
         let row = |name: &str, ours: String, other: String, ratio: String, aim: &str| {
@@ -172,6 +208,20 @@ impl Figures {
                 ">= llama.cpp's",
             ),
             row(
+                "reply that quotes a tool's result, to one without guesses",
+                none(),
+                none(),
+                mean(&self.quoting),
+                ">= 1.5",
+            ),
+            row(
+                "reply in other words, to one without guesses",
+                none(),
+                none(),
+                mean(&self.own_words),
+                ">= 0.98",
+            ),
+            row(
                 "second step, new tokens a second",
                 rate(&self.second),
                 none(),
@@ -194,6 +244,14 @@ fn rate(each: &Samples) -> String {
     match each.median() {
         Some(time) if !time.is_zero() => format!("{:.1}", 1.0 / time.as_secs_f64()),
         _ => "-".to_owned(),
+    }
+}
+
+fn mean(ratios: &[f64]) -> String {
+    let count = u32::try_from(ratios.len()).unwrap_or(u32::MAX);
+    match count {
+        0 => "-".to_owned(),
+        _ => format!("{:.2}", ratios.iter().sum::<f64>() / f64::from(count)),
     }
 }
 
@@ -227,10 +285,16 @@ mod tests {
             "prompt_n": 200, "prompt_ms": 4_000.0, "predicted_n": 40, "predicted_ms": 1_800.0,
         });
         figures.add_reference(&other).unwrap();
+        let replies = [(true, 2.0), (true, 1.0), (false, 0.75)].map(
+            |(quotes, faster)| json!({"quotes": quotes, "is_same": true, "times_faster": faster}),
+        );
+        figures.add_guesses(&replies).unwrap();
         let shown = figures.render();
-        for row in ["100.0", "20.0", "22.2", "0.90", "2 MB"] {
+        for row in ["100.0", "20.0", "22.2", "0.90", "2 MB", "1.50", "0.75"] {
             assert!(shown.contains(row), "{row}: {shown}");
         }
         assert!(figures.add(&json!({"load_ms": 1}), None).is_err());
+        let other = json!({"quotes": true, "is_same": false, "times_faster": 2.0});
+        assert!(figures.add_guesses(&[other]).is_err());
     }
 }
