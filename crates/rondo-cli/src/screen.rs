@@ -15,11 +15,14 @@ const ASIDE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The bound on lines that the view has yet to show.
 const LINES_MAX: usize = 64;
 
+/// A line that is being typed: the texts before and behind its caret.
+pub(crate) type Typed = (String, String);
+
 /// Lets the view, which draws on a thread of its own, step aside before a question is printed.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     aside: Arc<watch::Sender<bool>>,
-    typed: Arc<watch::Sender<String>>,
+    typed: Arc<watch::Sender<Typed>>,
     lines: Arc<Mutex<Vec<String>>>,
     /// Questions that a running call asks: no event tells the view of them.
     held: Arc<AtomicUsize>,
@@ -43,7 +46,7 @@ impl Screen {
     pub(crate) fn new() -> Self {
         Self {
             aside: Arc::new(watch::Sender::new(false)),
-            typed: Arc::new(watch::Sender::new(String::new())),
+            typed: Arc::default(),
             lines: Arc::default(),
             held: Arc::default(),
             open: Arc::default(),
@@ -83,9 +86,16 @@ impl Screen {
         self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// Sets the text of the line that is being typed.
-    pub(crate) fn set_typed(&self, typed: &str) {
-        self.typed.send_replace(typed.to_owned());
+    /// Sets the line that is being typed, by the texts before and behind its caret.
+    pub(crate) fn set_typed(&self, before: &str, after: &str) {
+        self.typed
+            .send_replace((before.to_owned(), after.to_owned()));
+    }
+
+    /// Returns whether a line is being typed.
+    pub(crate) fn is_typing(&self) -> bool {
+        let typed = self.typed.borrow();
+        !(typed.0.is_empty() && typed.1.is_empty())
     }
 
     /// Has the view show a line of its own soon; beyond a bound, it is not shown.
@@ -105,7 +115,7 @@ impl Screen {
     }
 
     /// Returns a receiver of each change of the line that is being typed.
-    pub(crate) fn typed(&self) -> watch::Receiver<String> {
+    pub(crate) fn typed(&self) -> watch::Receiver<Typed> {
         self.typed.subscribe()
     }
 

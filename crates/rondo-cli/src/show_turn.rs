@@ -5,6 +5,7 @@ use crate::exit::{Exit, Stop};
 use crate::output;
 use crate::process_end;
 use crate::render::{DeniedCall, FinishedTurn, View};
+use crate::screen::Typed;
 pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
 use rondo_types::Outcome;
@@ -310,7 +311,7 @@ fn watch_turn(
     Ok(view)
 }
 
-async fn changed(changes: &mut Option<watch::Receiver<String>>) {
+async fn changed(changes: &mut Option<watch::Receiver<Typed>>) {
     let changed = match changes {
         Some(changes) => changes.changed().await.is_ok(),
         None => false,

@@ -10,7 +10,7 @@
 //! - `call_line`: a call on one line, shared with the line prompt and `rondo ask`.
 //! - [`prompt`]: what is typed, shared with the line prompt.
 //! - `pane`: a terminal within the screen, for the shell.
-//! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
+//! - [`terminal`]: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
 
 mod app;
 mod call_line;
@@ -19,7 +19,7 @@ pub mod options;
 mod pane;
 pub mod prompt;
 mod run;
-mod terminal;
+pub mod terminal;
 mod text;
 mod theme;
 mod transcript;

@@ -12,7 +12,7 @@ mod text;
 mod view;
 mod wrap;
 
-pub(crate) use columns::{columns_max, fitting, shortened_to};
+pub(crate) use columns::{around_caret, columns_max, fitting, shortened_to};
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::{Fitted, asks_for, fitted, in_full, offer_of_rest};
 pub(crate) use silent::SilentView;

@@ -1,5 +1,7 @@
 //! The spinner: one line on standard error with the current activity and its duration.
 
+use super::around_caret;
+use crate::screen::Typed;
 use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
 use rondo_types::units::elapsed;
@@ -63,9 +65,9 @@ impl Spinner {
         }
     }
 
-    /// Returns what draws the line's next state, with what is being typed behind it, within so many
-    /// columns.
-    pub(super) fn draw(&mut self, typed: &str, columns: usize) -> String {
+    /// Returns what draws the line's next state, with what is being typed around its caret behind it,
+    /// within so many columns.
+    pub(super) fn draw(&mut self, typed: &Typed, columns: usize) -> String {
         if self.paused {
             return self.clear().to_owned();
         }
@@ -85,23 +87,17 @@ impl Spinner {
     }
 }
 
-/// Returns the end of what is being typed, which is where the typing goes on.
-fn behind(typed: &str, columns: usize) -> String {
-    if typed.is_empty() {
+/// Returns what is being typed around its caret.
+fn behind((before, after): &Typed, columns: usize) -> String {
+    if before.is_empty() && after.is_empty() {
         return String::new();
     }
-    let kept = columns.saturating_sub(MARK_COLUMNS);
-    let mut end = Vec::new();
-    let mut used = 0;
-    for c in typed.chars().rev() {
-        used += super::columns_max(c);
-        if used > kept {
-            break;
-        }
-        end.push(if c.is_control() { ' ' } else { c });
-    }
-    let end: String = end.iter().rev().collect();
-    format!("  › {end}")
+    let one_line = |text: &str| text.replace(char::is_control, " ");
+    let room = columns.saturating_sub(MARK_COLUMNS);
+    format!(
+        "  › {}",
+        around_caret(&one_line(before), &one_line(after), room)
+    )
 }
 
 #[cfg(test)]
@@ -112,18 +108,25 @@ mod tests {
     fn the_line_is_drawn_cleared_once_and_paused() {
         let mut spinner = Spinner::new(true);
         assert_eq!(spinner.clear(), "");
-        assert!(spinner.draw("", 80).contains("thinking 0 s"));
+        assert!(spinner.draw(&Typed::default(), 80).contains("thinking 0 s"));
         assert_eq!(spinner.clear(), ERASE);
         assert_eq!(spinner.clear(), "");
         spinner.pause(true);
-        assert_eq!(spinner.draw("", 80), "");
+        assert_eq!(spinner.draw(&Typed::default(), 80), "");
     }
 
     #[test]
     fn the_end_of_what_is_typed_is_shown() {
         let mut spinner = Spinner::new(true);
-        assert!(spinner.draw("and then?", 80).ends_with("  › and then?"));
-        assert!(spinner.draw("abcdefghij", 24).ends_with("  › fghij"));
-        assert!(spinner.draw("日本語", 20).ends_with("  › "));
+        for (before, after, columns, shown) in [
+            ("and then?", "", 80, "  › and then?"),
+            ("abcdefghij", "", 24, "  › fghij"),
+            ("日本語", "", 20, "  › "),
+            ("ab", "cd\n", 80, "  › ab\x1b7cd \x1b8"),
+        ] {
+            let typed = (before.to_owned(), after.to_owned());
+            let line = spinner.draw(&typed, columns);
+            assert!(line.ends_with(shown), "{line:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::wrapped;
 use crate::changes::Changes;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::screen::Screen;
+use crate::screen::{Screen, Typed};
 use rondo_core::shown::{readable, readable_line};
 use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
@@ -102,7 +102,7 @@ impl TextView {
             return Ok(());
         }
         let text = self.sanitizer.push(text);
-        let is_typing = !self.screen.typed().borrow().is_empty();
+        let is_typing = self.screen.is_typing();
         let shown = match &mut self.markdown {
             Some(markdown) => {
                 markdown.set_whole_rows(is_typing);
@@ -518,8 +518,8 @@ impl View for TextView {
             self.screen.set_aside(self.asking);
         }
         self.say_below_row();
-        let typed = self.screen.typed().borrow().clone();
-        if !typed.is_empty() && self.lively {
+        let is_typing = self.screen.is_typing();
+        if is_typing && self.lively {
             self.interrupt();
         }
         let calls_fresh = self.calls.values().all(|call| call.fresh);
@@ -529,15 +529,16 @@ impl View for TextView {
             return;
         }
         // Without colours nothing moves by itself, but typing shows it.
-        if typed.is_empty() && !self.output.stderr_color {
+        if !is_typing && !self.output.stderr_color {
             return self.clear_spinner();
         }
         let columns = self.output.columns();
+        let typed = self.screen.typed().borrow().clone();
         let line = self.spinner.draw(&typed, columns);
         self.output.stderr(&line);
     }
 
-    fn changes(&self) -> Option<watch::Receiver<String>> {
+    fn changes(&self) -> Option<watch::Receiver<Typed>> {
         Some(self.screen.typed())
     }
 

@@ -1,6 +1,7 @@
 //! The trait of all views of a turn.
 
 use crate::exit::Exit;
+use crate::screen::Typed;
 use rondo_types::{AskReason, CallId, Outcome, TurnEvent};
 use serde::Serialize;
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub(crate) trait View: Send {
     fn tick(&mut self);
 
     /// Returns what tells of changes that want to be drawn at once, if anything does.
-    fn changes(&self) -> Option<watch::Receiver<String>> {
+    fn changes(&self) -> Option<watch::Receiver<Typed>> {
         None
     }
 

@@ -1,18 +1,21 @@
 //! The keyboard while a turn runs: it stops the turn, steers it, and answers its questions.
 
 use super::approver::PromptQuestion;
-use super::keys::{Key, KeyReader, edit};
 use super::question::Asked;
 use super::unix::Keys;
 use crate::output::Output;
 use crate::screen::Screen;
+use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use rondo_core::TurnHandle;
+use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::assignments::is_export;
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{SessionHandle, Ticket};
+use rondo_tui::prompt::{Editor, edit, spelled};
+use rondo_tui::terminal::{Decoder, Input};
 use rondo_types::Message;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,10 +24,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How long an escape waits for the rest of a sequence before it is a key of its own.
-const ESCAPE_WAIT: Duration = Duration::from_millis(50);
 /// The bound on lines that wait for the end of the turn.
 const QUEUE_MAX: usize = 64;
+/// The longest paste that is taken while something runs, in bytes.
+const PASTE_BYTES_MAX: usize = 64 << 10;
 /// The bound on keys that the line editor read beyond its line.
 const AHEAD_MAX: usize = 64 << 10;
 /// How long each of them is waited for. Without any time, what was read already is not looked at.
@@ -35,15 +38,16 @@ const STOP: &str = "/stop";
 /// What was typed while a turn ran, and what becomes of it.
 pub(super) struct Keyboard {
     keys: Keys,
-    reader: KeyReader,
+    decoder: Decoder,
+    clock: Clock,
     output: Output,
     screen: Screen,
     policy: UserPolicy,
     /// What is not said to the turn.
     kept: Option<(KeyNames, Secrets)>,
-    typed: String,
-    /// Keys that the line editor read and did not take.
-    ahead: Vec<Key>,
+    typed: Editor,
+    /// What the line editor read and did not take.
+    ahead: Vec<Event>,
     /// Lines that were entered before the turn began.
     early: Vec<String>,
     /// Lines for the prompt once the turn is over.
@@ -82,14 +86,17 @@ impl Keyboard {
     /// Takes the keyboard until the value is dropped. What the line editor read beyond its line comes first.
     pub(super) fn new(keys: Keys, output: Output, screen: Screen, policy: UserPolicy) -> Self {
         output.stderr("\x1b[?2004h");
+        let mut decoder = Decoder::default();
+        decoder.set_esc_stops(true);
         Self {
             keys,
-            reader: KeyReader::default(),
+            decoder,
+            clock: Clock::system(),
             output,
             screen,
             policy,
             kept: None,
-            typed: String::new(),
+            typed: Editor::default(),
             ahead: read_ahead(),
             early: Vec::new(),
             queue: Vec::new(),
@@ -122,9 +129,27 @@ impl Keyboard {
 
     /// Returns what was typed and not entered, or entered for a turn that did not begin.
     pub(super) fn take_typed(&mut self) -> String {
+        let held = self.take_held();
         let mut lines = std::mem::take(&mut self.early);
-        lines.push(std::mem::take(&mut self.typed));
+        lines.extend(held);
+        lines.push(self.typed.take());
         lines.join("\n")
+    }
+
+    /// Takes keys that were read and not looked at, and returns the lines that were entered by them.
+    pub(super) fn take_held(&mut self) -> Vec<String> {
+        let mut events = std::mem::take(&mut self.ahead);
+        events.extend(meant(self.decoder.settle(self.clock.now())));
+        let mut lines = Vec::new();
+        for event in events {
+            match Act::of(&event) {
+                Act::Enter => lines.push(self.typed.take()),
+                Act::Edit => self.edit(&event),
+                // There is nothing left to stop.
+                Act::Stop => {}
+            }
+        }
+        lines
     }
 
     /// Waits for the user to stop what goes on.
@@ -133,14 +158,14 @@ impl Keyboard {
     /// Cancel safe: what was typed until then is kept.
     pub(super) async fn stopped(&mut self) {
         loop {
-            for key in self.next_keys().await {
-                match key {
-                    Key::Stop => return,
-                    Key::Enter if self.early.len() < QUEUE_MAX => {
-                        self.early.push(std::mem::take(&mut self.typed));
-                        self.screen.set_typed("");
+            for event in self.next_events().await {
+                match Act::of(&event) {
+                    Act::Stop => return,
+                    Act::Enter if self.early.len() < QUEUE_MAX => {
+                        self.early.push(self.typed.take());
+                        self.show_typed();
                     }
-                    key => self.edit(&key),
+                    Act::Enter | Act::Edit => self.edit(&event),
                 }
             }
         }
@@ -159,7 +184,7 @@ impl Keyboard {
             self.enter(&line, handle);
         }
         loop {
-            let keys = tokio::select! {
+            let events = tokio::select! {
                 biased;
                 () = abandoned(&mut self.asked) => {
                     self.asked = None;
@@ -173,39 +198,50 @@ impl Keyboard {
                     self.take_submitted(submitted);
                     continue;
                 }
-                keys = next_keys(&mut self.ahead, &self.keys, &mut self.reader) => keys,
+                events = next_events(&mut self.ahead, &self.keys, &mut self.decoder, &self.clock) => events,
             };
-            for key in keys {
-                self.take(&key, handle);
+            for event in events {
+                self.take(&event, handle);
             }
         }
     }
 
-    async fn next_keys(&mut self) -> Vec<Key> {
-        next_keys(&mut self.ahead, &self.keys, &mut self.reader).await
+    async fn next_events(&mut self) -> Vec<Event> {
+        next_events(&mut self.ahead, &self.keys, &mut self.decoder, &self.clock).await
     }
 
-    fn take(&mut self, key: &Key, handle: &TurnHandle) {
-        match (key, self.asked.take()) {
-            (Key::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => handle.cancel(),
-            (key, Some(asked)) => self.asked = asked.take(key, &self.output, &self.policy),
-            (Key::Enter, None) => {
-                let line = std::mem::take(&mut self.typed);
-                self.screen.set_typed("");
+    fn take(&mut self, event: &Event, handle: &TurnHandle) {
+        match (Act::of(event), self.asked.take()) {
+            (Act::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => {
+                handle.cancel();
+            }
+            (act, Some(asked)) => self.asked = asked.take(act, event, &self.output, &self.policy),
+            (Act::Enter, None) => {
+                let line = self.typed.take();
+                self.show_typed();
                 self.enter(&line, handle);
             }
-            (key, None) => self.edit(key),
+            (_, None) => self.edit(event),
         }
     }
 
-    fn edit(&mut self, key: &Key) {
-        if *key == Key::TooLong {
-            self.output.stderr("\r\x1b[K");
-            self.output
-                .note("what was pasted is too long while something runs, and was dropped");
+    fn edit(&mut self, event: &Event) {
+        match event {
+            Event::Key(key) => edit(&mut self.typed, key),
+            Event::Paste(text) if text.len() > PASTE_BYTES_MAX => {
+                self.output.stderr("\r\x1b[K");
+                self.output
+                    .note("what was pasted is too long while something runs, and was dropped");
+            }
+            Event::Paste(text) => drop(self.typed.paste(text)),
+            _ => {}
         }
-        edit(&mut self.typed, key);
-        self.screen.set_typed(&self.typed);
+        self.show_typed();
+    }
+
+    fn show_typed(&self) {
+        self.screen
+            .set_typed(self.typed.before(), self.typed.after());
     }
 
     fn enter(&mut self, line: &str, handle: &TurnHandle) {
@@ -271,8 +307,8 @@ impl Keyboard {
                     .show_line(format!("not queued, since {why}: {text}"));
                 // It can be entered again.
                 if self.typed.is_empty() {
-                    self.typed = text;
-                    self.screen.set_typed(&self.typed);
+                    self.typed.set(&text);
+                    self.show_typed();
                 }
             }
         }
@@ -282,6 +318,7 @@ impl Keyboard {
     fn ask(&mut self, question: PromptQuestion) {
         // What was typed before the question could be read is no answer to it.
         self.keys.forget();
+        self.decoder.forget();
         self.asked = Some(Asked::put(question, &self.output));
     }
 }
@@ -306,29 +343,78 @@ async fn abandoned(asked: &mut Option<Asked>) {
     }
 }
 
+/// What a key does while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Ctrl-C or Esc.
+    Stop,
+    Enter,
+    /// It types or edits.
+    Edit,
+}
+
+impl Act {
+    pub(super) fn of(event: &Event) -> Self {
+        let Event::Key(key) = event else {
+            return Self::Edit;
+        };
+        match spelled(key).as_deref() {
+            Some("Esc" | "Ctrl-C") => Self::Stop,
+            Some("Enter" | "Ctrl-J") => Self::Enter,
+            _ => Self::Edit,
+        }
+    }
+}
+
 /// Takes what the line editor has read and not taken: what was typed or pasted at once goes on in its order.
-fn read_ahead() -> Vec<Key> {
-    let mut keys = Vec::new();
-    while keys.len() < AHEAD_MAX
+fn read_ahead() -> Vec<Event> {
+    let mut events = Vec::new();
+    while events.len() < AHEAD_MAX
         && let Ok(true) = crossterm::event::poll(AHEAD_WAIT)
         && let Ok(event) = crossterm::event::read()
     {
-        keys.extend(Key::of_event(event));
+        events.push(event);
     }
-    keys
+    events.retain(is_meant);
+    events
 }
 
-/// Waits for keys. An escape by itself is one only when nothing follows it.
-async fn next_keys(ahead: &mut Vec<Key>, keys: &Keys, reader: &mut KeyReader) -> Vec<Key> {
+/// Returns whether an event is a key that is pressed, or a paste.
+fn is_meant(event: &Event) -> bool {
+    match event {
+        Event::Key(KeyEvent { kind, .. }) => *kind != KeyEventKind::Release,
+        Event::Paste(_) => true,
+        _ => false,
+    }
+}
+
+/// Waits for keys and pastes.
+///
+/// # Cancel safety
+/// Cancel safe.
+async fn next_events(
+    ahead: &mut Vec<Event>,
+    keys: &Keys,
+    decoder: &mut Decoder,
+    clock: &Clock,
+) -> Vec<Event> {
     if !ahead.is_empty() {
         return std::mem::take(ahead);
     }
-    if !reader.is_open() {
-        let bytes = keys.next().await;
-        return reader.push(&bytes);
-    }
-    match timeout(ESCAPE_WAIT, keys.next()).await {
-        Ok(bytes) => reader.push(&bytes),
-        Err(_) => reader.settle().into_iter().collect(),
-    }
+    let inputs = match decoder.patience() {
+        None => decoder.take(&keys.next().await, clock.now()),
+        Some(patience) => match timeout(patience, keys.next()).await {
+            Ok(bytes) => decoder.take(&bytes, clock.now()),
+            Err(_) => decoder.settle(clock.now()),
+        },
+    };
+    meant(inputs).collect()
+}
+
+fn meant(inputs: Vec<Input>) -> impl Iterator<Item = Event> {
+    let events = inputs.into_iter().filter_map(|it| match it {
+        Input::Event(event) => Some(event),
+        Input::Ground(_) => None,
+    });
+    events.filter(is_meant)
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::render::{FinishedTurn, View};
+use crate::screen::Typed;
 use rondo_runtime::view::Totals;
 use rondo_types::TurnEvent;
 use std::io;
@@ -46,7 +47,7 @@ impl<V: View> View for BookkeepingView<V> {
         self.inner.tick();
     }
 
-    fn changes(&self) -> Option<watch::Receiver<String>> {
+    fn changes(&self) -> Option<watch::Receiver<Typed>> {
         self.inner.changes()
     }
 

@@ -4,7 +4,7 @@
 //! - `mode`: the meaning of a line in each mode; `editor`: the line editor.
 //! - `slash`: slash commands.
 //! - `talk`, `turn`: the session with the agent, and its turns; `host`: what the prompt brings to them.
-//! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
+//! - `keyboard`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `question`, `draft`: questions about calls.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
 //! - `exports`: exported keys.
@@ -24,7 +24,6 @@ mod host;
 mod interpreters;
 mod jobs;
 mod keyboard;
-mod keys;
 mod ledger;
 mod mode;
 mod place;

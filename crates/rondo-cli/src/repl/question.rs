@@ -2,13 +2,15 @@
 
 use super::approver::PromptQuestion;
 use super::draft::Draft;
-use super::keys::{Key, edit};
+use super::keyboard::Act;
 use crate::output::Output;
 use crate::remember::{self, Remember};
 use crate::render::{Fitted, asks_for, fitted, in_full, offer_of_rest};
+use crossterm::event::Event;
 use rondo_runtime::form::FormStep;
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
+use rondo_tui::prompt::{Editor, edit};
 use rondo_types::{AnswerValue, Grant};
 
 /// Unreadable answers after which a call is denied.
@@ -25,7 +27,7 @@ pub(super) struct Asked {
     change: Option<(PolicyChange, Grant)>,
     draft: Option<Draft>,
     is_editing: bool,
-    answer: String,
+    answer: Editor,
     attempts: u32,
 }
 
@@ -54,7 +56,7 @@ impl Asked {
             draft: Draft::of(question).filter(|_| output.stderr_erases),
             put,
             is_editing: false,
-            answer: String::new(),
+            answer: Editor::default(),
             attempts: 0,
         };
         asked.show_choice(output);
@@ -86,24 +88,41 @@ impl Asked {
     }
 
     /// Takes a key of an answer; returns the question while it is open.
-    pub(super) fn take(self, key: &Key, output: &Output, policy: &UserPolicy) -> Option<Self> {
-        match (self.is_editing, key) {
-            (true, Key::Enter) => self.end_edit(output),
-            (true, Key::Stop) => Some(self.drop_edit(output)),
-            (true, key) => Some(self.change(key, output)),
-            (false, Key::Enter) => self.choose(output, policy),
-            (false, key) => Some(self.spell(key, output)),
+    pub(super) fn take(
+        self,
+        act: Act,
+        event: &Event,
+        output: &Output,
+        policy: &UserPolicy,
+    ) -> Option<Self> {
+        match (self.is_editing, act) {
+            (true, Act::Enter) => self.end_edit(output),
+            (true, Act::Stop) => Some(self.drop_edit(output)),
+            (true, Act::Edit) => Some(self.change(event, output)),
+            (false, Act::Enter) => self.choose(output, policy),
+            (false, Act::Stop | Act::Edit) => Some(self.spell(event, output)),
         }
     }
 
-    fn spell(mut self, key: &Key, output: &Output) -> Self {
-        let before = self.answer.chars().count();
-        edit(&mut self.answer, key);
-        let after = self.answer.chars().count();
-        match key {
-            Key::Text(text) => output.stderr(&plain(text)),
-            _ => output.stderr(&"\x08 \x08".repeat(before.saturating_sub(after))),
+    /// Types at the end of the answer, or takes its end back. A dumb terminal can show nothing else.
+    fn spell(mut self, event: &Event, output: &Output) -> Self {
+        let before = self.answer.text().to_owned();
+        match event {
+            Event::Key(key) => edit(&mut self.answer, key),
+            Event::Paste(text) if self.put.form.is_some() => self.answer.insert(text),
+            // A paste answers nothing.
+            _ => {}
         }
+        self.answer.go_to_end();
+        let now = self.answer.text();
+        let kept = before.chars().zip(now.chars());
+        let kept: String = kept
+            .take_while(|(one, other)| one == other)
+            .map(|it| it.0)
+            .collect();
+        let gone = before.chars().count() - kept.chars().count();
+        let new = now.get(kept.len()..).unwrap_or_default();
+        output.stderr(&format!("{}{}", "\x08 \x08".repeat(gone), plain(new)));
         self
     }
 
@@ -112,7 +131,7 @@ impl Asked {
         if self.put.form.is_some() {
             return self.fill(output);
         }
-        let answer = std::mem::take(&mut self.answer).trim().to_ascii_lowercase();
+        let answer = self.answer.take().trim().to_ascii_lowercase();
         if let Some((change, grant)) = self.change.take() {
             return self.write(&answer, (change, grant), output);
         }
@@ -164,7 +183,7 @@ impl Asked {
 
     /// Takes a line as the answer to the next field.
     fn fill(mut self, output: &Output) -> Option<Self> {
-        let line = std::mem::take(&mut self.answer);
+        let line = self.answer.take();
         match self.put.form.as_mut()?.answer(&line) {
             FormStep::Next(why) => {
                 if let Some(why) = why {
@@ -223,9 +242,9 @@ impl Asked {
         }
     }
 
-    fn change(mut self, key: &Key, output: &Output) -> Self {
+    fn change(mut self, event: &Event, output: &Output) -> Self {
         if let Some(draft) = self.draft.as_mut() {
-            draft.take(key);
+            draft.take(event);
         }
         self.show_draft(output);
         self

@@ -299,9 +299,12 @@ fn unexpectedly_parked() -> CliError {
 }
 
 fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> TurnEnd {
+    let held = keyboard.take_held();
+    let mut undelivered = std::mem::take(&mut keyboard.queue);
+    undelivered.extend(held);
     TurnEnd {
         stopped_by,
-        undelivered: std::mem::take(&mut keyboard.queue),
+        undelivered,
         typed: keyboard.take_typed(),
     }
 }

@@ -38,6 +38,7 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
         .sees("Run it? y/n/a/f/e, then Enter (Enter alone: no; e: edit): ")
         .await;
     person.press("what?\r").await;
+    person.sees_below("what?", "Run it? y/n").await;
     person.press("n\r").await;
     person.sees("✗ denied by you").await;
     person.sees("b.txt").await;

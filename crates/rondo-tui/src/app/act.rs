@@ -1,10 +1,10 @@
 //! What keys of the input do.
 
-use super::edit_keys::edit;
-use super::keys::{self, Action, action, spelled};
+use super::keys::{self, Action, action};
 use super::{App, Effect, Layer, Waiting};
 use crate::prompt::slash::Command;
 use crate::prompt::vi::Wish;
+use crate::prompt::{edit, spelled};
 use crossterm::event::{KeyCode, KeyEvent};
 use rondo_core::session::{Delivery, TicketId};
 

@@ -3,7 +3,7 @@
 use super::draw::panel;
 use super::proposal::Proposal;
 use super::{App, Layer};
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
 use crate::text::{Piece, Row, Wrap, clean};
 use crate::theme::Theme;
 use ratatui_core::buffer::Buffer;

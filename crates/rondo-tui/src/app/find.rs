@@ -1,8 +1,8 @@
 //! Finding words in the whole session.
 
-use super::keys::spelled;
 use super::{App, Effect, Layer};
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
+use crate::prompt::spelled;
 use crate::transcript::{Frame, Place};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -1,8 +1,8 @@
 //! The panel of keys, from the table of bindings.
 
-use super::edit_keys::EDIT_BINDINGS;
-use super::keys::{BINDINGS, spelled};
+use super::keys::BINDINGS;
 use super::{App, Effect, Layer};
+use crate::prompt::{EDIT_BINDINGS, spelled};
 use crate::text::{Piece, Row, Wrap, clean, columns};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;

@@ -1,6 +1,7 @@
 //! The table of the screen's keys: bindings, the help panel and the hints of the footer follow from it.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::prompt::spelled;
+use crossterm::event::KeyEvent;
 
 /// What a key does while the input has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,57 +227,11 @@ pub(crate) fn key_of(action: Action) -> &'static str {
     bound.and_then(|it| it.keys.first()).copied().unwrap_or("")
 }
 
-/// Spells a key as the help does.
-pub(crate) fn spelled(key: &KeyEvent) -> Option<String> {
-    let mut modifiers = key.modifiers;
-    let name = match key.code {
-        KeyCode::Char(' ') => "Space".to_owned(),
-        KeyCode::Char(c) => {
-            // A capital letter is its own sign; with others held, both are the same key.
-            let has_others = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-            modifiers.remove(KeyModifiers::SHIFT);
-            match has_others {
-                true => c.to_uppercase().collect(),
-                false => c.to_string(),
-            }
-        }
-        KeyCode::Enter => "Enter".to_owned(),
-        KeyCode::Tab => "Tab".to_owned(),
-        KeyCode::BackTab => {
-            modifiers.insert(KeyModifiers::SHIFT);
-            "Tab".to_owned()
-        }
-        KeyCode::Esc => "Esc".to_owned(),
-        KeyCode::Backspace => "Backspace".to_owned(),
-        KeyCode::Delete => "Delete".to_owned(),
-        KeyCode::Up => "Up".to_owned(),
-        KeyCode::Down => "Down".to_owned(),
-        KeyCode::Left => "Left".to_owned(),
-        KeyCode::Right => "Right".to_owned(),
-        KeyCode::Home => "Home".to_owned(),
-        KeyCode::End => "End".to_owned(),
-        KeyCode::PageUp => "PageUp".to_owned(),
-        KeyCode::PageDown => "PageDown".to_owned(),
-        KeyCode::F(number) => format!("F{number}"),
-        _ => return None,
-    };
-    let mut spelled = String::new();
-    for (modifier, prefix) in [
-        (KeyModifiers::CONTROL, "Ctrl-"),
-        (KeyModifiers::ALT, "Alt-"),
-        (KeyModifiers::SHIFT, "Shift-"),
-    ] {
-        if modifiers.contains(modifier) {
-            spelled.push_str(prefix);
-        }
-    }
-    Some(spelled + &name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::edit_keys::EDIT_BINDINGS;
+    use crate::prompt::EDIT_BINDINGS;
+    use crossterm::event::{KeyCode, KeyModifiers};
     use std::collections::HashSet;
 
     #[test]

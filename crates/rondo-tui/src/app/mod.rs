@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `story`: what happens in the session; `activity`: what goes on at the moment.
-//! - `keys`: the table of keys; `act`: what they do; `edit_keys`: those that edit a text; `effect`: what the screen wants done.
+//! - `keys`: the table of keys; `act`: what they do; `effect`: what the screen wants done.
 //! - `draw`, `draw_panels`, `draw_review`, `status`: the frame.
 //! - `asking`: when questions open; `review`: questions that wait for an answer; `proposal`: the change that one is about; `help`: the panel of keys; `find`: words in the whole session.
 //! - `language`: what is typed and what becomes of it; `menu`: completions; `panels`: sessions and the history.
@@ -18,7 +18,6 @@ mod draw;
 mod draw_panels;
 mod draw_review;
 mod earlier;
-mod edit_keys;
 mod effect;
 mod find;
 mod help;
@@ -51,7 +50,7 @@ pub(crate) use queue::Waiting;
 pub(crate) use story::Story;
 
 use crate::options::Options;
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
 use crate::prompt::history::TypedLines;
 use crate::prompt::mode::Mode;
 use crate::prompt::run_mode::RunMode;

@@ -1,14 +1,14 @@
 //! The shell beside the conversation: its keys, its frame, and what it gives to the agent.
 
 use super::draw::panel;
-use super::edit_keys::edit;
-use super::keys::{self, Action, action, key_of, spelled};
+use super::keys::{self, Action, action, key_of};
 use super::pane_prompt::PanePrompt;
 use super::{App, Effect, Layer};
 use crate::options::Colours;
 use crate::pane::Emulator;
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
 use crate::prompt::mode::Mode;
+use crate::prompt::{edit, spelled};
 use crate::text::{Row, Wrap, clean, columns};
 use crate::transcript::{Card, Quote, cut};
 use crossterm::event::{KeyCode, KeyEvent};

@@ -1,6 +1,6 @@
 //! The line that is typed in the pane, and those before it.
 
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
 
 /// Lines that are recalled.
 const LINES_MAX: usize = 500;

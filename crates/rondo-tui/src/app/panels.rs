@@ -1,9 +1,9 @@
 //! Panels of lists: sessions, what was typed before, models, the to-do list.
 
-use super::keys::spelled;
 use super::{App, Effect, Layer};
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
 use crate::prompt::slash::Command;
+use crate::prompt::spelled;
 use crate::text::clean;
 use crate::transcript::Quote;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

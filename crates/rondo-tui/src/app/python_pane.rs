@@ -1,11 +1,11 @@
 //! The live Python session in the pane: its cells, whoever typed them here, and the one that is typed.
 
-use super::edit_keys::edit;
-use super::keys::{Action, key_of, spelled};
+use super::keys::{Action, key_of};
 use super::pane_prompt::PanePrompt;
 use super::{App, Effect};
 use crate::pane::Emulator;
 use crate::prompt::mode::Mode;
+use crate::prompt::{edit, spelled};
 use crate::text::clean;
 use crossterm::event::KeyEvent;
 use rondo_core::ports::CellEnding;

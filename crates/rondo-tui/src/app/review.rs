@@ -5,12 +5,12 @@
 //! Enter allows nothing, and "from now on" takes a second key under the rule itself.
 
 use super::draw_review::asked_rows;
-use super::edit_keys::edit;
-use super::keys::spelled;
 use super::proposal::Proposal;
 use super::{App, Effect, Layer};
-use crate::prompt::editor::Editor;
+use crate::prompt::Editor;
+use crate::prompt::edit;
 use crate::prompt::run_mode::RunMode;
+use crate::prompt::spelled;
 use crate::text::{Row, clean};
 use crate::theme::Theme;
 use crossterm::event::KeyEvent;

@@ -17,9 +17,9 @@ const CUTS_MAX: usize = 16;
 /// Chips of a draft.
 const CHIPS_MAX: usize = 64;
 
-/// A draft.
+/// A text that is being typed.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Editor {
+pub struct Editor {
     text: String,
     caret: usize,
     /// The column that moving up and down keeps to.
@@ -53,25 +53,28 @@ pub(crate) struct DraftRow {
 }
 
 impl Editor {
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the text as it is shown, with chips for long pastes.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether nothing is typed.
+    pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Returns the text before the caret.
-    pub(crate) fn before(&self) -> &str {
+    pub fn before(&self) -> &str {
         self.text.get(..self.caret).unwrap_or_default()
     }
 
-    fn after(&self) -> &str {
+    /// Returns the text behind the caret.
+    pub fn after(&self) -> &str {
         self.text.get(self.caret..).unwrap_or_default()
     }
 
     /// Returns the text with what its chips stand for.
-    pub(crate) fn whole(&self) -> String {
+    pub fn whole(&self) -> String {
         let mut whole = self.text.clone();
         for (chip, text) in &self.chips {
             whole = whole.replace(chip, text);
@@ -80,7 +83,7 @@ impl Editor {
     }
 
     /// Takes the whole text out.
-    pub(crate) fn take(&mut self) -> String {
+    pub fn take(&mut self) -> String {
         let whole = self.whole();
         self.set("");
         self.chips.clear();
@@ -88,7 +91,7 @@ impl Editor {
     }
 
     /// Puts another text in its place.
-    pub(crate) fn set(&mut self, text: &str) {
+    pub fn set(&mut self, text: &str) {
         self.keep_undo(false);
         self.text = clean::typed(text);
         self.caret = self.text.len();
@@ -133,7 +136,7 @@ impl Editor {
     }
 
     /// Types text at the caret.
-    pub(crate) fn insert(&mut self, text: &str) {
+    pub fn insert(&mut self, text: &str) {
         let text = clean::typed(text);
         if text.is_empty() || self.text.len() + text.len() > TEXT_BYTES_MAX {
             return;
@@ -146,7 +149,7 @@ impl Editor {
     }
 
     /// Takes what was pasted: a long text stands as a chip, and is sent whole. Returns whether it does.
-    pub(crate) fn paste(&mut self, text: &str) -> bool {
+    pub fn paste(&mut self, text: &str) -> bool {
         let text = clean::typed(text);
         let lines = text.lines().count();
         let is_long = text.chars().count() > PASTE_CHARS_MAX || lines > PASTE_LINES_MAX;
@@ -249,6 +252,11 @@ impl Editor {
         self.caret = self.text.floor_char_boundary(to);
         self.column = None;
         self.last = LastAct::Other;
+    }
+
+    /// Moves the caret behind the text.
+    pub fn go_to_end(&mut self) {
+        self.go(self.text.len());
     }
 
     pub(crate) fn caret(&self) -> usize {

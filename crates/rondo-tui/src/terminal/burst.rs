@@ -46,6 +46,11 @@ impl Bursts {
         )
     }
 
+    /// Drops what is held.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+    }
+
     /// Returns whether a line end waits behind text that came with it.
     pub(super) fn waits(&self) -> bool {
         match self.held.as_slice() {

@@ -17,7 +17,7 @@ const PASTE_BYTES_MAX: usize = 8 << 20;
 
 /// What the terminal sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub enum Input {
     /// A key, a paste, the mouse or the focus.
     Event(Event),
     /// The answer to the question for the ground: whether it is light.

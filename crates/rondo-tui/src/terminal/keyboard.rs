@@ -1,10 +1,8 @@
 //! What the terminal sends, read by a thread of its own.
 
-use super::burst::{Bursts, LINE_END_WAIT_MS};
-use super::input::{Input, Parser};
-use crossterm::event::{Event, KeyCode, KeyEvent};
+use super::decoder::Decoder;
+use super::input::Input;
 use rondo_core::clock::Clock;
-use rondo_types::TimeMs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -13,20 +11,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Inputs that wait for the loop. What is typed beyond waits in the terminal.
 const INPUTS_MAX: usize = 1024;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4096;
-/// How long an escape waits for what makes it a sequence before it is a key, in milliseconds.
-const ESCAPE_WAIT_MS: u64 = 50;
-/// The same where the key would stop what runs: a slow connection must not do that.
-const STOP_WAIT_MS: u64 = 350;
-/// How long the rest of a sequence or an answer is waited for, in milliseconds.
-const REST_WAIT_MS: u64 = 1_000;
-
 /// Reads keys, pastes and answers until it is dropped.
 pub(crate) struct Keyboard {
     inputs: Receiver<io::Result<Input>>,
@@ -49,9 +39,7 @@ impl Keyboard {
             inputs: sender,
             woken,
             esc_stops: Arc::clone(&esc_stops),
-            parser: Parser::default(),
-            bursts: Bursts::default(),
-            escaped_at: None,
+            decoder: Decoder::default(),
             clock: Clock::system(),
         };
         // Without the thread, the sender is dropped: nothing comes, as if the terminal were gone.
@@ -93,10 +81,7 @@ struct Reader {
     inputs: Sender<io::Result<Input>>,
     woken: OwnedFd,
     esc_stops: Arc<AtomicBool>,
-    parser: Parser,
-    bursts: Bursts,
-    /// When an escape was taken for a key, until something else came.
-    escaped_at: Option<TimeMs>,
+    decoder: Decoder,
     clock: Clock,
 }
 
@@ -113,39 +98,25 @@ enum Waited {
 impl Reader {
     /// Sends what is read until nobody takes it.
     fn run(mut self, before: &[u8]) {
-        let mut came = Vec::new();
-        self.parser.push(before, &mut came);
-        let mut sent = self.send(came);
-        while sent {
-            sent = match self.wait() {
-                Ok(Waited::Read(bytes)) => self.take(&bytes),
-                Ok(Waited::Nothing) => self.settle(),
-                Ok(Waited::Over) => false,
+        let mut came = self.decoder.take(before, self.clock.now());
+        while self.send(came) {
+            self.decoder
+                .set_esc_stops(self.esc_stops.load(Ordering::Relaxed));
+            came = match self.wait() {
+                Ok(Waited::Read(bytes)) => self.decoder.take(&bytes, self.clock.now()),
+                Ok(Waited::Nothing) => self.decoder.settle(self.clock.now()),
+                Ok(Waited::Over) => return,
                 Err(err) => {
                     let _ = self.inputs.blocking_send(Err(err));
-                    false
+                    return;
                 }
             };
         }
     }
 
-    /// Returns how long is waited at most; for ever where nothing is held.
-    fn patience(&self) -> Option<u64> {
-        if self.bursts.waits() {
-            return Some(LINE_END_WAIT_MS);
-        }
-        match self.parser.is_open() {
-            false => None,
-            true if !self.parser.is_at_escape() => Some(REST_WAIT_MS),
-            true if self.esc_stops.load(Ordering::Relaxed) => Some(STOP_WAIT_MS),
-            true => Some(ESCAPE_WAIT_MS),
-        }
-    }
-
     fn wait(&self) -> io::Result<Waited> {
         let input = rustix::stdio::stdin();
-        let wait = self.patience().map(Duration::from_millis);
-        let wait = wait.map(Timespec::try_from).transpose();
+        let wait = self.decoder.patience().map(Timespec::try_from).transpose();
         let wait = wait.map_err(io::Error::other)?;
         let mut waited = [
             PollFd::new(&input, PollFlags::IN),
@@ -177,78 +148,8 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> bool {
-        if bytes.is_empty() {
-            return true;
-        }
-        let mut came = Vec::new();
-        let now = self.clock.now();
-        let escaped = self.escaped_at.take();
-        let is_recent = escaped.is_some_and(|it| now.0.saturating_sub(it.0) < STOP_WAIT_MS);
-        // The escape was the beginning of a sequence after all: what follows is no text.
-        if is_recent && is_rest(bytes) {
-            self.parser.push(b"\x1b", &mut came);
-        }
-        self.parser.push(bytes, &mut came);
-        self.send(came)
-    }
-
-    /// Nothing came for a while: what waited is taken as it is.
-    fn settle(&mut self) -> bool {
-        let now = self.clock.now();
-        if self.bursts.waits() {
-            let released = self.bursts.release(now);
-            return self.send_all(released);
-        }
-        let mut came = Vec::new();
-        self.parser.settle(&mut came);
-        let is_escape = |it: &Input| {
-            let Input::Event(Event::Key(KeyEvent { code, .. })) = it else {
-                return false;
-            };
-            *code == KeyCode::Esc
-        };
-        if came.last().is_some_and(is_escape) {
-            self.escaped_at = Some(now);
-        }
-        self.send(came)
-    }
-
-    fn send(&mut self, came: Vec<Input>) -> bool {
-        let released = self.bursts.take(came, self.clock.now());
-        self.send_all(released)
-    }
-
-    fn send_all(&self, inputs: Vec<Input>) -> bool {
+    fn send(&self, inputs: Vec<Input>) -> bool {
         let mut inputs = inputs.into_iter();
         inputs.all(|it| self.inputs.blocking_send(Ok(it)).is_ok())
-    }
-}
-
-/// Returns whether bytes that come together are the rest of a sequence whose escape came before.
-fn is_rest(bytes: &[u8]) -> bool {
-    let mut read = Vec::new();
-    let mut parser = Parser::default();
-    parser.push(&[b"\x1b", bytes].concat(), &mut read);
-    let is_sequence = matches!(bytes, [b'[' | b'O', _, ..]);
-    is_sequence && !parser.is_open() && !read.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rest_of_a_sequence_is_told_from_text() {
-        for (bytes, is) in [
-            (&b"[A"[..], true),
-            (b"OB", true),
-            (b"[1;5C", true),
-            (b"[", false),
-            (b"x", false),
-            (b"[1;", false),
-        ] {
-            assert_eq!(is_rest(bytes), is, "{bytes:?}");
-        }
     }
 }

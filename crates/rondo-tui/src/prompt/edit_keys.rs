@@ -1,16 +1,15 @@
 //! The keys that edit a text, by the habits of Emacs: the help follows from the same table.
 
-use super::keys::spelled;
-use crate::prompt::editor::Editor;
+use super::editor::Editor;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// A row of the table.
-pub(super) struct EditBinding {
+pub(crate) struct EditBinding {
     /// As [`spelled`] spells them.
-    pub(super) keys: &'static [&'static str],
+    pub(crate) keys: &'static [&'static str],
     edit: fn(&mut Editor),
     /// What it does, for the help.
-    pub(super) does: &'static str,
+    pub(crate) does: &'static str,
 }
 
 const fn bind(
@@ -22,7 +21,7 @@ const fn bind(
 }
 
 /// All keys that edit a text.
-pub(super) const EDIT_BINDINGS: &[EditBinding] = &[
+pub(crate) const EDIT_BINDINGS: &[EditBinding] = &[
     bind(&["Left", "Ctrl-B"], Editor::left, "a letter left"),
     bind(&["Right"], Editor::right, "a letter right"),
     bind(
@@ -95,7 +94,7 @@ pub(super) const EDIT_BINDINGS: &[EditBinding] = &[
 ];
 
 /// Types a key into a text, or edits it by what the key is bound to.
-pub(super) fn edit(editor: &mut Editor, key: &KeyEvent) {
+pub fn edit(editor: &mut Editor, key: &KeyEvent) {
     let has_others = key
         .modifiers
         .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -107,4 +106,51 @@ pub(super) fn edit(editor: &mut Editor, key: &KeyEvent) {
     if let Some(bound) = bound.find(|it| it.keys.contains(&spelled.as_str())) {
         (bound.edit)(editor);
     }
+}
+
+/// Spells a key as the help does.
+pub fn spelled(key: &KeyEvent) -> Option<String> {
+    let mut modifiers = key.modifiers;
+    let name = match key.code {
+        KeyCode::Char(' ') => "Space".to_owned(),
+        KeyCode::Char(c) => {
+            // A capital letter is its own sign; with others held, both are the same key.
+            let has_others = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+            modifiers.remove(KeyModifiers::SHIFT);
+            match has_others {
+                true => c.to_uppercase().collect(),
+                false => c.to_string(),
+            }
+        }
+        KeyCode::Enter => "Enter".to_owned(),
+        KeyCode::Tab => "Tab".to_owned(),
+        KeyCode::BackTab => {
+            modifiers.insert(KeyModifiers::SHIFT);
+            "Tab".to_owned()
+        }
+        KeyCode::Esc => "Esc".to_owned(),
+        KeyCode::Backspace => "Backspace".to_owned(),
+        KeyCode::Delete => "Delete".to_owned(),
+        KeyCode::Up => "Up".to_owned(),
+        KeyCode::Down => "Down".to_owned(),
+        KeyCode::Left => "Left".to_owned(),
+        KeyCode::Right => "Right".to_owned(),
+        KeyCode::Home => "Home".to_owned(),
+        KeyCode::End => "End".to_owned(),
+        KeyCode::PageUp => "PageUp".to_owned(),
+        KeyCode::PageDown => "PageDown".to_owned(),
+        KeyCode::F(number) => format!("F{number}"),
+        _ => return None,
+    };
+    let mut spelled = String::new();
+    for (modifier, prefix) in [
+        (KeyModifiers::CONTROL, "Ctrl-"),
+        (KeyModifiers::ALT, "Alt-"),
+        (KeyModifiers::SHIFT, "Shift-"),
+    ] {
+        if modifiers.contains(modifier) {
+            spelled.push_str(prefix);
+        }
+    }
+    Some(spelled + &name)
 }
