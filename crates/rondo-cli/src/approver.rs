@@ -1,25 +1,23 @@
 //! Asks the user at the terminal whether a call may run.
 
-use crate::changes::{Changes, Look};
+use crate::asking::{Next, TOO_MUCH, WrittenQuestion};
+use crate::changes::Changes;
 use crate::output::{Output, for_terminal, has_person};
-use crate::remember::{self, Remember};
-use crate::render::{DeniedCall, Fitted, asks_for, fitted, in_full, offer_of_rest};
+use crate::render::DeniedCall;
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::env::Env;
-use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking;
 use rondo_runtime::paths::Paths;
-use rondo_runtime::sanitize::plain;
 use rondo_runtime::settings::Settings;
+use rondo_tui::question::Editing;
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, isatty, tcflush, tcgetpgrp, tcgetwinsize};
-use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -33,13 +31,8 @@ const TERMINAL: &str = "/dev/tty";
 const ANSWER_BYTES_MAX: usize = 4096;
 /// Denied calls that are named.
 const DENIED_MAX: usize = 32;
-/// What stands below a change of the user's rules.
-const WRITE_CHOICE: &str = "Write this and run it? y/n, then Enter (Enter alone: no) ";
 /// Rows and columns when the terminal does not say.
 const SIZE_DEFAULT: (u16, u16) = (24, 80);
-/// Unreadable answers after which the call is denied.
-const ATTEMPTS_MAX: u32 = 3;
-
 /// How often the asking thread looks whether it is still wanted.
 const LOOK_UP: Timespec = Timespec {
     tv_sec: 0,
@@ -53,7 +46,7 @@ pub(crate) struct TerminalApprover {
     denied: Mutex<Vec<DeniedCall>>,
     screen: Screen,
     changes: Changes,
-    has_color: bool,
+    output: Output,
     policy: UserPolicy,
     /// The user's name, for the record of what they allow from then on.
     user: String,
@@ -76,7 +69,7 @@ impl TerminalApprover {
             denied: Mutex::default(),
             screen,
             changes,
-            has_color: output.stderr_color,
+            output: *output,
             policy: UserPolicy::of(&settings.paths),
             user: parking::user(env),
         }
@@ -94,7 +87,7 @@ impl TerminalApprover {
             denied: Mutex::default(),
             screen: Screen::new(),
             changes: Changes::default(),
-            has_color: output.stderr_color,
+            output: *output,
             policy: UserPolicy::of(&paths),
             user: parking::user(env),
         }))
@@ -112,6 +105,9 @@ impl TerminalApprover {
         // Nobody has said that the money or the folder's trust is refused.
         if matches!(question.kind, QuestionKind::Budget | QuestionKind::Trust) {
             return QuestionReply::Later { expires: None };
+        }
+        if let QuestionKind::Input { .. } = question.kind {
+            return self.denied_because(question, "there is no terminal to ask on");
         }
         let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = question.call.clone()
@@ -132,43 +128,31 @@ impl TerminalApprover {
         QuestionReply::denied(question, &self.user, reason)
     }
 
-    /// Asks whether something may be done.
-    async fn allow(&self, question: &Question) -> QuestionReply {
+    /// Asks on the terminal.
+    async fn put(&self, question: &Question) -> QuestionReply {
         let Some(terminal) = self.terminal.then(open).flatten() else {
             return self.deny_for_lack_of_a_terminal(question);
         };
-        let put = Put {
-            look: self.changes.look(question).await,
-            question: question.clone(),
-            has_color: self.has_color,
-            policy: self.policy.clone(),
+        let look = self.changes.look(question).await;
+        let editing = Editing::Anew;
+        let written = WrittenQuestion::new(question, look, &self.policy, self.output, editing);
+        let Some(written) = written else {
+            return self.denied_because(question, TOO_MUCH);
         };
         self.screen.aside().await;
-        let mut answer = question.answered(&self.user, AnswerValue::Approve);
-        match blocking(move |abandoned| converse(&terminal, &put, abandoned)).await {
-            Ok(Said::Yes(grant)) => answer.remember = grant,
-            Ok(Said::No) => return self.denied_because(question, AnswerValue::NO),
+        match blocking(move |abandoned| converse(&terminal, written, abandoned)).await {
+            Ok((value, remember)) => {
+                let mut answer = question.answered(&self.user, value);
+                answer.remember = remember;
+                QuestionReply::Answered(answer, None)
+            }
             // Nobody has said that the folder is not trusted.
             Err(_) if question.kind == QuestionKind::Trust => {
-                return QuestionReply::Later { expires: None };
+                QuestionReply::Later { expires: None }
             }
-            Err(err) => return self.denied_because(question, &not_asked(&err)),
-        }
-        QuestionReply::Answered(answer, None)
-    }
-
-    /// Asks for a value.
-    async fn value(&self, question: &Question, schema: &Value) -> QuestionReply {
-        let Some(form) = Form::of(schema) else {
-            return self.denied_because(question, "it asks for too much at once");
-        };
-        let Some(terminal) = self.terminal.then(open).flatten() else {
-            return self.denied_because(question, "there is no terminal to ask on");
-        };
-        let words = question.prompt.clone();
-        match blocking(move |abandoned| values(&terminal, &words, form, abandoned)).await {
-            Ok(value) => QuestionReply::answered(question, &self.user, value),
-            Err(err) => self.denied_because(question, &not_asked(&err)),
+            Err(err) => {
+                self.denied_because(question, &format!("the question could not be asked: {err}"))
+            }
         }
     }
 }
@@ -182,17 +166,10 @@ impl Approver for TerminalApprover {
             false => Some(self.screen.hold().await),
         };
         self.screen.set_open(Some(question.id.clone()));
-        let reply = match &question.kind {
-            QuestionKind::Input { schema } => self.value(question, schema).await,
-            _ => self.allow(question).await,
-        };
+        let reply = self.put(question).await;
         self.screen.set_open(None);
         reply
     }
-}
-
-fn not_asked(err: &io::Error) -> String {
-    format!("the question could not be asked: {err}")
 }
 
 /// Asks on a thread that may block. The question is abandoned when this is dropped.
@@ -203,40 +180,6 @@ async fn blocking<T: Send + 'static>(
     let _abandon = Abandon(Arc::clone(&abandoned));
     let asked = spawn_blocking(move || ask(&abandoned)).await;
     asked.unwrap_or_else(|err| Err(io::Error::other(err)))
-}
-
-/// Asks for each field of a value, on a thread that may block.
-fn values(
-    mut terminal: &File,
-    words: &str,
-    mut form: Form,
-    abandoned: &AtomicBool,
-) -> io::Result<AnswerValue> {
-    terminal.write_all(for_terminal(&format!("\r\x1b[K{words}\n")).as_bytes())?;
-    loop {
-        let line = typed(terminal, &form.prompt(), abandoned)?;
-        match form.answer(&line) {
-            FormStep::Next(None) => {}
-            FormStep::Next(Some(why)) => writeln!(terminal, "{why}")?,
-            FormStep::Done(value) => return Ok(AnswerValue::value(value)),
-            FormStep::Declined(reason) => return Ok(AnswerValue::deny(reason)),
-        }
-    }
-}
-
-/// A question, and what it is shown with.
-struct Put {
-    question: Question,
-    look: Look,
-    has_color: bool,
-    policy: UserPolicy,
-}
-
-/// What the user said.
-enum Said {
-    /// Yes, and what runs from then on.
-    Yes(Option<Grant>),
-    No,
 }
 
 /// Returns whether a stream is a device without a person, such as `/dev/null`: giving that says that there is
@@ -266,71 +209,28 @@ impl Drop for Abandon {
 /// Runs on a thread that may block: a terminal has no asynchronous form without unsafe code. The
 /// thread looks up often enough to end soon after its question is dropped, so that it never takes
 /// the answer to the next one.
-fn converse(terminal: &File, put: &Put, abandoned: &AtomicBool) -> io::Result<Said> {
-    let mut is_whole = false;
-    let mut attempts = 0;
-    while attempts < ATTEMPTS_MAX {
-        let Fitted { text, left_out } = shown(terminal, put, is_whole);
-        let offers = match left_out {
-            0 => put.question.offers.as_slice(),
-            // Nothing is allowed from now on of which a part was not seen.
-            _ => &[],
-        };
-        let (letters, meaning) = remember::choice(offers);
-        let kind = &put.question.kind;
-        let rest = offer_of_rest(kind, left_out);
-        let view = if left_out > 0 { "/v" } else { "" };
-        let asks = asks_for(kind);
-        let choice =
-            format!("{meaning}{rest}{asks}y/n{letters}{view}, then Enter (Enter alone: no) ");
-        let answer = asked(terminal, &format!("{text}{choice}"), abandoned)?;
-        match answer.as_str() {
-            "y" | "yes" => return Ok(Said::Yes(None)),
-            "n" | "no" | "" => return Ok(Said::No),
-            "v" | "view" if left_out > 0 => {
-                is_whole = true;
-                continue;
-            }
-            _ => attempts += 1,
-        }
-        match remember::chosen(&answer, offers) {
-            Some(Remember::InSession(grant)) => return Ok(Said::Yes(Some(grant))),
-            Some(Remember::ForEver(grant)) if is_written(terminal, put, &grant, abandoned)? => {
-                return Ok(Said::Yes(Some(grant)));
-            }
-            Some(Remember::ForEver(_)) | None => {}
-        }
-    }
-    Ok(Said::No)
-}
-
-/// Shows what would change in the user's rules, and writes it if they agree.
-fn is_written(
-    mut terminal: &File,
-    put: &Put,
-    grant: &Grant,
+fn converse(
+    terminal: &File,
+    mut written: WrittenQuestion,
     abandoned: &AtomicBool,
-) -> io::Result<bool> {
-    let written = match remember::shown_change(&put.policy, grant) {
-        Ok((change, diff)) => {
-            let answer = asked(terminal, &format!("{diff}{WRITE_CHOICE}"), abandoned)?;
-            match matches!(answer.as_str(), "y" | "yes") {
-                true => change.save(),
-                false => return Ok(false),
-            }
+) -> io::Result<(AnswerValue, Option<Grant>)> {
+    let mut text = written.begin(size(terminal));
+    loop {
+        let line = typed(terminal, &text, abandoned)?;
+        written.open.typed_mut().set(line.trim_end_matches('\n'));
+        match written.enter(size(terminal).1) {
+            Next::Ask(next) => text = next,
+            Next::Answered(value, remember) => return Ok((value, remember)),
         }
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &written {
-        writeln!(terminal, "{}", plain(&error.line()))?;
     }
-    Ok(written.is_ok())
 }
 
-/// Puts a question, and returns the answer in lower case.
-fn asked(terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
-    let answer = typed(terminal, question, abandoned)?;
-    Ok(answer.trim().to_ascii_lowercase())
+/// Returns the terminal's rows and columns.
+fn size(terminal: &File) -> (usize, usize) {
+    let size = tcgetwinsize(terminal).ok();
+    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    let (rows, columns) = size.map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
+    (rows.into(), columns.into())
 }
 
 /// Puts a question, and returns the line that answers it.
@@ -344,30 +244,6 @@ fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Res
         writeln!(terminal)?;
     }
     Ok(answer)
-}
-
-/// Lays a question out anew each time: the terminal may have another size.
-fn shown(terminal: &File, put: &Put, is_whole: bool) -> Fitted {
-    let (rows, columns) = tcgetwinsize(terminal)
-        .ok()
-        .filter(|size| size.ws_row > 0 && size.ws_col > 0)
-        .map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
-    let Put { question, look, .. } = put;
-    let (prompt, arguments) = (&question.prompt, &question.subject.arguments);
-    let has_color = put.has_color;
-    match is_whole {
-        true => Fitted {
-            text: in_full(prompt, arguments, look, columns.into(), has_color),
-            left_out: 0,
-        },
-        false => fitted(
-            prompt,
-            arguments,
-            look,
-            (rows.into(), columns.into()),
-            has_color,
-        ),
-    }
 }
 
 fn read_line(mut terminal: &File, abandoned: &AtomicBool) -> io::Result<String> {
@@ -415,7 +291,7 @@ mod tests {
             denied: Mutex::default(),
             screen: Screen::new(),
             changes: Changes::default(),
-            has_color: false,
+            output: Output::detect(&Env::default(), None, true),
             policy: UserPolicy::of(&paths()),
             user: "ada".to_owned(),
         };
@@ -438,7 +314,7 @@ mod tests {
         let call = DeniedCall {
             id,
             tool: "exec".to_owned(),
-            arguments: Value::Null,
+            arguments: serde_json::Value::Null,
             reasons: vec![AskReason::NotAllowed],
         };
         assert_eq!(approver.denied(), [call]);

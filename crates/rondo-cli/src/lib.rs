@@ -42,6 +42,7 @@
 //! travel over separate pipes, since a terminal can neither carry long lines nor tell the user's bytes from ours.
 
 mod approver;
+mod asking;
 mod changes;
 mod cli;
 mod commands;
@@ -54,7 +55,6 @@ mod interactive;
 mod log;
 mod output;
 mod process_end;
-mod remember;
 mod render;
 mod repl;
 mod screen;

@@ -20,7 +20,7 @@ const GRANT: &str = "grant";
 pub struct UserPolicy(PathBuf);
 
 /// A change of it that is not written yet, to be shown first.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyChange {
     path: PathBuf,
     before: String,

@@ -9,6 +9,7 @@
 //! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
 //! - `call_line`: a call on one line, shared with the line prompt and `rondo ask`.
 //! - [`prompt`]: what is typed, shared with the line prompt.
+//! - [`question`]: a question while it is answered, shared with the line prompt and `rondo ask`.
 //! - `pane`: a terminal within the screen, for the shell.
 //! - [`terminal`]: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
 
@@ -18,6 +19,7 @@ mod markdown;
 pub mod options;
 mod pane;
 pub mod prompt;
+pub mod question;
 mod run;
 pub mod terminal;
 mod text;

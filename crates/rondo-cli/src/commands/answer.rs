@@ -8,12 +8,12 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::remember::{self, Remember};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking::{self, Parked};
 use rondo_runtime::settings::Settings;
+use rondo_tui::question::{Remember, shown_change};
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::termios::isatty;
 use serde_json::Value;
@@ -101,7 +101,7 @@ fn remembered(
     policy: &UserPolicy,
     output: &Output,
 ) -> Result<Option<Grant>> {
-    let grant = match remember::chosen(word, &question.offers) {
+    let grant = match Remember::chosen_by(word, &question.offers) {
         Some(Remember::InSession(grant)) => return Ok(Some(grant)),
         Some(Remember::ForEver(grant)) => grant,
         None => return Ok(None),
@@ -112,7 +112,8 @@ fn remembered(
             "`a` in place of `f`, or `x` in place of `fx`, allows it in this session".to_owned();
         return Err(CliError::new(Exit::ApprovalNeeded, message).hint(hint));
     }
-    let (change, diff) = remember::shown_change(policy, &grant)?;
+    let change = policy.with(&grant)?;
+    let diff = shown_change(&change);
     output.stderr(&format!("{diff}Write this and run it? [y/N] "));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
@@ -122,7 +123,8 @@ fn remembered(
             "nothing is written or answered",
         ));
     }
-    remember::write(&change, output)?;
+    change.save()?;
+    output.note(&format!("written to `{}`", change.path().display()));
     Ok(Some(grant))
 }
 

@@ -3,7 +3,6 @@
 use super::{change, columns_max};
 use crate::changes::Look;
 use rondo_core::shown::{BAR, command_in_full, command_left_out, visible};
-use rondo_types::QuestionKind;
 use serde_json::Value;
 
 /// Rows below the question: the choices, which may wrap, and what is typed.
@@ -123,29 +122,6 @@ pub(crate) fn in_full(
         );
     }
     painted(&rows_of(lines, columns), has_color)
-}
-
-/// Returns the words before the letters that answer a question; empty if it ends with its own.
-pub(crate) fn asks_for(kind: &QuestionKind) -> &'static str {
-    match kind {
-        QuestionKind::Trust => "",
-        QuestionKind::Approval | QuestionKind::Repeat => "Run it? ",
-        QuestionKind::Permission | QuestionKind::Budget | QuestionKind::Input { .. } => "Go on? ",
-    }
-}
-
-/// Returns the line that offers to show the characters which are left out; empty if there are none. Until they are shown,
-/// the call can only be allowed once.
-pub(crate) fn offer_of_rest(kind: &QuestionKind, left_out: usize) -> String {
-    match left_out {
-        0 => String::new(),
-        count if *kind == QuestionKind::Trust => {
-            format!("v: show the {count} characters that are left out\n")
-        }
-        count => format!(
-            "v: show the {count} characters that are left out; until then y allows this call only\n"
-        ),
-    }
 }
 
 /// Returns lines with their colours, where those are wanted, and a line break behind each.
@@ -361,7 +337,6 @@ mod tests {
         let prompt = format!("run\n{}", rondo_core::shown::call(&longer));
         let shown = in_full(&prompt, &longer, &None, 80, false);
         assert!(letters(&shown).ends_with(&command.repeat(20)));
-        assert_eq!(offer_of_rest(&QuestionKind::Approval, 0), "");
     }
 
     #[test]

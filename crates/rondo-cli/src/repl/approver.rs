@@ -1,11 +1,16 @@
 //! Sends the questions of a running turn to the task that reads the keyboard.
 
-use crate::changes::{Changes, Look};
+use crate::asking::{TOO_MUCH, WrittenQuestion};
+use crate::changes::Changes;
+use crate::output::Output;
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
-use rondo_runtime::form::Form;
-use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
+use rondo_runtime::granting::UserPolicy;
+use rondo_runtime::parking;
+use rondo_runtime::settings::Settings;
+use rondo_tui::question::Editing;
+use rondo_types::{AnswerValue, Grant, Question};
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
@@ -17,18 +22,16 @@ pub(super) struct PromptApprover {
     questions: mpsc::Sender<PromptQuestion>,
     screen: Screen,
     changes: Changes,
+    output: Output,
+    policy: UserPolicy,
     /// The user's name, for the records.
     user: String,
 }
 
-/// A question, what it is shown with, and where its answer goes.
+/// A question, and where its answer goes.
 #[derive(Debug)]
 pub(super) struct PromptQuestion {
-    pub(super) question: Question,
-    /// What the call would make of its file.
-    pub(super) look: Look,
-    /// What is asked for in place of a yes.
-    pub(super) form: Option<Form>,
+    pub(super) written: WrittenQuestion,
     /// Takes the answer, and what is allowed with a yes from then on; closed once the turn no longer waits for it.
     pub(super) answer: oneshot::Sender<(AnswerValue, Option<Grant>)>,
 }
@@ -37,14 +40,17 @@ pub(super) struct PromptQuestion {
 pub(super) fn channel(
     screen: Screen,
     changes: Changes,
-    user: String,
+    output: Output,
+    settings: &Settings,
 ) -> (PromptApprover, mpsc::Receiver<PromptQuestion>) {
     let (questions, asked) = mpsc::channel(QUESTIONS);
     let approver = PromptApprover {
         questions,
         screen,
         changes,
-        user,
+        output,
+        policy: UserPolicy::of(&settings.paths),
+        user: parking::user(&settings.env),
     };
     (approver, asked)
 }
@@ -52,29 +58,22 @@ pub(super) fn channel(
 #[async_trait]
 impl Approver for PromptApprover {
     async fn ask(&self, question: &Question) -> QuestionReply {
-        let form = match &question.kind {
-            QuestionKind::Input { schema } => match Form::of(schema) {
-                Some(form) => Some(form),
-                None => {
-                    let reason = "it asks for too much at once";
-                    return QuestionReply::denied(question, &self.user, reason);
-                }
-            },
-            _ => None,
-        };
         let (look, _held) = match question.is_about_call() {
             true => (self.changes.look(question).await, None),
             // The turn writes to the screen meanwhile.
             false => (None, Some(self.screen.hold().await)),
         };
+        let editing = match self.output.stderr_erases {
+            true => Editing::OnRow,
+            false => Editing::Anew,
+        };
+        let written = WrittenQuestion::new(question, look, &self.policy, self.output, editing);
+        let Some(written) = written else {
+            return QuestionReply::denied(question, &self.user, TOO_MUCH);
+        };
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
-        let put = PromptQuestion {
-            question: question.clone(),
-            look,
-            form,
-            answer,
-        };
+        let put = PromptQuestion { written, answer };
         // If somebody else answers first, this is dropped, and the view says so.
         self.screen.set_open(Some(question.id.clone()));
         let sent = self.questions.send(put).await;

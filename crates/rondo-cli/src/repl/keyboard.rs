@@ -11,7 +11,6 @@ use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::assignments::is_export;
-use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::service::{SessionHandle, Ticket};
 use rondo_tui::prompt::{Editor, edit, spelled};
@@ -42,7 +41,6 @@ pub(super) struct Keyboard {
     clock: Clock,
     output: Output,
     screen: Screen,
-    policy: UserPolicy,
     /// What is not said to the turn.
     kept: Option<(KeyNames, Secrets)>,
     typed: Editor,
@@ -84,7 +82,7 @@ impl Submission {
 
 impl Keyboard {
     /// Takes the keyboard until the value is dropped. What the line editor read beyond its line comes first.
-    pub(super) fn new(keys: Keys, output: Output, screen: Screen, policy: UserPolicy) -> Self {
+    pub(super) fn new(keys: Keys, output: Output, screen: Screen) -> Self {
         output.stderr("\x1b[?2004h");
         let mut decoder = Decoder::default();
         decoder.set_esc_stops(true);
@@ -94,7 +92,6 @@ impl Keyboard {
             clock: Clock::system(),
             output,
             screen,
-            policy,
             kept: None,
             typed: Editor::default(),
             ahead: read_ahead(),
@@ -215,7 +212,7 @@ impl Keyboard {
             (Act::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => {
                 handle.cancel();
             }
-            (act, Some(asked)) => self.asked = asked.take(act, event, &self.output, &self.policy),
+            (act, Some(asked)) => self.asked = asked.take(act, event, &self.output),
             (Act::Enter, None) => {
                 let line = self.typed.take();
                 self.show_typed();
@@ -338,7 +335,7 @@ async fn ended(submission: &mut Option<Submission>) -> Result<Ticket, String> {
 
 async fn abandoned(asked: &mut Option<Asked>) {
     match asked {
-        Some(asked) => asked.put.answer.closed().await,
+        Some(asked) => asked.0.answer.closed().await,
         None => std::future::pending().await,
     }
 }

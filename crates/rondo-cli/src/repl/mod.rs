@@ -17,7 +17,6 @@
 mod approver;
 mod cells;
 mod chosen;
-mod draft;
 mod editor;
 mod exports;
 mod host;

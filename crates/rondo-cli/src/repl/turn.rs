@@ -15,8 +15,6 @@ use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
 use rondo_core::session::Delivery;
 use rondo_core::{TurnEnd as CoreEnd, events};
-use rondo_runtime::granting::UserPolicy;
-use rondo_runtime::parking;
 use rondo_runtime::service::{Subscription, Ticket};
 use rondo_runtime::values::ApprovalMode;
 use rondo_types::{Message, Outcome};
@@ -145,8 +143,8 @@ impl LineSession {
     fn place(&self) -> Result<Shown> {
         let (screen, changes) = (Screen::new(), Changes::default());
         let keyboard = self.keyboard(screen.clone())?;
-        let user = parking::user(&self.settings.env);
-        let (approver, questions) = approver::channel(screen.clone(), changes.clone(), user);
+        let (approver, questions) =
+            approver::channel(screen.clone(), changes.clone(), self.output, &self.settings);
         let stage = Stage {
             approver,
             changes: changes.clone(),
@@ -217,9 +215,8 @@ impl LineSession {
     /// When the terminal is gone.
     pub(super) fn keyboard(&self, screen: Screen) -> Result<Keyboard> {
         let keys = self.terminal.listen().map_err(no_terminal)?;
-        let policy = UserPolicy::of(&self.settings.paths);
         let (names, secrets) = (self.key_names.clone(), self.secrets.clone());
-        Ok(Keyboard::new(keys, self.output, screen, policy).keeping(names, secrets))
+        Ok(Keyboard::new(keys, self.output, screen).keeping(names, secrets))
     }
 
     async fn serve(&mut self, begun: BegunTurn, shown: Shown) -> Result<TurnEnd> {

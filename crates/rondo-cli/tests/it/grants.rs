@@ -105,7 +105,7 @@ async fn what_is_allowed_for_ever_is_shown_as_a_difference_and_written_first() {
     person.press("n\r").await;
     person.sees_below("Write this", QUESTION).await;
     assert_eq!(fs::read_to_string(&file).unwrap(), "lift = []\n");
-    person.types_behind("e: edit): ").await;
+    person.types_behind("no, because…): ").await;
     person.press("f\r").await;
     person
         .types_behind("Write this and run it? y/n, then Enter (Enter alone: no): ")

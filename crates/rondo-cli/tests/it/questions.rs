@@ -159,10 +159,15 @@ async fn values_that_a_server_asks_for_are_typed_on_the_screen() {
     person.shows("nights: a whole number").await;
     person.shows("y fill in").await;
     person.press("y").await;
-    person.shows("{}").await;
-    let fields = r#""room": "double", "nights": 3, "breakfast": true"#;
-    person.press(fields).await;
-    person.press(ENTER).await;
+    for (asked, typed) in [
+        ("room: Which room", "double"),
+        ("(a whole number", "3"),
+        ("(y or n", "y"),
+    ] {
+        person.shows(asked).await;
+        person.press(typed).await;
+        person.press(ENTER).await;
+    }
     person.shows("Booked.").await;
     screen::leave(person).await;
     assert_eq!(answered(&server), filled());

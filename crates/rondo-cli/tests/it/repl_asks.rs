@@ -119,6 +119,29 @@ async fn gs_f4_files_are_read_written_edited_listed_and_searched() {
 }
 
 #[tokio::test]
+async fn the_model_reads_why_the_person_says_no() {
+    let server = serve(vec![runs("touch a.txt"), says("That is all.")]).await;
+    let env = TestEnv::new();
+    let mut person = asked(&env, &server).await;
+    answer(&mut person, "touch a.txt", "b").await;
+    person.types_behind("Why not? The model reads it: ").await;
+    // Ctrl-C goes back alone.
+    person.press("never\x03").await;
+    person.sees_below("never", QUESTION).await;
+    person.press("b").await;
+    person.press("\r").await;
+    person.types_behind("The model reads it: ").await;
+    person.press("use git insted\x1b[Da\r").await;
+    person.sees("denied: use git instead").await;
+    person.sees("That is all.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let told = told(&server, 1);
+    assert!(told[0].contains("use git instead"), "{told:?}");
+    assert!(!env.project().join("a.txt").exists());
+}
+
+#[tokio::test]
 async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
     let server = serve(vec![runs("touch first.txt"), says("That is all.")]).await;
     let env = TestEnv::new();
@@ -128,7 +151,7 @@ async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
     // Ctrl-C ends the change alone.
     person.press(".bak\x03").await;
     person.sees_below(".bak", QUESTION).await;
-    person.types_behind("e: edit): ").await;
+    person.types_behind("no, because…): ").await;
     person.press("e\r").await;
     person.types_behind("edit: touch first.txt").await;
     person.press("\x17two\x1b[DX\x05.txt\x1b[H").await;

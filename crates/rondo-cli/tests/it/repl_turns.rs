@@ -35,14 +35,14 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
         .sees("a: allow write_file in this session; f: for ever")
         .await;
     person
-        .sees("Run it? y/n/a/f/e, then Enter (Enter alone: no; e: edit): ")
+        .sees("Run it? y/n/a/f/e/b, then Enter (Enter alone: no; e: edit; b: no, because…): ")
         .await;
     person.press("what?\r").await;
     person.sees_below("what?", "Run it? y/n").await;
     person.press("n\r").await;
     person.sees("✗ denied by you").await;
     person.sees("b.txt").await;
-    person.types_behind("e: edit): ").await;
+    person.types_behind("no, because…): ").await;
     person.press("always\r").await;
     person.sees("Done.").await;
     person.prompt("agent").await;

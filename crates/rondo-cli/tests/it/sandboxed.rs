@@ -213,7 +213,7 @@ async fn what_has_to_be_reviewed_or_is_decided_elsewhere_is_not_offered() {
         assert!(!person.all().contains(OFFER), "{args:?}");
         // A letter that is not offered answers nothing.
         person.press("s\r").await;
-        person.types_behind(": ").await;
+        person.sees_below("because…): s", QUESTION).await;
         person.press("n\r").await;
         person.sees("Over.").await;
         person.prompt("agent").await;

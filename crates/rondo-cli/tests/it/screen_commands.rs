@@ -274,7 +274,7 @@ async fn calls_that_were_allowed_for_the_session_are_listed_on_the_screen() {
     let mut line = start(&env, &server, &[]);
     line.prompt("agent").await;
     line.enter("make it").await;
-    line.types_behind("e: edit): ").await;
+    line.types_behind("no, because…): ").await;
     line.press("always\r").await;
     line.sees("Made.").await;
     line.prompt("agent").await;

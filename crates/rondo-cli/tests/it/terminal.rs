@@ -134,7 +134,7 @@ async fn a_person_is_asked_and_their_answer_decides() {
         let shown = ask(&env, &server, typed, &["make it"]).await;
         assert_eq!(shown.code, Some(code), "{shown:?}");
         assert!(
-            plain(&shown).contains("Run it? y/n/a/f, then Enter (Enter alone: no)"),
+            plain(&shown).contains("Run it? y/n/a/f/e/b, then Enter (Enter alone: no;"),
             "{shown:?}"
         );
         assert_eq!(env.project().join("made.txt").exists(), made, "{shown:?}");
@@ -279,7 +279,7 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
     let url = server.url("/v1");
     let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
     let mut person = Person::start(&env, &args);
-    person.types_behind("(Enter alone: no) ").await;
+    person.types_behind("no, because…): ").await;
     let screen = person.screen();
     assert!(
         screen.contains("  path: im\\u{202e}portant.txt\n"),
@@ -313,17 +313,17 @@ async fn a_long_command_can_be_seen_whole_before_it_is_allowed_and_is_not_allowe
     let url = server.url("/v1");
     let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
     let mut person = Person::start(&env, &args);
-    person.types_behind("(Enter alone: no) ").await;
+    person.types_behind("no, because…): ").await;
     let first = person.all();
-    assert!(first.contains("Run it? y/n/v, then Enter"), "{first}");
+    assert!(first.contains("Run it? y/n/e/v/b, then Enter"), "{first}");
     assert!(
         first.contains("characters that are left out; until then y allows"),
         "{first}"
     );
     assert!(!blocks(&first).contains(&command));
     person.press("v\r").await;
-    person.sees_below("v, then Enter", "Run it? y/n").await;
-    person.types_behind("(Enter alone: no) ").await;
+    person.sees_below("because…): v", "Run it? y/n").await;
+    person.types_behind("no, because…): ").await;
     assert!(blocks(&person.all()).contains(&command), "{}", person.all());
     person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
@@ -333,10 +333,10 @@ async fn a_long_command_can_be_seen_whole_before_it_is_allowed_and_is_not_allowe
     let mut person = start(&env, &server, &[]);
     person.prompt("agent").await;
     person.enter("go").await;
-    person.sees("Run it? y/n/e/v, then Enter").await;
-    person.types_behind(": ").await;
+    person.sees("Run it? y/n/e/v/b, then Enter").await;
+    person.types_behind("): ").await;
     person.press("v\r").await;
-    person.sees_below("e/v, then Enter", "Run it? y/n").await;
+    person.sees_below("because…): v", "Run it? y/n").await;
     person.types_behind(": ").await;
     assert!(blocks(&person.all()).contains(&command), "{}", person.all());
     person.press("n\r").await;
@@ -355,7 +355,7 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     let url = server.url("/v1");
     let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
     let mut person = Person::start(&env, &args);
-    person.types_behind("(Enter alone: no) ").await;
+    person.types_behind("no, because…): ").await;
     let asked = "`write_file` wants to run with\n  path: poem.txt\n  1 line added, 1 removed\n  @@ -1,2 +1,2 @@\n  \
                  │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\na: allow write_file in this session; f: for ever\nRun it? y/n/a/f";
     assert!(person.screen().contains(asked), "{}", person.screen());
@@ -366,7 +366,7 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     person.press("y\r").await;
     person.sees("It is asked again").await;
     person.sees("│ -violets").await;
-    person.types_behind("(Enter alone: no) ").await;
+    person.types_behind("no, because…): ").await;
     person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
     let done = "• write_file poem.txt\n  │ 1 - violets\n  │ 1 + roses\n  │ 2 + \\u{202e}are\\u{1b}[2J blue\n";
@@ -410,7 +410,7 @@ async fn what_is_piped_in_leaves_the_terminal_to_ask_on() {
         "sh",
         &["-c", script, env!("CARGO_BIN_EXE_rondo"), &url],
     );
-    person.types_behind("(Enter alone: no) ").await;
+    person.types_behind("no, because…): ").await;
     person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
     assert!(env.project().join("made.txt").exists());
@@ -451,4 +451,28 @@ async fn a_request_that_is_repeated_says_who_failed_and_how_often_it_is_tried() 
         "{text}"
     );
     assert!(text.contains(" s (attempt 2 of "), "{text}");
+}
+
+#[tokio::test]
+async fn a_command_is_typed_anew_where_no_row_can_be_drawn_anew() {
+    let run = calls("exec", &json!({"command": "touch first.txt"}));
+    let server = serve(vec![run, says("Over.")]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.types_behind("no, because…): ").await;
+    person.press("e\r").await;
+    person
+        .types_behind("The command to run instead (Enter alone: back): ")
+        .await;
+    person.press("\r").await;
+    person.sees_below("back): ", "Run it? y/n").await;
+    person.types_behind("no, because…): ").await;
+    person.press("e\r").await;
+    person.types_behind("back): ").await;
+    person.press("touch second.txt\r").await;
+    assert_eq!(person.code().await, Some(0));
+    let made = ["first.txt", "second.txt"].map(|name| env.project().join(name).exists());
+    assert_eq!(made, [false, true]);
 }

@@ -13,7 +13,7 @@ const CHANGES: &str = "Accept these differences, so that Rondo works here as bef
 const SETTINGS: &str = "Trust [ROOT]/project from now on?";
 const SERVERS: &str = "Start them from now on?";
 /// What stands behind a question at the terminal.
-const CHOICE: &str = "then Enter (Enter alone: no) ";
+const CHOICE: &str = "then Enter (Enter alone: no): ";
 
 /// Returns a folder that nobody trusts, with settings, a server and what a command left.
 fn folder(server: &Server) -> TestEnv {

@@ -138,7 +138,7 @@ impl App {
     pub(super) fn answer_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let effects = self.review_key(key);
         let answers = effects.iter().filter_map(|it| match it {
-            Effect::Answer(answer) => Some(answer.hash.clone()),
+            Effect::Answer(answer) | Effect::WriteRule(_, answer) => Some(answer.hash.clone()),
             _ => None,
         });
         self.asking.answered.extend(answers);

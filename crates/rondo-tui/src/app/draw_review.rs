@@ -34,7 +34,8 @@ impl App {
         let rows = review.rows(inner, &theme).to_vec();
         let words = review.words().map(|it| words_rows(it, inner, &theme));
         let words_count = words.as_ref().map_or(0, |it| it.0.len());
-        let hint_rows = review.hints(now).len() + words_count;
+        let field = exact_rows(&review.field(), inner, &theme);
+        let hint_rows = review.hints(now).len() + words_count + field.len();
         let room = usize::from(area.height)
             .saturating_sub(3 + hint_rows)
             .max(1);
@@ -47,6 +48,7 @@ impl App {
             left => format!("── {left} more rows: PageDown "),
         };
         shown.push(Row::of(foot, theme.frame));
+        shown.extend(field);
         let mut caret = None;
         if let Some((rows, (x, y))) = words {
             caret = Some((x + 4, shown.len() + y + 1));

@@ -4,8 +4,9 @@ use super::pane_complete::PaneWord;
 use crate::prompt::run_mode::RunMode;
 use crate::prompt::slash::Command;
 use rondo_core::session::{Delivery, TicketId};
+use rondo_runtime::granting::PolicyChange;
 use rondo_runtime::service::Cell;
-use rondo_types::{Answer, SessionId};
+use rondo_types::{Answer, Grant, SessionId};
 use std::path::PathBuf;
 
 /// Something to do.
@@ -24,6 +25,10 @@ pub(crate) enum Effect {
     Cancel,
     /// Answer a question.
     Answer(Answer),
+    /// Show, for the question of this hash, the change of the user's rules that a grant makes.
+    ShowRule(String, Grant),
+    /// Write that change, and answer.
+    WriteRule(PolicyChange, Answer),
     /// Run a person's own cell; the agent reads what a command printed where it is shared.
     Own { cell: Cell, is_shared: bool },
     /// Start the shell, and show what its terminal gets.

@@ -210,7 +210,7 @@ impl App {
         let Some((name, arguments)) = self.story.call_asked_about(question) else {
             return;
         };
-        review.leaves_out(shown::command_left_out(&arguments));
+        review.is_about(&arguments);
         match name.as_str() {
             WRITE_FILE | EDIT_FILE => review.look(name, arguments),
             _ => review.propose(Proposal::of_edit(&arguments)),

@@ -8,23 +8,25 @@ use super::draw_review::asked_rows;
 use super::proposal::Proposal;
 use super::{App, Effect, Layer};
 use crate::prompt::Editor;
-use crate::prompt::edit;
 use crate::prompt::run_mode::RunMode;
 use crate::prompt::spelled;
-use crate::text::{Row, clean};
+use crate::question::{
+    Choice, Editing, OpenQuestion, Outcome, Remember, Step, remembered, shown_change,
+};
+use crate::text::Row;
 use crate::theme::Theme;
-use crossterm::event::KeyEvent;
+use crossterm::event::{Event, KeyEvent};
 use rondo_core::shown;
 use rondo_runtime::form::Form;
-use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
+use rondo_runtime::granting::PolicyChange;
+use rondo_types::{Answer, AnswerValue, Grant, Question, QuestionKind, TimeMs};
 use serde_json::Value;
 
 /// How long nothing may be pressed before keys answer, in milliseconds.
 const ARMS_AFTER_MS: u64 = 250;
-/// The argument that is the command of a call.
-const COMMAND: &str = "command";
-/// The most grants that are offered by number.
-const OFFERS_MAX: usize = 9;
+
+/// What is said of a question whose end was not on the screen.
+const END_FIRST: &str = "y allows once you have seen the end: PageDown, End";
 
 /// The panel.
 #[derive(Debug)]
@@ -39,7 +41,12 @@ pub(crate) struct Review {
     quiet_since: Option<TimeMs>,
     /// When the question was shown.
     shown_at: Option<TimeMs>,
-    step: Step,
+    /// The question that is shown; none before there is one.
+    open: Option<OpenQuestion>,
+    /// Whether what can be allowed from now on is listed.
+    lists_offers: bool,
+    /// The change of the user's rules that is shown in place of the question.
+    rule: Option<String>,
     /// The change that it is about, and whether that was looked for.
     proposal: Option<Proposal>,
     was_proposed: bool,
@@ -47,8 +54,6 @@ pub(crate) struct Review {
     look: Option<(String, Value)>,
     /// What is known of the change in place of a difference.
     told: Option<String>,
-    /// Characters of the call's command that the question leaves out.
-    left_out: usize,
     /// Whether the selected hunk has to come into view.
     goes_to_hunk: bool,
     laid: Option<Laid>,
@@ -63,39 +68,27 @@ struct Laid {
     hunks: Vec<usize>,
 }
 
-/// What is being answered.
-#[derive(Debug)]
-enum Step {
-    /// Whether it may run.
-    Choose,
-    /// Which rule holds from now on.
-    Offers,
-    /// Why not.
-    Words(Editor),
-    /// A value: the arguments to run it with, or what was asked for.
-    Value(Editor),
-    /// The command to run in place of the one in these arguments.
-    Command(Editor, Value),
-}
-
 impl Review {
     pub(super) fn new(questions: &[Question]) -> Self {
-        Self {
+        let mut review = Self {
             questions: questions.to_vec(),
             at: 0,
             from: 0,
             was_end_seen: false,
             quiet_since: None,
             shown_at: None,
-            step: Step::Choose,
+            open: None,
+            lists_offers: false,
+            rule: None,
             proposal: None,
             was_proposed: false,
             look: None,
             told: None,
-            left_out: 0,
             goes_to_hunk: false,
             laid: None,
-        }
+        };
+        review.go(0);
+        review
     }
 
     /// Takes the questions as they are now. Returns whether there are any.
@@ -116,9 +109,11 @@ impl Review {
     /// Goes to another question.
     pub(super) fn go(&mut self, at: usize) {
         self.at = at.min(self.questions.len().saturating_sub(1));
-        self.step = Step::Choose;
+        let question = self.questions.get(self.at);
+        self.open = question.map(|it| OpenQuestion::new(it, Editing::InBox));
+        (self.lists_offers, self.rule) = (false, None);
         (self.proposal, self.look, self.told) = (None, None, None);
-        (self.was_proposed, self.left_out) = (false, 0);
+        self.was_proposed = false;
         self.show_anew();
     }
 
@@ -150,6 +145,13 @@ impl Review {
         Some((self.question()?.hash.clone(), tool, arguments))
     }
 
+    /// Shows all of the command below the question.
+    fn show_command(&mut self) {
+        let arguments = self.open.as_ref().map(OpenQuestion::arguments);
+        let command = arguments.map(shown::command_in_full);
+        self.tell(command.unwrap_or_default());
+    }
+
     /// Shows the change that the question is about.
     pub(super) fn propose(&mut self, proposal: Option<Proposal>) {
         let is_repeat = self.question().map(|it| &it.kind) == Some(&QuestionKind::Repeat);
@@ -167,15 +169,32 @@ impl Review {
         self.show_anew();
     }
 
-    /// Says how many characters of the call's command the question leaves out.
-    pub(super) fn leaves_out(&mut self, chars: usize) {
-        self.left_out = chars;
+    /// Takes the arguments of the call that the question is about.
+    pub(super) fn is_about(&mut self, arguments: &Value) {
+        if let Some(open) = &mut self.open {
+            open.leaves_out(shown::command_left_out(arguments));
+            open.set_arguments(arguments.clone());
+        }
     }
 
-    /// Shows all of the command below the question.
-    fn show_command(&mut self, arguments: &Value) {
-        self.left_out = 0;
-        self.tell(shown::command_in_full(arguments));
+    /// Shows the change of the user's rules that allows calls for ever, before it is written.
+    pub(super) fn show_rule(&mut self, change: PolicyChange, grant: Grant) {
+        self.rule = Some(shown_change(&change));
+        if let Some(open) = &mut self.open {
+            open.ask_about_rule(change, grant);
+        }
+        self.show_anew();
+    }
+
+    /// Goes back to the question.
+    fn back(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.back();
+        }
+        self.lists_offers = false;
+        if self.rule.take().is_some() {
+            self.show_anew();
+        }
     }
 
     pub(super) fn proposal(&self) -> Option<&Proposal> {
@@ -186,9 +205,14 @@ impl Review {
     pub(super) fn rows(&mut self, width: usize, theme: &Theme) -> &[Row] {
         let is_laid = |it: &Laid| it.width == width && it.theme == *theme;
         if !self.laid.as_ref().is_some_and(is_laid) {
-            let prompt = self.question().map_or_else(String::new, asked);
-            let told = self.told.as_deref();
-            let (rows, hunks) = asked_rows(&prompt, self.proposal(), told, width, theme);
+            let (rows, hunks) = match &self.rule {
+                Some(rule) => asked_rows(rule, None, None, width, theme),
+                None => {
+                    let prompt = self.question().map_or_else(String::new, asked);
+                    let told = self.told.as_deref();
+                    asked_rows(&prompt, self.proposal(), told, width, theme)
+                }
+            };
             self.laid = Some(Laid {
                 width,
                 theme: *theme,
@@ -241,77 +265,87 @@ impl Review {
 
     /// A paste answers nothing; words may be pasted where words are asked for.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _) = &mut self.step
-        {
-            editor.paste(text);
+        if let Some(open) = &mut self.open {
+            open.type_in(&Event::Paste(text.to_owned()));
         }
     }
 
     /// Returns the draft of words, where they are asked for.
     pub(super) fn words(&self) -> Option<&Editor> {
-        match &self.step {
-            Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _) => Some(editor),
-            Step::Choose | Step::Offers => None,
+        let open = self.open.as_ref().filter(|it| it.takes_words());
+        open.map(OpenQuestion::typed)
+    }
+
+    /// Returns what is asked for by the words, above them.
+    pub(super) fn field(&self) -> String {
+        match self.open.as_ref().map(OpenQuestion::step) {
+            Some(Step::Field(form)) => form.prompt(),
+            _ => String::new(),
         }
     }
 
-    pub(super) fn offers(&self) -> &[Grant] {
-        let all = self.question().map_or(&[][..], |it| &it.offers);
-        all.get(..all.len().min(OFFERS_MAX)).unwrap_or(all)
+    fn remembered(&self) -> Vec<(Remember, String)> {
+        let offers = self.open.as_ref().map_or(&[][..], OpenQuestion::offers);
+        remembered(offers)
     }
 
     /// Returns what can be pressed now, and why not where it cannot.
     pub(super) fn hints(&self, now: TimeMs) -> Vec<String> {
-        match &self.step {
-            Step::Words(_) | Step::Value(_) => vec!["Enter sends it · Esc back".to_owned()],
-            Step::Command(..) => {
+        let Some(open) = &self.open else {
+            return Vec::new();
+        };
+        let once_armed = |hint: &str| match self.is_armed(now) {
+            true => hint.to_owned(),
+            false => "…".to_owned(),
+        };
+        match open.step() {
+            Step::Choose if self.lists_offers => {
+                let all = self.remembered().into_iter().zip(1..);
+                let lines = all.map(|((_, words), number)| format!("{number}  {words}"));
+                lines.chain([once_armed("Esc back")]).collect()
+            }
+            Step::Choose => self
+                .hunk_hint()
+                .into_iter()
+                .chain(self.rest_hint(open))
+                .chain([self.choice_hint(open, now)])
+                .collect(),
+            Step::Rule(..) if !self.was_end_seen => vec![END_FIRST.to_owned()],
+            Step::Rule(..) => vec![once_armed("y writes this and runs it · Esc back")],
+            Step::Command => {
                 vec![
                     "Enter runs the command as it is here · Alt-Enter another line · Esc back"
                         .to_owned(),
                 ]
             }
-            Step::Offers => {
-                let offers = self.offers().iter().zip(1..);
-                let lines = offers
-                    .map(|(it, number)| format!("{number}  {}", clean::exact(&it.to_string())));
-                let back = match self.is_armed(now) {
-                    true => "Esc back",
-                    false => "…",
-                };
-                lines.chain([back.to_owned()]).collect()
-            }
-            Step::Choose => self
-                .hunk_hint()
-                .into_iter()
-                .chain(self.rest_hint())
-                .chain([self.choice_hint(now)])
-                .collect(),
+            Step::Field(_) => vec!["Enter takes it · Esc back".to_owned()],
+            Step::Reason | Step::Json => vec!["Enter sends it · Esc back".to_owned()],
         }
     }
 
-    fn choice_hint(&self, now: TimeMs) -> String {
+    fn choice_hint(&self, open: &OpenQuestion, now: TimeMs) -> String {
         if !self.was_end_seen {
-            return "y allows once you have seen the end: PageDown, End · n no · Esc later"
-                .to_owned();
+            return format!("{END_FIRST} · n no · Esc later");
         }
         if !self.is_armed(now) {
             return "…".to_owned();
         }
-        let kind = self.question().map(|it| &it.kind);
-        if let Some(QuestionKind::Input { .. }) = kind {
-            return "y fill in, as JSON · n no · b no, because… · Esc later".to_owned();
-        }
-        let edits = match kind {
-            Some(QuestionKind::Approval) | None => " · e edit",
-            Some(_) => "",
-        };
         let allows = match self.proposal().and_then(Proposal::kept) {
             Some((0, _)) => "nothing is left of it".to_owned(),
             Some((kept, count)) => format!("y allow {kept} of {count} hunks"),
-            None if self.offers().is_empty() => "y allow".to_owned(),
+            None if open.takes_value() => "y fill in".to_owned(),
+            None if open.offers().is_empty() => "y allow".to_owned(),
             None => "y allow · a from now on".to_owned(),
         };
-        format!("{allows} · n no · b no, because…{edits} · Esc later")
+        let reason = match open.takes_reason() {
+            true => " · b no, because…",
+            false => "",
+        };
+        let edits = match open.can_edit() {
+            true => " · e edit",
+            false => "",
+        };
+        format!("{allows} · n no{reason}{edits} · Esc later")
     }
 
     /// Returns what is asked, in short.
@@ -341,8 +375,8 @@ impl Review {
     }
 
     /// Returns what shows the rest of a command that is too long for the question.
-    fn rest_hint(&self) -> Option<String> {
-        let count = self.left_out;
+    fn rest_hint(&self, open: &OpenQuestion) -> Option<String> {
+        let count = open.left_out();
         (count > 0).then(|| format!("v shows the {count} characters that are left out"))
     }
 
@@ -369,34 +403,47 @@ impl Review {
     }
 
     /// Says yes to what is shown and not left out.
-    fn approve(&self, actor: &str) -> Vec<Effect> {
-        let Some(proposal) = self.proposal() else {
-            return self.answer(AnswerValue::Approve, None, actor);
-        };
-        match proposal.approved() {
-            Some(value) => self.answer(value, None, actor),
-            None => Vec::new(),
+    fn approve(&mut self) -> Option<Outcome> {
+        match self.proposal().filter(|it| it.kept().is_some()) {
+            Some(proposal) => Some(Outcome::Answered(proposal.approved()?, None)),
+            None => Some(self.open.as_mut()?.choose(Choice::Yes)),
         }
     }
 
-    fn answer(&self, value: AnswerValue, remember: Option<Grant>, actor: &str) -> Vec<Effect> {
-        let answer = self.question().map(|it| it.answered(actor, value));
-        let effect = answer.map(|mut answer| {
-            answer.remember = remember;
-            Effect::Answer(answer)
-        });
-        effect.into_iter().collect()
+    fn answer(&self, value: AnswerValue, remember: Option<Grant>, actor: &str) -> Option<Answer> {
+        let mut answer = self.question()?.answered(actor, value);
+        answer.remember = remember;
+        Some(answer)
     }
 
     /// Returns whether it can be allowed from now on: all of it, once it was read.
     fn may_offer(&self) -> bool {
         let is_whole = self.proposal().and_then(Proposal::kept).is_none();
-        self.was_end_seen && is_whole && !self.offers().is_empty()
+        self.was_end_seen && is_whole && !self.remembered().is_empty()
     }
 
-    fn takes_value(&self) -> bool {
-        let kind = self.question().map(|it| &it.kind);
-        matches!(kind, Some(QuestionKind::Input { .. }))
+    /// Takes a key that chooses, where keys do.
+    fn chosen_by(&mut self, spelled: &str) -> Option<Outcome> {
+        if self.lists_offers {
+            let number = spelled.parse::<usize>().ok()?.checked_sub(1)?;
+            let (remember, _) = self.remembered().into_iter().nth(number)?;
+            return Some(self.open.as_mut()?.choose(Choice::Remember(remember)));
+        }
+        let was_end_seen = self.was_end_seen;
+        let open = self.open.as_mut()?;
+        let is_rule = matches!(open.step(), Step::Rule(..));
+        match spelled {
+            "y" if open.takes_value() || was_end_seen => self.approve(),
+            _ if is_rule => None,
+            "n" => Some(open.choose(Choice::No)),
+            "b" if open.takes_reason() => Some(open.choose(Choice::Because)),
+            "e" if open.can_edit() => Some(open.choose(Choice::Edit)),
+            "a" if self.may_offer() => {
+                self.lists_offers = true;
+                None
+            }
+            _ => None,
+        }
     }
 }
 
@@ -412,73 +459,95 @@ fn asked(question: &Question) -> String {
 
 impl App {
     pub(super) fn review_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
-        let (now, actor) = (self.now, self.actor.clone());
+        let now = self.now;
         let is_held = self.is_key_held();
         let page = usize::from(self.screen.height / 2).max(1);
         let Layer::Review(review) = &mut self.layer else {
             return Vec::new();
         };
         let is_armed = review.is_armed(now) && !is_held;
-        let arguments = review.question().and_then(|it| self.story.asked_about(it));
-        let can_edit = review
-            .question()
-            .is_some_and(|it| it.kind == QuestionKind::Approval);
         // A held key keeps it from answering, once it is on the screen at all.
         review.quiet_since = review.quiet_since.map(|_| now);
         let spelled = spelled(key).unwrap_or_default();
         if review.words().is_some() {
-            return self.words_key(key, &spelled, &actor);
+            return self.words_key(key, &spelled);
         }
-        if matches!(review.step, Step::Choose) && review.hunk_key(&spelled) {
+        let is_apart = review.lists_offers || review.rule.is_some();
+        if !is_apart && review.hunk_key(&spelled) {
             return Vec::new();
         }
         if let Some(from) = scrolled(review.from, page, &spelled) {
             review.from = from;
             return Vec::new();
         }
-        match (spelled.as_str(), &review.step) {
-            ("Esc", Step::Offers) => review.step = Step::Choose,
-            ("Esc" | "Ctrl-C", _) => self.layer = Layer::None,
-            ("Ctrl-D", _) => return vec![Effect::Quit],
-            ("Tab", Step::Choose) => {
+        let outcome = match spelled.as_str() {
+            "Esc" if is_apart => {
+                review.back();
+                None
+            }
+            "Esc" | "Ctrl-C" => {
+                self.layer = Layer::None;
+                None
+            }
+            "Ctrl-D" => return vec![Effect::Quit],
+            "Tab" if !is_apart => {
                 let (at, count) = review.count();
                 review.go(at % count.max(1));
+                None
             }
-            ("n", Step::Choose) if is_armed => {
-                let reason = "denied by the user".to_owned();
-                return review.answer(AnswerValue::Deny { reason }, None, &actor);
+            "v" if !is_apart => {
+                let open = review.open.as_mut().filter(|it| it.left_out() > 0);
+                open.map(|it| it.choose(Choice::Rest))
             }
-            ("b", Step::Choose) if is_armed => review.step = Step::Words(Editor::default()),
-            ("v", Step::Choose) if review.left_out > 0 => {
-                if let Some(arguments) = &arguments {
-                    review.show_command(arguments);
+            spelled if is_armed => review.chosen_by(spelled),
+            _ => None,
+        };
+        outcome.map_or_else(Vec::new, |it| self.review_comes_to(it))
+    }
+
+    /// Does what an answer comes to.
+    fn review_comes_to(&mut self, outcome: Outcome) -> Vec<Effect> {
+        let Layer::Review(review) = &mut self.layer else {
+            return Vec::new();
+        };
+        let effect = match outcome {
+            Outcome::Open(None) => None,
+            Outcome::Open(Some(why)) => {
+                self.flash(why);
+                None
+            }
+            Outcome::ShowAll => {
+                review.show_command();
+                None
+            }
+            Outcome::ShowRule(grant) => {
+                let hash = review.question().map(|it| it.hash.clone());
+                hash.map(|hash| Effect::ShowRule(hash, grant))
+            }
+            Outcome::WriteRule(change, grant) => {
+                let answer = review.answer(AnswerValue::Approve, Some(grant), &self.actor);
+                answer.map(|answer| Effect::WriteRule(change, answer))
+            }
+            Outcome::Answered(value, remember) => {
+                if remember.as_ref().is_some_and(|it| it.scope.is_setting()) {
+                    // The turn keeps it in the user's settings, which the next one reads.
+                    self.run_mode = RunMode::Auto;
                 }
+                review
+                    .answer(value, remember, &self.actor)
+                    .map(Effect::Answer)
             }
-            ("e", Step::Choose) if is_armed && can_edit && arguments.is_some() => {
-                review.step = edited(arguments.as_ref());
-            }
-            ("y", Step::Choose) if is_armed && review.takes_value() => {
-                review.step = edited(None);
-            }
-            ("y", Step::Choose) if is_armed && review.was_end_seen => {
-                return review.approve(&actor);
-            }
-            ("a", Step::Choose) if is_armed && review.may_offer() => review.step = Step::Offers,
-            (digit, Step::Offers) if is_armed => {
-                let number = digit.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-                if let Some(grant) = number.and_then(|it| review.offers().get(it)).cloned() {
-                    let is_setting = grant.scope.is_setting();
-                    let effects = review.answer(AnswerValue::Approve, Some(grant), &actor);
-                    if is_setting {
-                        // The turn keeps it in the user's settings, which the next one reads.
-                        self.run_mode = RunMode::Auto;
-                    }
-                    return effects;
-                }
-            }
-            _ => {}
+        };
+        effect.into_iter().collect()
+    }
+
+    /// Shows the change of the user's rules that the question in the panel would make.
+    pub(crate) fn shows_rule(&mut self, hash: &str, change: PolicyChange, grant: Grant) {
+        if let Layer::Review(review) = &mut self.layer
+            && review.question().is_some_and(|it| it.hash == hash)
+        {
+            review.show_rule(change, grant);
         }
-        Vec::new()
     }
 
     /// Returns whether the key that was pressed last may be held since before the question was shown.
@@ -490,30 +559,24 @@ impl App {
         shown_at.is_some_and(|it| self.is_held_since_before(it))
     }
 
-    fn words_key(&mut self, key: &KeyEvent, spelled: &str, actor: &str) -> Vec<Effect> {
+    fn words_key(&mut self, key: &KeyEvent, spelled: &str) -> Vec<Effect> {
         let width = self.words_width();
         let Layer::Review(review) = &mut self.layer else {
             return Vec::new();
         };
-        let takes_any = review.takes_value();
-        let (Step::Words(editor) | Step::Value(editor) | Step::Command(editor, _)) =
-            &mut review.step
-        else {
+        let Some(open) = &mut review.open else {
             return Vec::new();
         };
         match spelled {
-            "Esc" | "Ctrl-C" => review.step = Step::Choose,
-            "Enter" => match given(&review.step, takes_any) {
-                Ok(value) => {
-                    review.step = Step::Choose;
-                    return review.answer(value, None, actor);
-                }
-                Err(why) => self.flash(why),
-            },
-            "Alt-Enter" | "Shift-Enter" | "Ctrl-Enter" | "Ctrl-J" => editor.insert("\n"),
-            "Up" => drop(editor.up_or_down(true, width)),
-            "Down" => drop(editor.up_or_down(false, width)),
-            _ => edit(editor, key),
+            "Esc" | "Ctrl-C" => open.back(),
+            "Enter" => {
+                let outcome = open.enter();
+                return self.review_comes_to(outcome);
+            }
+            "Alt-Enter" | "Shift-Enter" | "Ctrl-Enter" | "Ctrl-J" => open.typed_mut().insert("\n"),
+            "Up" => drop(open.typed_mut().up_or_down(true, width)),
+            "Down" => drop(open.typed_mut().up_or_down(false, width)),
+            _ => open.type_in(&Event::Key(*key)),
         }
         Vec::new()
     }
@@ -530,50 +593,4 @@ fn scrolled(from: usize, page: usize, spelled: &str) -> Option<usize> {
         "Home" => 0,
         _ => return None,
     })
-}
-
-/// Returns the answer that was typed.
-///
-/// # Errors
-/// When it is none, in words.
-fn given(step: &Step, takes_any: bool) -> Result<AnswerValue, String> {
-    match step {
-        Step::Value(editor) => match serde_json::from_str::<Value>(editor.text()) {
-            Ok(value) if takes_any || value.is_object() => Ok(AnswerValue::value(value)),
-            Ok(_) => Err("arguments are a JSON object".to_owned()),
-            Err(err) => Err(format!("that is no JSON: {err}")),
-        },
-        Step::Command(editor, _) if editor.text().trim().is_empty() => {
-            Err("there is no command: Esc goes back".to_owned())
-        }
-        Step::Command(editor, arguments) => {
-            let mut arguments = arguments.clone();
-            if let Some(command) = arguments.get_mut(COMMAND) {
-                *command = Value::String(editor.whole());
-            }
-            Ok(AnswerValue::value(arguments))
-        }
-        Step::Words(editor) => Ok(AnswerValue::Deny {
-            reason: editor.whole(),
-        }),
-        Step::Choose | Step::Offers => Err(String::new()),
-    }
-}
-
-/// Returns a draft of what is changed: the command if there is one, else the arguments as JSON, or an empty object to fill in.
-fn edited(arguments: Option<&Value>) -> Step {
-    let mut editor = Editor::default();
-    let command = arguments.and_then(|it| it.get(COMMAND)?.as_str());
-    match (arguments, command) {
-        (Some(arguments), Some(command)) => {
-            editor.insert(command);
-            Step::Command(editor, arguments.clone())
-        }
-        (arguments, _) => {
-            let empty = Value::Object(serde_json::Map::new());
-            editor.insert(&format!("{:#}", arguments.unwrap_or(&empty)));
-            editor.left();
-            Step::Value(editor)
-        }
-    }
 }

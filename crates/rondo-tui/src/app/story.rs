@@ -396,12 +396,6 @@ impl Story {
         subagents
     }
 
-    /// Returns the arguments that a question is about, where they are those of a call of this session.
-    pub(crate) fn asked_about(&self, question: &Question) -> Option<Value> {
-        let call = question.call.as_ref().filter(|_| question.child.is_none());
-        self.arguments(call?)
-    }
-
     /// Returns the call that a question is about: its tool's name and its arguments.
     pub(crate) fn call_asked_about(&self, question: &Question) -> Option<(String, Value)> {
         if question.child.is_some() {
@@ -412,11 +406,6 @@ impl Story {
         }
         let card = self.open_call(question.call.as_ref()?)?;
         Some((card.name().to_owned(), card.arguments().clone()))
-    }
-
-    /// Returns the arguments of a call that is not over.
-    pub(crate) fn arguments(&self, call: &CallId) -> Option<Value> {
-        Some(self.open_call(call)?.arguments().clone())
     }
 
     fn open_call(&self, call: &CallId) -> Option<&Card> {

@@ -7,10 +7,11 @@ use crate::prompt::reply::Reply;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
-use rondo_runtime::error::{Result, SetupError};
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::service::{KeptSession, Replaced};
 use rondo_types::units::counted;
-use rondo_types::{Message, SessionId};
+use rondo_types::{Grant, Message, SessionId};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ pub(super) enum Done {
     Preview(SessionId, Vec<Message>),
     /// The file that the call of a question would replace.
     Looked(String, Value, Result<Replaced>),
+    /// The change of the user's rules that a grant makes.
+    Rule(String, PolicyChange, Grant),
     /// Files that `@` may name.
     Files(Vec<String>),
     /// Names that a word of the pane's prompt may become.
@@ -110,6 +113,12 @@ impl Runner {
             } => self.submit(text, attached, delivery),
             Effect::Cancel => self.beside(async move { session.cancel().await }),
             Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
+            Effect::ShowRule(hash, grant) => self.show_rule(hash, grant),
+            Effect::WriteRule(change, answer) => self.beside(async move {
+                let written = spawn_blocking(move || change.save()).await;
+                written.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))??;
+                session.answer(answer).await
+            }),
             Effect::Withdraw(ticket) => self.withdraw(ticket),
             Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
             Effect::Command { command, rest } => self.command_beside(command, rest),
@@ -141,6 +150,19 @@ impl Runner {
             let found = session.replaced(&tool, &arguments).await;
             // Without the loop there is nobody to show it.
             let _ = done.send(Done::Looked(hash, arguments, found)).await;
+        });
+    }
+
+    /// Finds the change of the user's rules that a grant makes.
+    fn show_rule(&self, hash: String, grant: Grant) {
+        let (policy, done) = (UserPolicy::of(&self.settings.paths), self.done.0.clone());
+        spawn_blocking(move || {
+            let result = match policy.with(&grant) {
+                Ok(change) => Done::Rule(hash, change, grant),
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            // Without the loop there is nobody to show it.
+            let _ = done.blocking_send(result);
         });
     }
 
@@ -232,6 +254,7 @@ impl Runner {
                 self.app.looked(&hash, &arguments, found);
             }
             Done::Looked(hash, _, Err(error)) => self.app.cannot_look(&hash, &error.to_string()),
+            Done::Rule(hash, change, grant) => self.app.shows_rule(&hash, change, grant),
             Done::Files(files) => self.app.knows_files(files),
             Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
             Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),

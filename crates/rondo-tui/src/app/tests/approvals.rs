@@ -1,6 +1,7 @@
 //! Tests: the rules of approvals, and what they are about.
 
 use super::*;
+use rondo_runtime::granting::UserPolicy;
 
 #[test]
 fn approval_rule_1_a_question_takes_no_key_from_the_draft() {
@@ -78,12 +79,49 @@ fn approval_rule_4_from_now_on_takes_a_second_key_under_the_rule() {
     // Too soon, and then no rule.
     assert!(scene.types("1").is_empty());
     scene.waits();
-    assert!(scene.types("2").is_empty());
+    assert!(scene.types("3").is_empty());
     scene.waits();
     let answers = answers(&scene.types("1"));
     let (value, grant, _) = &answers[0];
     assert_eq!(*value, AnswerValue::Approve);
     assert_eq!(grant.as_ref().unwrap().to_string(), "exec(touch *)");
+}
+
+#[test]
+fn for_ever_is_answered_below_the_change_of_the_rules() {
+    let mut scene = Scene::new();
+    scene.asks("run x?");
+    scene.waits();
+    scene.types("a");
+    let shown = scene.shown();
+    assert!(shown.contains("2  exec(touch *) for ever"), "{shown}");
+    scene.waits();
+    let effects = scene.types("2");
+    let [Effect::ShowRule(hash, grant)] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let env = rondo_runtime::env::Env::of(&[("RONDO_HOME", folder.path().to_str().unwrap())]);
+    let paths = rondo_runtime::paths::Paths::find(&env).unwrap();
+    let change = UserPolicy::of(&paths).with(grant).unwrap();
+    scene.app.shows_rule(hash, change.clone(), grant.clone());
+    // It was not on the screen yet.
+    assert!(scene.types("y").is_empty());
+    scene.waits();
+    let shown = scene.shown();
+    assert!(shown.contains("+[[grant]]"), "{shown}");
+    assert!(shown.contains("y writes this and runs it"), "{shown}");
+    assert!(scene.types("n").is_empty());
+    scene.press(KeyCode::Esc);
+    assert!(scene.shown().contains("run x?"));
+    scene.app.shows_rule(hash, change.clone(), grant.clone());
+    scene.waits();
+    let effects = scene.types("y");
+    let [Effect::WriteRule(written, answer)] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((written, answer.remember.as_ref()), (&change, Some(grant)));
+    assert_eq!(answer.value, AnswerValue::Approve);
 }
 
 #[test]

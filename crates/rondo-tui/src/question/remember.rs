@@ -1,9 +1,7 @@
 //! Answers that let more than one call run: their letters, and the change of the user's rules that some of them ask for.
 
-use crate::output::Output;
 use rondo_core::shown;
-use rondo_runtime::error::Result;
-use rondo_runtime::granting::{PolicyChange, UserPolicy};
+use rondo_runtime::granting::PolicyChange;
 use rondo_runtime::sanitize::plain;
 use rondo_types::text::shortened;
 use rondo_types::{Grant, GrantScope};
@@ -16,7 +14,7 @@ const NAME_CHARS_MAX: usize = 60;
 
 /// What an answer lets run beside the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Remember {
+pub enum Remember {
     /// Without a change of the user's rules: for the rest of the session, or as long as the user's settings keep it.
     InSession(Grant),
     /// For ever, once the change of the user's rules is written.
@@ -25,7 +23,7 @@ pub(crate) enum Remember {
 
 /// Returns the letters of the answers that there are, such as `/a/f`, and lines that say what they mean, each with its
 /// line break; both empty where nothing can be remembered. `offers` are the question's, the narrowest first.
-pub(crate) fn choice(offers: &[Grant]) -> (String, String) {
+pub(super) fn choice(offers: &[Grant]) -> (String, String) {
     let (sandbox, offers) = parted(offers);
     let (letters, mut meaning) = match offers.as_slice() {
         [] => ("", String::new()),
@@ -48,22 +46,39 @@ pub(crate) fn choice(offers: &[Grant]) -> (String, String) {
     (format!("{letters}/s"), meaning)
 }
 
-/// Returns what an answer lets run beside the call; none where it is no such answer.
-pub(crate) fn chosen(answer: &str, offers: &[Grant]) -> Option<Remember> {
+impl Remember {
+    /// Returns what a letter or a word lets run beside the call; none where it is no such answer.
+    pub fn chosen_by(answer: &str, offers: &[Grant]) -> Option<Self> {
+        let (sandbox, offers) = parted(offers);
+        if matches!(answer, "s" | "sandbox") {
+            return sandbox.cloned().map(Self::InSession);
+        }
+        let (narrowest, widest) = (offers.first()?, offers.last()?);
+        let (narrowest, widest) = ((*narrowest).clone(), (*widest).clone());
+        let has_both = offers.len() > 1;
+        match answer {
+            "a" | "always" => Some(Self::InSession(widest)),
+            "x" | "exactly" if has_both => Some(Self::InSession(narrowest)),
+            "f" | "forever" => Some(Self::ForEver(widest)),
+            "fx" | "forever-exactly" if has_both => Some(Self::ForEver(narrowest)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns all that can be remembered, the narrowest first, each with words for a list.
+pub fn remembered(offers: &[Grant]) -> Vec<(Remember, String)> {
     let (sandbox, offers) = parted(offers);
-    if matches!(answer, "s" | "sandbox") {
-        return sandbox.cloned().map(Remember::InSession);
-    }
-    let (narrowest, widest) = (offers.first()?, offers.last()?);
-    let (narrowest, widest) = ((*narrowest).clone(), (*widest).clone());
-    let has_both = offers.len() > 1;
-    match answer {
-        "a" | "always" => Some(Remember::InSession(widest)),
-        "x" | "exactly" if has_both => Some(Remember::InSession(narrowest)),
-        "f" | "forever" => Some(Remember::ForEver(widest)),
-        "fx" | "forever-exactly" if has_both => Some(Remember::ForEver(narrowest)),
-        _ => None,
-    }
+    let in_session = offers.iter().map(|it| {
+        let words = format!("{} in this session", exactly(it));
+        (Remember::InSession((*it).clone()), words)
+    });
+    let for_ever = offers.iter().map(|it| {
+        let words = format!("{} for ever", exactly(it));
+        (Remember::ForEver((*it).clone()), words)
+    });
+    let sandbox = sandbox.map(|it| (Remember::InSession(it.clone()), exactly(it)));
+    in_session.chain(sandbox).chain(for_ever).collect()
 }
 
 /// Parts the offer of the sandbox, which the user's settings keep, from what a session or the rules remember.
@@ -72,12 +87,8 @@ fn parted(offers: &[Grant]) -> (Option<&Grant>, Vec<&Grant>) {
     (settings.first().copied(), others)
 }
 
-/// Returns the change that lets something run for ever, and shows it.
-///
-/// # Errors
-/// When the user's file of rules cannot be read or changed.
-pub(crate) fn shown_change(policy: &UserPolicy, grant: &Grant) -> Result<(PolicyChange, String)> {
-    let change = policy.with(grant)?;
+/// Returns a change of the user's rules as a difference.
+pub fn shown_change(change: &PolicyChange) -> String {
     let (before, after) = change.texts();
     let name = change.path().display().to_string();
     let diff = TextDiff::from_lines(before, after);
@@ -86,17 +97,12 @@ pub(crate) fn shown_change(policy: &UserPolicy, grant: &Grant) -> Result<(Policy
         .context_radius(CONTEXT_LINES)
         .header(&name, &name)
         .to_string();
-    Ok((change, plain(&text)))
+    plain(&text)
 }
 
-/// Writes a change, and says so.
-///
-/// # Errors
-/// When it cannot be written.
-pub(crate) fn write(change: &PolicyChange, output: &Output) -> Result<()> {
-    change.save()?;
-    output.note(&format!("written to `{}`", change.path().display()));
-    Ok(())
+/// Returns a grant as a list shows it, where there is room for all of it.
+fn exactly(grant: &Grant) -> String {
+    shown::line(&grant.to_string())
 }
 
 fn name(grant: &Grant) -> String {
@@ -110,6 +116,7 @@ fn name(grant: &Grant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rondo_runtime::granting::UserPolicy;
 
     fn grant(scope: GrantScope) -> Grant {
         Grant {
@@ -151,11 +158,14 @@ mod tests {
             ("y", None),
             ("", None),
         ] {
-            assert_eq!(chosen(answer, &offers), expected, "{answer}");
+            assert_eq!(Remember::chosen_by(answer, &offers), expected, "{answer}");
         }
         assert_eq!(choice(&offers[..1]).0, "/a/f");
-        assert_eq!(chosen("x", &offers[..1]), None);
-        assert_eq!((choice(&[]).0.as_str(), chosen("a", &[])), ("", None));
+        assert_eq!(Remember::chosen_by("x", &offers[..1]), None);
+        assert_eq!(
+            (choice(&[]).0.as_str(), Remember::chosen_by("a", &[])),
+            ("", None)
+        );
     }
 
     #[test]
@@ -170,14 +180,14 @@ mod tests {
             "{meaning}"
         );
         let chosen_sandbox = Some(Remember::InSession(sandbox.clone()));
-        assert_eq!(chosen("s", &all), chosen_sandbox);
+        assert_eq!(Remember::chosen_by("s", &all), chosen_sandbox);
         assert_eq!(
-            chosen("a", &all),
+            Remember::chosen_by("a", &all),
             Some(Remember::InSession(offers()[1].clone()))
         );
         assert_eq!(choice(std::slice::from_ref(&sandbox)).0, "/s");
-        assert_eq!(chosen("a", &[sandbox]), None);
-        assert_eq!(chosen("s", &offers()), None);
+        assert_eq!(Remember::chosen_by("a", &[sandbox]), None);
+        assert_eq!(Remember::chosen_by("s", &offers()), None);
     }
 
     #[test]
@@ -187,7 +197,8 @@ mod tests {
         let env = rondo_runtime::env::Env::of(&[("RONDO_HOME", home)]);
         let paths = rondo_runtime::paths::Paths::find(&env).unwrap();
         std::fs::write(paths.user_policy(), "lift = []\n").unwrap();
-        let (change, shown) = shown_change(&UserPolicy::of(&paths), &offers()[1]).unwrap();
+        let change = UserPolicy::of(&paths).with(&offers()[1]).unwrap();
+        let shown = shown_change(&change);
         for line in [
             " lift = []\n",
             "+[[grant]]\n",
