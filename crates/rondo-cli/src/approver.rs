@@ -1,6 +1,6 @@
 //! Asks the user at the terminal whether a call may run.
 
-use crate::asking::{Next, TOO_MUCH, WrittenQuestion};
+use crate::asking::{Asker, Next, Said, WrittenQuestion};
 use crate::changes::Changes;
 use crate::output::{Output, for_terminal, has_person};
 use crate::render::DeniedCall;
@@ -8,12 +8,10 @@ use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
 use rondo_runtime::env::Env;
-use rondo_runtime::granting::UserPolicy;
-use rondo_runtime::parking;
 use rondo_runtime::paths::Paths;
 use rondo_runtime::settings::Settings;
 use rondo_tui::question::Editing;
-use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
+use rondo_types::{Question, QuestionKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -44,12 +42,7 @@ const LOOK_UP: Timespec = Timespec {
 pub(crate) struct TerminalApprover {
     terminal: bool,
     denied: Mutex<Vec<DeniedCall>>,
-    screen: Screen,
-    changes: Changes,
-    output: Output,
-    policy: UserPolicy,
-    /// The user's name, for the record of what they allow from then on.
-    user: String,
+    asker: Asker,
 }
 
 impl TerminalApprover {
@@ -67,11 +60,7 @@ impl TerminalApprover {
         Self {
             terminal: streams && !ci,
             denied: Mutex::default(),
-            screen,
-            changes,
-            output: *output,
-            policy: UserPolicy::of(&settings.paths),
-            user: parking::user(env),
+            asker: Asker::new((env, &settings.paths), *output, screen, changes),
         }
     }
 
@@ -85,11 +74,7 @@ impl TerminalApprover {
         Some(Arc::new(Self {
             terminal: true,
             denied: Mutex::default(),
-            screen: Screen::new(),
-            changes: Changes::default(),
-            output: *output,
-            policy: UserPolicy::of(&paths),
-            user: parking::user(env),
+            asker: Asker::new((env, &paths), *output, Screen::new(), Changes::default()),
         }))
     }
 
@@ -107,7 +92,9 @@ impl TerminalApprover {
             return QuestionReply::Later { expires: None };
         }
         if let QuestionKind::Input { .. } = question.kind {
-            return self.denied_because(question, "there is no terminal to ask on");
+            return self
+                .asker
+                .denied(question, "there is no terminal to ask on");
         }
         let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = question.call.clone()
@@ -121,54 +108,19 @@ impl TerminalApprover {
             });
         }
         let reason = "it needs approval, and there is no terminal to ask on";
-        self.denied_because(question, reason)
-    }
-
-    fn denied_because(&self, question: &Question, reason: &str) -> QuestionReply {
-        QuestionReply::denied(question, &self.user, reason)
-    }
-
-    /// Asks on the terminal.
-    async fn put(&self, question: &Question) -> QuestionReply {
-        let Some(terminal) = self.terminal.then(open).flatten() else {
-            return self.deny_for_lack_of_a_terminal(question);
-        };
-        let look = self.changes.look(question).await;
-        let editing = Editing::Anew;
-        let written = WrittenQuestion::new(question, look, &self.policy, self.output, editing);
-        let Some(written) = written else {
-            return self.denied_because(question, TOO_MUCH);
-        };
-        self.screen.aside().await;
-        match blocking(move |abandoned| converse(&terminal, written, abandoned)).await {
-            Ok((value, remember)) => {
-                let mut answer = question.answered(&self.user, value);
-                answer.remember = remember;
-                QuestionReply::Answered(answer, None)
-            }
-            // Nobody has said that the folder is not trusted.
-            Err(_) if question.kind == QuestionKind::Trust => {
-                QuestionReply::Later { expires: None }
-            }
-            Err(err) => {
-                self.denied_because(question, &format!("the question could not be asked: {err}"))
-            }
-        }
+        self.asker.denied(question, reason)
     }
 }
 
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, question: &Question) -> QuestionReply {
-        // The view makes room for a question about a call by itself.
-        let _held = match question.is_about_call() {
-            true => None,
-            false => Some(self.screen.hold().await),
+        let Some(terminal) = self.terminal.then(open).flatten() else {
+            return self.deny_for_lack_of_a_terminal(question);
         };
-        self.screen.set_open(Some(question.id.clone()));
-        let reply = self.put(question).await;
-        self.screen.set_open(None);
-        reply
+        let converse =
+            move |written| blocking(move |abandoned| converse(&terminal, written, abandoned));
+        self.asker.ask(question, Editing::Anew, converse).await
     }
 }
 
@@ -213,7 +165,7 @@ fn converse(
     terminal: &File,
     mut written: WrittenQuestion,
     abandoned: &AtomicBool,
-) -> io::Result<(AnswerValue, Option<Grant>)> {
+) -> io::Result<Said> {
     let mut text = written.begin(size(terminal));
     loop {
         let line = typed(terminal, &text, abandoned)?;
@@ -278,6 +230,7 @@ fn readable(terminal: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use rondo_core::ports::question_about_call;
+    use rondo_types::AnswerValue;
     use rondo_types::{AskReason, CallId, QuestionSubject};
 
     fn paths() -> Paths {
@@ -286,14 +239,16 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_terminal_a_call_is_denied_and_remembered() {
+        let output = Output::detect(&Env::default(), None, true);
         let approver = TerminalApprover {
             terminal: false,
             denied: Mutex::default(),
-            screen: Screen::new(),
-            changes: Changes::default(),
-            output: Output::detect(&Env::default(), None, true),
-            policy: UserPolicy::of(&paths()),
-            user: "ada".to_owned(),
+            asker: Asker::new(
+                (&Env::default(), &paths()),
+                output,
+                Screen::new(),
+                Changes::default(),
+            ),
         };
         let subject = QuestionSubject {
             tool: "exec".to_owned(),

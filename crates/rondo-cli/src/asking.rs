@@ -1,16 +1,94 @@
 //! A question as text that is written below what is there, and never changed: for the line prompt and `rondo ask`.
 
-use crate::changes::Look;
+use crate::changes::{Changes, Look};
 use crate::output::Output;
 use crate::render::{Fitted, fitted, in_full};
+use crate::screen::Screen;
+use rondo_core::QuestionReply;
+use rondo_runtime::env::Env;
 use rondo_runtime::form::Form;
 use rondo_runtime::granting::UserPolicy;
+use rondo_runtime::parking;
+use rondo_runtime::paths::Paths;
 use rondo_runtime::sanitize::plain;
 use rondo_tui::question::{Choice, Editing, OpenQuestion, Outcome, shown_change};
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
+use std::io;
 
-/// Why a question is denied that asks for more than lines can answer.
-pub(crate) const TOO_MUCH: &str = "it asks for too much at once";
+/// Puts the questions of a turn below what is shown of it.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    screen: Screen,
+    changes: Changes,
+    output: Output,
+    policy: UserPolicy,
+    /// The user's name, for the records.
+    user: String,
+}
+
+/// An answer, and what runs from now on.
+pub(crate) type Said = (AnswerValue, Option<Grant>);
+
+impl Asker {
+    pub(crate) fn new(
+        (env, paths): (&Env, &Paths),
+        output: Output,
+        screen: Screen,
+        changes: Changes,
+    ) -> Self {
+        Self {
+            screen,
+            changes,
+            output,
+            policy: UserPolicy::of(paths),
+            user: parking::user(env),
+        }
+    }
+
+    /// Has a question answered by lines.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: then it is not asked any more. If somebody else answers first, the view says so.
+    pub(crate) async fn ask<F: Future<Output = io::Result<Said>> + Send>(
+        &self,
+        question: &Question,
+        editing: Editing,
+        converse: impl FnOnce(WrittenQuestion) -> F + Send,
+    ) -> QuestionReply {
+        let look = self.changes.look(question).await;
+        let written = WrittenQuestion::new(question, look, &self.policy, self.output, editing);
+        let Some(written) = written else {
+            return self.denied(question, "it asks for too much at once");
+        };
+        // The view makes room for a question about a call by itself.
+        let _held = match question.is_about_call() {
+            true => {
+                self.screen.aside().await;
+                None
+            }
+            false => Some(self.screen.hold().await),
+        };
+        self.screen.set_open(Some(question.id.clone()));
+        let said = converse(written).await;
+        self.screen.set_open(None);
+        match said {
+            Ok((value, remember)) => {
+                let mut answer = question.answered(&self.user, value);
+                answer.remember = remember;
+                QuestionReply::Answered(answer, None)
+            }
+            // Nobody has said that the folder is not trusted.
+            Err(_) if question.kind == QuestionKind::Trust => {
+                QuestionReply::Later { expires: None }
+            }
+            Err(err) => self.denied(question, &format!("the question could not be asked: {err}")),
+        }
+    }
+
+    pub(crate) fn denied(&self, question: &Question, reason: &str) -> QuestionReply {
+        QuestionReply::denied(question, &self.user, reason)
+    }
+}
 
 /// A question that is answered by lines.
 #[derive(Debug)]

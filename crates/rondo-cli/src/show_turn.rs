@@ -30,6 +30,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Ended {
     /// The view, which has yet to show the end; `None` if its output was given up.
     view: Option<Box<dyn View>>,
+    /// Tokens of the latest request and its reply: what the next one begins with.
+    pub(crate) context_tokens: Option<u64>,
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
     signals: Signals,
@@ -98,7 +100,7 @@ pub(crate) async fn show(
     let mut stopped_by = None;
     let mut is_over = false;
     let mut give_up_at = None;
-    let view = loop {
+    let shown = loop {
         tokio::select! {
             biased;
             stop = signals.next() => match stopped_by.replace(stop) {
@@ -119,8 +121,10 @@ pub(crate) async fn show(
             }
         }
     };
+    let (view, context_tokens) = shown.unzip();
     Ok(Ended {
         view,
+        context_tokens: context_tokens.flatten(),
         stopped_by: brake.stopped_by(),
         signals,
         give_up_at: give_up_at.or_else(|| patience(stopped_by.map(|_| STOP_GRACE).or(grace))),
@@ -273,16 +277,17 @@ pub(crate) fn end_when_told() {
     let _ = Builder::new().name("ending".to_owned()).spawn(watch);
 }
 
-/// Runs on the view's thread, and cancels the turn once standard output is closed.
+/// Runs on the view's thread, and cancels the turn once standard output is closed. Returns the view, and the tokens of the
+/// latest request and its reply.
 fn watch_turn(
     mut events: EventReceiver,
     mut view: Box<dyn View>,
     brake: &Brake,
-) -> io::Result<Box<dyn View>> {
+) -> io::Result<(Box<dyn View>, Option<u64>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()?;
-    let mut pipe_closed = false;
+    let (mut pipe_closed, mut context_tokens) = (false, None);
     runtime.block_on(async {
         let mut ticks = interval(TICK);
         let mut changes = view.changes();
@@ -301,6 +306,9 @@ fn watch_turn(
                 }
             };
             let Some(event) = event else { break };
+            if let Some(usage) = event.body.usage() {
+                context_tokens = Some(usage.total());
+            }
             // Without a reader, the answer would be lost.
             if view.event(event).is_err() && !pipe_closed {
                 pipe_closed = true;
@@ -308,7 +316,7 @@ fn watch_turn(
             }
         }
     });
-    Ok(view)
+    Ok((view, context_tokens))
 }
 
 async fn changed(changes: &mut Option<watch::Receiver<Typed>>) {

@@ -1,16 +1,15 @@
 //! Sends the questions of a running turn to the task that reads the keyboard.
 
-use crate::asking::{TOO_MUCH, WrittenQuestion};
+use crate::asking::{Asker, Said, WrittenQuestion};
 use crate::changes::Changes;
 use crate::output::Output;
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approver, QuestionReply};
-use rondo_runtime::granting::UserPolicy;
-use rondo_runtime::parking;
 use rondo_runtime::settings::Settings;
 use rondo_tui::question::Editing;
-use rondo_types::{AnswerValue, Grant, Question};
+use rondo_types::Question;
+use std::io;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
@@ -20,20 +19,16 @@ const QUESTIONS: usize = 1;
 #[derive(Debug)]
 pub(super) struct PromptApprover {
     questions: mpsc::Sender<PromptQuestion>,
-    screen: Screen,
-    changes: Changes,
-    output: Output,
-    policy: UserPolicy,
-    /// The user's name, for the records.
-    user: String,
+    asker: Asker,
+    editing: Editing,
 }
 
 /// A question, and where its answer goes.
 #[derive(Debug)]
 pub(super) struct PromptQuestion {
     pub(super) written: WrittenQuestion,
-    /// Takes the answer, and what is allowed with a yes from then on; closed once the turn no longer waits for it.
-    pub(super) answer: oneshot::Sender<(AnswerValue, Option<Grant>)>,
+    /// Takes the answer; closed once the turn no longer waits for it.
+    pub(super) answer: oneshot::Sender<Said>,
 }
 
 /// Builds the two ends.
@@ -46,11 +41,11 @@ pub(super) fn channel(
     let (questions, asked) = mpsc::channel(QUESTIONS);
     let approver = PromptApprover {
         questions,
-        screen,
-        changes,
-        output,
-        policy: UserPolicy::of(&settings.paths),
-        user: parking::user(&settings.env),
+        asker: Asker::new((&settings.env, &settings.paths), output, screen, changes),
+        editing: match output.stderr_erases {
+            true => Editing::OnRow,
+            false => Editing::Anew,
+        },
     };
     (approver, asked)
 }
@@ -58,34 +53,15 @@ pub(super) fn channel(
 #[async_trait]
 impl Approver for PromptApprover {
     async fn ask(&self, question: &Question) -> QuestionReply {
-        let (look, _held) = match question.is_about_call() {
-            true => (self.changes.look(question).await, None),
-            // The turn writes to the screen meanwhile.
-            false => (None, Some(self.screen.hold().await)),
+        let converse = async |written| {
+            let (answer, answered) = oneshot::channel();
+            let put = PromptQuestion { written, answer };
+            // Where it is not taken, it is dropped, and with it what answers.
+            let _ = self.questions.send(put).await;
+            answered
+                .await
+                .map_err(|_| io::Error::other("nobody is there to ask"))
         };
-        let editing = match self.output.stderr_erases {
-            true => Editing::OnRow,
-            false => Editing::Anew,
-        };
-        let written = WrittenQuestion::new(question, look, &self.policy, self.output, editing);
-        let Some(written) = written else {
-            return QuestionReply::denied(question, &self.user, TOO_MUCH);
-        };
-        self.screen.aside().await;
-        let (answer, answered) = oneshot::channel();
-        let put = PromptQuestion { written, answer };
-        // If somebody else answers first, this is dropped, and the view says so.
-        self.screen.set_open(Some(question.id.clone()));
-        let sent = self.questions.send(put).await;
-        let answered = answered.await;
-        self.screen.set_open(None);
-        match answered {
-            Ok((value, remember)) if sent.is_ok() => {
-                let mut answer = question.answered(&self.user, value);
-                answer.remember = remember;
-                QuestionReply::Answered(answer, None)
-            }
-            _ => QuestionReply::denied(question, &self.user, "nobody is there to ask"),
-        }
+        self.asker.ask(question, self.editing, converse).await
     }
 }

@@ -5,12 +5,12 @@
 //! - `slash`: slash commands.
 //! - `talk`, `turn`: the session with the agent, and its turns; `host`: what the prompt brings to them.
 //! - `keyboard`, `unix`: the keyboard while a turn runs.
-//! - `approver`, `question`, `draft`: questions about calls.
+//! - `approver`, `question`: questions about calls.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
 //! - `exports`: exported keys.
 //! - `chosen`: the session to start with.
 //! - `cells`, `restore`: recorded cells, and those of an earlier interpreter; `interpreters`: the interpreters of sessions.
-//! - `ledger`: tokens and cost; `place`: the directory and branch in the prompt.
+//! - `place`: the directory and branch in the prompt.
 //!
 //! Slow parts are started when they are first needed, so that the prompt appears at once.
 
@@ -23,7 +23,6 @@ mod host;
 mod interpreters;
 mod jobs;
 mod keyboard;
-mod ledger;
 mod mode;
 mod place;
 mod python;
@@ -544,7 +543,7 @@ impl Repl {
     fn face(&mut self) -> Face {
         let settings = &self.talk.settings;
         let (model, context) = self.answers.get_or_insert_with(|| answers(settings));
-        let used = self.talk.books.open().context_tokens;
+        let used = self.talk.context_tokens;
         Face {
             mode: self.shared.mode(),
             run_mode: RunMode::of(&settings.values),

@@ -4,7 +4,6 @@ use super::GO_ELSEWHERE;
 use super::editor::Shared;
 use super::host::{self, InForce, LineLink};
 use super::interpreters::Parked;
-use super::ledger::Books;
 use super::turn::{Request, TurnEnd};
 use super::unix::Terminal;
 use crate::commands::report::gone;
@@ -43,7 +42,8 @@ pub(super) struct LineSession {
     /// What the user's shell exported at the last look.
     pub(super) exports: Option<Variables>,
     pub(super) terminal: Terminal,
-    pub(super) books: Books,
+    /// Tokens of the latest request and its reply, if one was made here.
+    pub(super) context_tokens: Option<u64>,
     /// Whether a turn knows what was said before.
     pub(super) memory: MemoryChoice,
     /// What a person and the agent share, once either needs it.
@@ -109,7 +109,7 @@ impl LineSession {
             output,
             secrets,
             terminal,
-            books: Books::default(),
+            context_tokens: None,
             settings,
             memory,
             python: None,
@@ -275,7 +275,7 @@ impl LineSession {
     pub(super) fn begin(&mut self, session: SessionHandle) {
         self.handle = session;
         self.attached.clear();
-        self.books.clear();
+        self.context_tokens = None;
     }
 
     /// Goes on with a recorded session, in its own interpreter if it has one here.
@@ -284,7 +284,7 @@ impl LineSession {
     /// When the former session's cells cannot be read.
     pub(super) fn take(&mut self, session: SessionHandle) -> Result<()> {
         self.park_python()?;
-        self.books.clear();
+        self.context_tokens = None;
         self.handle = session;
         let id = self.handle.id().clone();
         self.unpark_python(&id);

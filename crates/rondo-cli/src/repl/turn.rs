@@ -3,7 +3,6 @@
 use super::approver::{self, PromptQuestion};
 use super::host::{BegunTurn, Stage};
 use super::keyboard::Keyboard;
-use super::ledger::BookkeepingView;
 use super::talk::LineSession;
 use crate::changes::Changes;
 use crate::commands::ask;
@@ -232,8 +231,7 @@ impl LineSession {
         let mut updates = updates.unwrap_or_else(|| self.handle.subscribe_to_next());
         keyboard.submit_to(self.handle.clone());
         let (events_tx, events_rx) = events::channel(begun.session.clone(), begun.id.clone());
-        let view = TextView::new(self.output, screen, changes);
-        let view = Box::new(BookkeepingView::new(view, self.books.clone()));
+        let view = Box::new(TextView::new(self.output, screen, changes));
         let (over_tx, over_rx) = oneshot::channel();
         let brake = Brake::new(begun.handle.clone());
         let both = async {
@@ -267,6 +265,7 @@ impl LineSession {
             let context = "failed to start a thread";
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
         })?;
+        self.context_tokens = ended.context_tokens.or(self.context_tokens);
         let over = over(&mut keyboard, ended.stopped_by);
         self.finish(*outcome, ended, &begun).await?;
         Ok(over)
