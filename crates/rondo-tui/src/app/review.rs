@@ -180,6 +180,7 @@ impl Review {
     /// Shows the change of the user's rules that allows calls for ever, before it is written.
     pub(super) fn show_rule(&mut self, change: PolicyChange, grant: Grant) {
         self.rule = Some(shown_change(&change));
+        self.lists_offers = false;
         if let Some(open) = &mut self.open {
             open.ask_about_rule(change, grant);
         }
@@ -525,6 +526,8 @@ impl App {
                 hash.map(|hash| Effect::ShowRule(hash, grant))
             }
             Outcome::WriteRule(change, grant) => {
+                // If it cannot be written, the question is open again.
+                review.back();
                 let answer = review.answer(AnswerValue::Approve, Some(grant), &self.actor);
                 answer.map(|answer| Effect::WriteRule(change, answer))
             }

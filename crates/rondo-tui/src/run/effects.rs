@@ -11,7 +11,7 @@ use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::service::{KeptSession, Replaced};
 use rondo_types::units::counted;
-use rondo_types::{Grant, Message, SessionId};
+use rondo_types::{Answer, Grant, Message, SessionId};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -114,11 +114,7 @@ impl Runner {
             Effect::Cancel => self.beside(async move { session.cancel().await }),
             Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
             Effect::ShowRule(hash, grant) => self.show_rule(hash, grant),
-            Effect::WriteRule(change, answer) => self.beside(async move {
-                let written = spawn_blocking(move || change.save()).await;
-                written.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))??;
-                session.answer(answer).await
-            }),
+            Effect::WriteRule(change, answer) => self.write_rule(change, answer),
             Effect::Withdraw(ticket) => self.withdraw(ticket),
             Effect::CompleteInPane(asked) => self.complete_in_pane(asked),
             Effect::Command { command, rest } => self.command_beside(command, rest),
@@ -163,6 +159,19 @@ impl Runner {
             };
             // Without the loop there is nobody to show it.
             let _ = done.blocking_send(result);
+        });
+    }
+
+    /// Writes a change of the user's rules, says so, and answers.
+    fn write_rule(&self, change: PolicyChange, answer: Answer) {
+        let (session, done) = (self.session.clone(), self.done.0.clone());
+        self.beside(async move {
+            let note = format!("written to `{}`", change.path().display());
+            let written = spawn_blocking(move || change.save()).await;
+            written.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))??;
+            // Without the loop there is nobody to tell.
+            let _ = done.send(Done::Note(note)).await;
+            session.answer(answer).await
         });
     }
 

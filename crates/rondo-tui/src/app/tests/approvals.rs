@@ -114,6 +114,10 @@ fn for_ever_is_answered_below_the_change_of_the_rules() {
     assert!(scene.types("n").is_empty());
     scene.press(KeyCode::Esc);
     assert!(scene.shown().contains("run x?"));
+    scene.waits();
+    scene.types("a");
+    scene.waits();
+    assert_eq!(scene.types("2").len(), 1);
     scene.app.shows_rule(hash, change.clone(), grant.clone());
     scene.waits();
     let effects = scene.types("y");
