@@ -95,13 +95,13 @@ impl Asker {
 pub(crate) struct WrittenQuestion {
     pub(crate) open: OpenQuestion,
     question: Question,
-    /// What the call would make of its file.
+    /// The change of its file that the call would make.
     look: Look,
     policy: UserPolicy,
     output: Output,
 }
 
-/// What follows a line.
+/// The state after a line.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// The question is open still; this is to be written, and what is typed stands behind it.

@@ -56,7 +56,7 @@ impl Approver for PromptApprover {
         let converse = async |written| {
             let (answer, answered) = oneshot::channel();
             let put = PromptQuestion { written, answer };
-            // Where it is not taken, it is dropped, and with it what answers.
+            // If nobody takes it, it is dropped, and `answer` with it.
             let _ = self.questions.send(put).await;
             answered
                 .await

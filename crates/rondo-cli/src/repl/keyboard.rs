@@ -44,7 +44,7 @@ pub(super) struct Keyboard {
     /// What is not said to the turn.
     kept: Option<(KeyNames, Secrets)>,
     typed: Editor,
-    /// What the line editor read and did not take.
+    /// Keys that the line editor read and did not take.
     ahead: Vec<Event>,
     /// Lines that were entered before the turn began.
     early: Vec<String>,
@@ -340,7 +340,7 @@ async fn abandoned(asked: &mut Option<Asked>) {
     }
 }
 
-/// What a key does while a turn runs.
+/// The meaning of a key while a turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     /// Ctrl-C or Esc.

@@ -25,7 +25,7 @@ use serde_json::Value;
 /// How long nothing may be pressed before keys answer, in milliseconds.
 const ARMS_AFTER_MS: u64 = 250;
 
-/// What is said of a question whose end was not on the screen.
+/// The hint below a question whose end was not on the screen.
 const END_FIRST: &str = "y allows once you have seen the end: PageDown, End";
 
 /// The panel.
@@ -43,7 +43,7 @@ pub(crate) struct Review {
     shown_at: Option<TimeMs>,
     /// The question that is shown; none before there is one.
     open: Option<OpenQuestion>,
-    /// Whether what can be allowed from now on is listed.
+    /// The rules that can be added are listed.
     lists_offers: bool,
     /// The change of the user's rules that is shown in place of the question.
     rule: Option<String>,

@@ -46,10 +46,10 @@ pub enum Editing {
     Anew,
 }
 
-/// What is being answered.
+/// A step of the answer.
 #[derive(Debug)]
 pub enum Step {
-    /// Whether it may run.
+    /// Yes or no.
     Choose,
     /// Why not.
     Reason,
@@ -59,11 +59,11 @@ pub enum Step {
     Json,
     /// A field of what was asked for.
     Field(Form),
-    /// Whether this change of the user's rules is written, which allows calls for ever.
+    /// Yes or no to this change of the user's rules, which allows calls for ever.
     Rule(PolicyChange, Grant),
 }
 
-/// What a person chose.
+/// A choice.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     /// Yes, or to fill in what is asked for.
@@ -80,7 +80,7 @@ pub enum Choice {
     Remember(Remember),
 }
 
-/// What becomes of a choice, or of what was entered.
+/// The result of a choice, or of a text that was entered.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// It is open still, at the step where it is now; why, if what was entered is no answer.
