@@ -124,6 +124,6 @@ pub use rondo_core::notices;
 pub use rondo_memory::calendar;
 pub use rondo_policy::GateOptions;
 pub use runtime::Runtime;
-pub use session::{FoundSession, Session, SessionOptions, SessionSource};
+pub use session::{Session, SessionOptions, SessionSource};
 pub use table::{Layer, SETTINGS, Setting};
 pub use turn::{Turn, TurnBuilder, TurnStart};

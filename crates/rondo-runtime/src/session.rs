@@ -52,12 +52,30 @@ impl SessionOptions {
 }
 
 impl Runtime {
-    /// Looks for a session, or begins to make one.
+    /// Looks for a session, or begins to make one. [`Session::open`] takes it.
     ///
     /// # Errors
     /// When the settings make no sense, or there is no such session.
-    pub fn find(&self, source: &SessionSource, options: &SessionOptions) -> Result<FoundSession> {
-        FoundSession::find(self, source, options)
+    pub fn find(&self, source: &SessionSource, options: &SessionOptions) -> Result<Session> {
+        if *source == SessionSource::New {
+            let settings = self.settings(options.directory.clone())?;
+            let mut session = Session::new(self.clone(), settings);
+            session.begin_opening()?;
+            return Ok(session);
+        }
+        // What is asked about the folder is recorded in the session, which has to be known before.
+        let settings = self.settings_unasked(options.directory.clone())?;
+        check_goes_on(&settings)?;
+        let store = sessions::open(&settings)?;
+        let info = match source {
+            SessionSource::Id(id) => sessions::find_conversation(&store, id)?,
+            SessionSource::Latest | SessionSource::New => {
+                sessions::latest(&store, &settings.directory)?
+            }
+        };
+        let found = Session::stored(self, options, store, info, None)?;
+        check_goes_on(&found.settings)?;
+        Ok(found)
     }
 
     /// Opens a session, which asks the model that it asked before unless a person named another.
@@ -67,206 +85,18 @@ impl Runtime {
     pub fn session(&self, source: &SessionSource, options: &SessionOptions) -> Result<Session> {
         let mut found = self.find(source, options)?;
         found.keep_model()?;
-        found.open(String::new())
+        found.open(String::new())?;
+        Ok(found)
     }
 }
 
-/// A session that was found and is not taken yet.
-pub struct FoundSession {
-    /// What is in force in it.
-    pub settings: Settings,
-    runtime: Runtime,
-    source: FoundSource,
-}
-
-/// Where a session is, before it is taken.
-enum FoundSource {
-    Memory,
-    /// A new one, in a journal that is being opened: that takes a moment, in which other things are read.
-    New(JoinHandle<Result<Store>>),
-    Known(Store, Box<SessionInfo>),
-}
-
-impl FoundSession {
-    fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
-        if *source == SessionSource::New {
-            let settings = runtime.settings(options.directory.clone())?;
-            let source = FoundSource::find(source, &settings)?;
-            return Self::of(runtime, options, settings, source, None);
-        }
-        // What is asked about the folder is recorded in the session, which has to be known before.
-        let settings = runtime.settings_unasked(options.directory.clone())?;
-        match FoundSource::find(source, &settings)? {
-            FoundSource::Known(store, info) => {
-                let found = Self::stored(runtime, options, store, *info, None)?;
-                FoundSource::check(source, &found.settings)?;
-                Ok(found)
-            }
-            found @ (FoundSource::Memory | FoundSource::New(_)) => {
-                Self::of(runtime, options, settings, found, None)
-            }
-        }
+/// Checks that the settings let a session continue.
+fn check_goes_on(settings: &Settings) -> Result<()> {
+    if settings.values.ephemeral != Some(true) {
+        return Ok(());
     }
-
-    /// One that is in a journal already. `taken` is the answer about its folder that its owner has just recorded.
-    ///
-    /// # Errors
-    /// When the settings make no sense.
-    pub(crate) fn stored(
-        runtime: &Runtime,
-        options: &SessionOptions,
-        store: Store,
-        info: SessionInfo,
-        taken: Option<Answer>,
-    ) -> Result<Self> {
-        let session = AskingSession {
-            store: store.clone(),
-            info: info.clone(),
-            taken: taken.clone(),
-        };
-        let settings = runtime.settings_of(options.directory.clone(), Some(session))?;
-        let source = FoundSource::Known(store, Box::new(info));
-        Self::of(runtime, options, settings, source, taken)
-    }
-
-    /// Returns the session's id; `None` for a new one.
-    #[must_use]
-    pub fn id(&self) -> Option<&SessionId> {
-        match &self.source {
-            FoundSource::Known(_, info) => Some(&info.id),
-            FoundSource::Memory | FoundSource::New(_) => None,
-        }
-    }
-
-    /// One that is in a journal already, with settings that its host has read.
-    pub(crate) fn with_settings(
-        runtime: &Runtime,
-        store: &Store,
-        info: SessionInfo,
-        settings: Settings,
-    ) -> Self {
-        Self {
-            settings,
-            runtime: runtime.clone(),
-            source: FoundSource::Known(store.clone(), Box::new(info)),
-        }
-    }
-
-    fn of(
-        runtime: &Runtime,
-        options: &SessionOptions,
-        mut settings: Settings,
-        source: FoundSource,
-        taken: Option<Answer>,
-    ) -> Result<Self> {
-        if let FoundSource::Known(store, info) = &source
-            && !options.is_directory_named
-            && let Some(own) = sessions::own_directory(info, &settings.directory)?
-        {
-            let session = AskingSession {
-                store: store.clone(),
-                info: (**info).clone(),
-                taken,
-            };
-            settings = runtime.settings_of(own, Some(session))?;
-        }
-        Ok(Self {
-            settings,
-            runtime: runtime.clone(),
-            source,
-        })
-    }
-
-    /// Has the settings name the model that the session's latest turn asked, at its address, unless a person
-    /// named one for this run. An imported file chooses no model.
-    ///
-    /// # Errors
-    /// When that model is not known here, or the session's records cannot be read.
-    pub fn keep_model(&mut self) -> Result<()> {
-        let FoundSource::Known(store, info) = &self.source else {
-            return Ok(());
-        };
-        match LastAsked::last(store, info)? {
-            Some(last) => go_on_with(&last, &mut self.settings, self.runtime.notices()),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the entry of a session that was begun in another directory than this one.
-    #[must_use]
-    pub fn from_elsewhere(&self, directory: &Path) -> Option<&SessionInfo> {
-        let here = sessions::directory_name(directory);
-        match &self.source {
-            FoundSource::Known(_, info) if !info.directory.is_empty() => {
-                Some(&**info).filter(|info| info.directory != here)
-            }
-            _ => None,
-        }
-    }
-
-    /// Takes the session, or begins it under a title.
-    ///
-    /// # Errors
-    /// When another process works on it, when its records are damaged, or the disk fails.
-    pub fn open(self, title: String) -> Result<Session> {
-        let mut session = Session::new(self.runtime, self.settings);
-        match self.source {
-            FoundSource::Memory => session.begin(title).map(drop)?,
-            FoundSource::New(opening) => {
-                session.store = Some(opened(opening)?);
-                session.begin(title)?;
-            }
-            FoundSource::Known(store, info) => {
-                session.store = Some(store);
-                session.take(&info)?;
-                session.is_to_prune = true;
-            }
-        }
-        session.note_file_system();
-        Ok(session)
-    }
-}
-
-impl FoundSource {
-    fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
-        Self::check(source, settings)?;
-        let is_ephemeral = settings.values.ephemeral == Some(true);
-        match source {
-            SessionSource::New if is_ephemeral => Ok(Self::Memory),
-            SessionSource::New => {
-                let settings = settings.clone();
-                let opening = thread::Builder::new()
-                    .name("journal".to_owned())
-                    .spawn(move || sessions::open(&settings));
-                opening.map(Self::New).map_err(no_thread)
-            }
-            SessionSource::Latest => Self::known(settings, |store| {
-                sessions::latest(store, &settings.directory)
-            }),
-            SessionSource::Id(id) => {
-                Self::known(settings, |store| sessions::find_conversation(store, id))
-            }
-        }
-    }
-
-    /// Checks that the settings let a session go on.
-    fn check(source: &SessionSource, settings: &Settings) -> Result<()> {
-        let is_ephemeral = settings.values.ephemeral == Some(true);
-        if *source == SessionSource::New || !is_ephemeral {
-            return Ok(());
-        }
-        let message = "a session that goes on cannot be ephemeral";
-        Err(SetupError::new(SetupErrorKind::Usage, message))
-    }
-
-    fn known(
-        settings: &Settings,
-        find: impl FnOnce(&Store) -> Result<SessionInfo>,
-    ) -> Result<Self> {
-        let store = sessions::open(settings)?;
-        let info = find(&store)?;
-        Ok(Self::Known(store, Box::new(info)))
-    }
+    let message = "a session that goes on cannot be ephemeral";
+    Err(SetupError::new(SetupErrorKind::Usage, message))
 }
 
 fn opened(opening: JoinHandle<Result<Store>>) -> Result<Store> {
@@ -279,13 +109,17 @@ fn no_thread(err: std::io::Error) -> SetupError {
     SetupError::because(SetupErrorKind::Other, context, err)
 }
 
-/// A session that a host works in. Its record begins with its first turn or cell, so that one in which nothing
-/// was said leaves nothing behind; it is let go of when this is dropped, or another one takes its place.
+/// A session that a host works in: found, then taken. Its record begins with its first turn or cell, so that one in
+/// which nothing was said leaves nothing behind; it is let go of when this is dropped, or another one takes its place.
 pub struct Session {
     /// What is in force in it.
     pub settings: Settings,
     conversation: Option<Conversation>,
     store: Option<Store>,
+    /// Opens the journal of a new session: that takes a moment, in which other things are read.
+    opening: Option<JoinHandle<Result<Store>>>,
+    /// The entry of a recorded session that is not taken yet.
+    found: Option<Box<SessionInfo>>,
     runtime: Runtime,
     /// The id that its record begins under; none where a new one is made.
     id: Option<SessionId>,
@@ -314,6 +148,8 @@ impl Session {
             settings,
             conversation: None,
             store: None,
+            opening: None,
+            found: None,
             runtime,
             id: None,
             is_to_prune: false,
@@ -333,6 +169,103 @@ impl Session {
             id: Some(id),
             ..Self::new(runtime, settings)
         }
+    }
+
+    /// One that is in a journal already. `taken` is the answer about its folder that its owner has just recorded.
+    ///
+    /// # Errors
+    /// When the settings make no sense.
+    pub(crate) fn stored(
+        runtime: &Runtime,
+        options: &SessionOptions,
+        store: Store,
+        info: SessionInfo,
+        taken: Option<Answer>,
+    ) -> Result<Self> {
+        let asking = || AskingSession {
+            store: store.clone(),
+            info: info.clone(),
+            taken: taken.clone(),
+        };
+        let mut settings = runtime.settings_of(options.directory.clone(), Some(asking()))?;
+        if !options.is_directory_named
+            && let Some(own) = sessions::own_directory(&info, &settings.directory)?
+        {
+            settings = runtime.settings_of(own, Some(asking()))?;
+        }
+        Ok(Self::with_settings(runtime, store, info, settings))
+    }
+
+    /// One that is in a journal already, with settings that its host has read.
+    pub(crate) fn with_settings(
+        runtime: &Runtime,
+        store: Store,
+        info: SessionInfo,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            store: Some(store),
+            found: Some(Box::new(info)),
+            ..Self::new(runtime.clone(), settings)
+        }
+    }
+
+    /// Returns the id of a recorded session that is not taken yet.
+    #[must_use]
+    pub fn found_id(&self) -> Option<&SessionId> {
+        self.found.as_ref().map(|info| &info.id)
+    }
+
+    /// Has the settings name the model that the session's latest turn asked, at its address, unless a person
+    /// named one for this run. An imported file chooses no model. A new session has none to keep.
+    ///
+    /// # Errors
+    /// When that model is not known here, or the session's records cannot be read.
+    pub fn keep_model(&mut self) -> Result<()> {
+        let (Some(store), Some(info)) = (&self.store, &self.found) else {
+            return Ok(());
+        };
+        match LastAsked::last(store, info)? {
+            Some(last) => go_on_with(&last, &mut self.settings, self.runtime.notices()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the entry of a session that was begun in another directory than this one and is not taken yet.
+    #[must_use]
+    pub fn from_elsewhere(&self, directory: &Path) -> Option<&SessionInfo> {
+        let here = sessions::directory_name(directory);
+        let info = self.found.as_deref()?;
+        Some(info).filter(|it| !it.directory.is_empty() && it.directory != here)
+    }
+
+    /// Takes a session that was found, or begins a new one under a title.
+    ///
+    /// # Errors
+    /// When another process works on it, when its records are damaged, or the disk fails.
+    pub fn open(&mut self, title: String) -> Result<()> {
+        match self.found.take() {
+            Some(info) => {
+                self.take(&info)?;
+                self.is_to_prune = true;
+            }
+            None => self.begin(title).map(drop)?,
+        }
+        self.note_file_system();
+        Ok(())
+    }
+
+    /// Begins to open the journal, if the settings keep the session.
+    fn begin_opening(&mut self) -> Result<()> {
+        if self.settings.values.ephemeral == Some(true) {
+            return Ok(());
+        }
+        let settings = self.settings.clone();
+        let opening = thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || sessions::open(&settings));
+        self.opening = Some(opening.map_err(no_thread)?);
+        Ok(())
     }
 
     /// Has its first turn begin after these messages, where nothing was said in it yet.
@@ -393,9 +326,10 @@ impl Session {
     /// # Errors
     /// When it cannot be opened.
     pub fn store(&mut self) -> Result<&Store> {
-        let store = match self.store.take() {
-            Some(store) => store,
-            None => sessions::open(&self.settings)?,
+        let store = match (self.store.take(), self.opening.take()) {
+            (Some(store), _) => store,
+            (None, Some(opening)) => opened(opening)?,
+            (None, None) => sessions::open(&self.settings)?,
         };
         Ok(self.store.insert(store))
     }

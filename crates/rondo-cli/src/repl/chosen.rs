@@ -18,7 +18,7 @@ pub(super) fn find(runtime: &Runtime, args: &AskArgs, options: &SessionOptions) 
         source => {
             let mut found = runtime.find(&source, options)?;
             found.keep_model()?;
-            let session = found.id().cloned();
+            let session = found.found_id().cloned();
             (found.settings, session)
         }
     };

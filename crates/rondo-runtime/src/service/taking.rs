@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::session::{FoundSession, Session};
+use crate::session::Session;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::table::Layer;
@@ -62,9 +62,7 @@ fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
 pub(super) fn settings(entry: &Entry) -> Result<Settings> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
     let mut settings = match store.session(&entry.id) {
-        Ok(info) => {
-            FoundSession::stored(runtime, &entry.options, store.clone(), info, None)?.settings
-        }
+        Ok(info) => Session::stored(runtime, &entry.options, store.clone(), info, None)?.settings,
         Err(StoreError::Unknown { .. }) => runtime.settings(entry.options.directory.clone())?,
         Err(error) => return Err(sessions::failed(error)),
     };
@@ -76,9 +74,9 @@ pub(super) fn settings(entry: &Entry) -> Result<Settings> {
 }
 
 /// Finds a session that is there, with what its host chose. `taken` is the answer about its folder that was just recorded.
-fn found(entry: &Entry, info: SessionInfo, taken: Option<Answer>) -> Result<FoundSession> {
+fn found(entry: &Entry, info: SessionInfo, taken: Option<Answer>) -> Result<Session> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
-    let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info, taken)?;
+    let mut found = Session::stored(runtime, &entry.options, store.clone(), info, taken)?;
     chosen(entry).over(&mut found.settings.values);
     keeps(entry, &mut found.settings)?;
     match named_model(entry) {
@@ -137,11 +135,12 @@ pub(super) fn take(entry: &Entry) -> Result<Session> {
     let given = given(entry)?;
     let taken = match store.session(&entry.id) {
         Ok(info) => {
-            let found = match given {
-                Some(settings) => FoundSession::with_settings(runtime, store, info, settings),
+            let mut found = match given {
+                Some(settings) => Session::with_settings(runtime, store.clone(), info, settings),
                 None => found(entry, info, None)?,
             };
-            found.open(String::new())
+            found.open(String::new())?;
+            Ok(found)
         }
         Err(StoreError::Unknown { .. }) => {
             let settings = given.map_or_else(|| of_new(entry), Ok)?;

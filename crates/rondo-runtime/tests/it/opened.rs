@@ -76,8 +76,10 @@ struct Hosted {
 fn opened(world: &World, source: &SessionSource, message: Option<&str>, approves: bool) -> Hosted {
     let env = crate::env(&world.home, &world.server);
     let runtime = Runtime::new(env, Layer::default(), Arc::new(NoNotices));
-    let found = runtime.find(source, &world.options()).unwrap();
-    let mut session = found.open(message.unwrap_or_default().to_owned()).unwrap();
+    let mut session = runtime.find(source, &world.options()).unwrap();
+    session
+        .open(message.unwrap_or_default().to_owned())
+        .unwrap();
     let message = message.map(|it| (Message::user(it), session.spec().unwrap()));
     let opened = OpenedSession {
         mail: session.mail().unwrap(),

@@ -19,7 +19,7 @@ use rondo_runtime::settings::{Settings, Values};
 use rondo_runtime::spec::{TurnSpec, is_same_model};
 use rondo_runtime::tools;
 use rondo_runtime::values::ApprovalMode;
-use rondo_runtime::{FoundSession, Runtime, Session, SessionOptions, SessionSource};
+use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource};
 use rondo_script::Init;
 use rondo_types::{Message, SessionId};
 use serde_json::Value;
@@ -84,23 +84,23 @@ pub(super) fn prepare(
     let notices = SharedOutput::new(early);
     let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
     runtime.ask_about_folders(TerminalApprover::for_folders(runtime.env(), &early));
-    let mut found = find(&runtime, args, mode, &options, &early)?;
-    let output = output_of(&found.settings.values, &found.settings.env, color);
+    let mut session = find(&runtime, args, mode, &options, &early)?;
+    let output = output_of(&session.settings.values, &session.settings.env, color);
     notices.set(output);
     if mode == AskMode::Ask {
         // A turn that goes on has the limits that it began with.
-        process_end::bound(found.settings.values.deadline.map(|it| it.0))?;
+        process_end::bound(session.settings.values.deadline.map(|it| it.0))?;
     }
-    if let Some(init) = Init::load(&runtime, &found.settings, &(Arc::clone(&notices) as _))? {
+    if let Some(init) = Init::load(&runtime, &session.settings, &(Arc::clone(&notices) as _))? {
         runtime.extend(init.extensions());
     }
     if mode == AskMode::Ask {
-        found.keep_model()?;
+        session.keep_model()?;
     }
-    let secrets = secrets::of_env(&found.settings);
+    let secrets = secrets::of_env(&session.settings);
     let asked = match mode {
         AskMode::Resume => None,
-        AskMode::Ask => Some(asked(args, &found.settings, &output)?),
+        AskMode::Ask => Some(asked(args, &session.settings, &output)?),
     };
     let (schema, message, spec) = match asked {
         Some(asked) => (asked.schema, Some(asked.message), Some(asked.spec)),
@@ -108,7 +108,7 @@ pub(super) fn prepare(
     };
     let message = message.map(|message| secrets.message(message));
     let title = message.as_ref().map(Message::text).unwrap_or_default();
-    let mut session = found.open(title)?;
+    session.open(title)?;
     if args.is_fork && mode == AskMode::Ask {
         session.leave_cut_off();
     }
@@ -150,7 +150,7 @@ fn find(
     mode: AskMode,
     options: &SessionOptions,
     early: &Output,
-) -> Result<FoundSession> {
+) -> Result<Session> {
     let source = source(args, mode);
     let mut found = runtime.find(&source, options)?;
     if source == SessionSource::Latest
