@@ -4,7 +4,6 @@ use crate::cut_off::CutOff;
 use crate::{Agent, Session, ids};
 use rondo_core::Journal;
 use rondo_core::clock::Clock;
-use rondo_core::history::History;
 use rondo_core::ports::Entry;
 use rondo_core::session_store::{NewSession, SessionStore, StoreError};
 use rondo_types::SessionId;
@@ -27,13 +26,6 @@ pub enum OpenError {
     /// There is no current tokio runtime, or it was shut down.
     #[error("no tokio runtime opens the session")]
     NoRuntime,
-}
-
-/// An opened session with its history.
-struct Opened {
-    journal: Arc<dyn Journal>,
-    history: History,
-    cut_off: Option<CutOff>,
 }
 
 impl Agent {
@@ -87,17 +79,15 @@ impl Agent {
             ..NewSession::new(id.clone(), Clock::system().now())
         };
         let store = store.clone();
-        let opening = runtime.spawn_blocking(move || opened(&store, new));
-        let found = match opening.await {
-            Ok(found) => found?,
+        let session = Session::new(self.clone(), id);
+        let opening = runtime.spawn_blocking(move || opened(session, &store, new));
+        match opening.await {
+            Ok(opened) => Ok(opened?),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                Err(_) => return Err(OpenError::NoRuntime),
+                Err(_) => Err(OpenError::NoRuntime),
             },
-        };
-        Ok(Session::new(self.clone(), id)
-            .with_journal(found.journal)
-            .recorded(&found.history, found.cut_off))
+        }
     }
 }
 
@@ -115,16 +105,14 @@ fn take(store: &dyn SessionStore, id: &SessionId) -> Result<Arc<dyn Journal>, St
     store.take(id)
 }
 
-fn opened(store: &dyn SessionStore, new: NewSession) -> Result<Opened, StoreError> {
+fn opened(
+    session: Session,
+    store: &dyn SessionStore,
+    new: NewSession,
+) -> Result<Session, StoreError> {
     let id = new.id.clone();
     let journal = match take(store, &id) {
-        Err(StoreError::Unknown { .. }) => {
-            return Ok(Opened {
-                journal: store.begin(new)?,
-                history: History::default(),
-                cut_off: None,
-            });
-        }
+        Err(StoreError::Unknown { .. }) => return Ok(session.with_journal(store.begin(new)?)),
         taken => taken?,
     };
     let history = store.history(&id)?;
@@ -140,9 +128,5 @@ fn opened(store: &dyn SessionStore, new: NewSession) -> Result<Opened, StoreErro
         }
         None => None,
     };
-    Ok(Opened {
-        journal,
-        history,
-        cut_off,
-    })
+    Ok(session.with_journal(journal).recorded(&history, cut_off))
 }

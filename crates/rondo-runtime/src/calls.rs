@@ -57,7 +57,7 @@ pub(crate) fn prune(paths: &Paths, current: &SessionId, store: &Store) {
     if store.is_in_memory() || !scratch::is_due(&root) {
         return;
     }
-    prune_below(&root, &name(current), &|session| standing(store, session));
+    prune_below(&root, &name(current), &|session| state(store, session));
 }
 
 /// Ends the running commands of a session that was removed, and removes its files.
@@ -69,30 +69,20 @@ pub fn forget(paths: &Paths, session: &SessionId) {
     }
 }
 
-/// The state of a session in the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// A process owns it, it was interrupted, or its state cannot be read.
-    Needed,
-    /// Its last turn is over.
-    Over,
-    /// There is no such session.
-    Unknown,
-}
-
-fn standing(store: &Store, session: &SessionId) -> Standing {
+/// Returns the state of a session in the journal; `None` if there is no such session. One that a process owns or that
+/// cannot be read counts as running.
+fn state(store: &Store, session: &SessionId) -> Option<SessionState> {
     if store.is_in_use(session) {
-        return Standing::Needed;
+        return Some(SessionState::Running);
     }
-    match store.session(session).map(|it| it.state) {
-        Ok(SessionState::Done) => Standing::Over,
-        Ok(SessionState::Running | SessionState::CutOff | SessionState::Parked) => Standing::Needed,
-        Err(StoreError::Unknown { .. }) => Standing::Unknown,
-        Err(_) => Standing::Needed,
+    match store.session(session) {
+        Ok(info) => Some(info.state),
+        Err(StoreError::Unknown { .. }) => None,
+        Err(_) => Some(SessionState::Running),
     }
 }
 
-fn prune_below(calls: &Path, current: &str, standing: &dyn Fn(&SessionId) -> Standing) {
+fn prune_below(calls: &Path, current: &str, state: &dyn Fn(&SessionId) -> Option<SessionState>) {
     let Ok(entries) = fs::read_dir(calls) else {
         return;
     };
@@ -107,21 +97,20 @@ fn prune_below(calls: &Path, current: &str, standing: &dyn Fn(&SessionId) -> Sta
         if surplus == 0 && age <= KEPT_FOR {
             return;
         }
-        if may_go(&path, age, standing) {
+        if may_go(&path, age, state) {
             remove(&path);
             surplus = surplus.saturating_sub(1);
         }
     }
 }
 
-fn may_go(path: &Path, age: Duration, standing: &dyn Fn(&SessionId) -> Standing) -> bool {
+fn may_go(path: &Path, age: Duration, state: &dyn Fn(&SessionId) -> Option<SessionState>) -> bool {
     // No session is found by a hash, whose directory stays its time.
     let name = path.file_name().and_then(|it| it.to_str());
-    let standing = name.map_or(Standing::Unknown, |it| standing(&SessionId::new(it)));
-    let is_over = match standing {
-        Standing::Needed => false,
-        Standing::Over => true,
-        Standing::Unknown => age > UNKNOWN_FOR,
+    let is_over = match name.and_then(|it| state(&SessionId::new(it))) {
+        Some(SessionState::Done) => true,
+        Some(SessionState::Running | SessionState::CutOff | SessionState::Parked) => false,
+        None => age > UNKNOWN_FOR,
     };
     is_over && !supervisor::are_alive(path)
 }
@@ -176,8 +165,8 @@ mod tests {
             made.collect()
         }
 
-        fn prune(&self, standing: &dyn Fn(&str) -> Standing) {
-            prune_below(self.0.path(), "current", &|it| standing(it.as_str()));
+        fn prune(&self, state: &dyn Fn(&str) -> Option<SessionState>) {
+            prune_below(self.0.path(), "current", &|it| state(it.as_str()));
         }
     }
 
@@ -188,7 +177,7 @@ mod tests {
         let current = root.make("current", KEPT_FOR * 2);
         let surplus = root.make("s-999", HOUR * 2);
         let old = root.make("s-zzz", KEPT_FOR + HOUR);
-        root.prune(&|_| Standing::Over);
+        root.prune(&|_| Some(SessionState::Done));
         assert!(!surplus.exists() && !old.exists());
         assert!(current.exists() && kept.iter().all(|it| it.exists()));
     }
@@ -200,8 +189,8 @@ mod tests {
         let needed = root.make("needed", KEPT_FOR * 2);
         let newer = root.make("newer", HOUR * 3);
         root.prune(&|name| match name {
-            "needed" => Standing::Needed,
-            _ => Standing::Over,
+            "needed" => Some(SessionState::CutOff),
+            _ => Some(SessionState::Done),
         });
         assert!(needed.exists());
         assert!(!newer.exists(), "one goes in its place");
@@ -215,8 +204,8 @@ mod tests {
         let fresh = root.make("fresh", HOUR * 23);
         let stale = root.make("stale", HOUR * 25);
         root.prune(&|name| match name {
-            "fresh" | "stale" => Standing::Unknown,
-            _ => Standing::Over,
+            "fresh" | "stale" => None,
+            _ => Some(SessionState::Done),
         });
         assert!(fresh.exists() && !stale.exists());
     }
@@ -234,7 +223,7 @@ mod tests {
         for path in [&alive, &dead] {
             File::open(path).unwrap().set_times(times).unwrap();
         }
-        root.prune(&|_| Standing::Over);
+        root.prune(&|_| Some(SessionState::Done));
         assert!(alive.exists() && !dead.exists());
     }
 

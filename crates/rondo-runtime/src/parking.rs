@@ -209,7 +209,7 @@ pub(crate) struct SessionApprover {
     /// What the parked turn asked.
     pub(crate) questions: Vec<Question>,
     /// What was answered meanwhile.
-    pub(crate) answers: Vec<GivenAnswer>,
+    pub(crate) answers: Vec<(Answer, Option<MailId>)>,
     /// Whether the session is kept, so that it can be parked.
     pub(crate) is_kept: bool,
 }
@@ -228,8 +228,8 @@ impl SessionApprover {
     /// Returns what was answered while the turn was parked, or that no answer counts any more.
     fn answered(&self, question: &Question) -> Option<QuestionReply> {
         let hash = &question.hash;
-        if let Some(given) = self.answers.iter().find(|it| it.answer.hash == *hash) {
-            return Some(QuestionReply::Answered(given.answer.clone(), given.mail));
+        if let Some((answer, mail)) = self.answers.iter().find(|it| it.0.hash == *hash) {
+            return Some(QuestionReply::Answered(answer.clone(), *mail));
         }
         let asked_before = self.questions.iter().find(|it| it.hash == *hash);
         let question = asked_before.filter(|it| has_expired(it))?;
@@ -417,7 +417,7 @@ impl Parked {
         let answers = answers(&self.store, &self.session)?;
         let mut open = self.questions();
         let was_asked = !open.is_empty();
-        open.retain(|it| !answers.iter().any(|given| given.answers(it)));
+        open.retain(|it| answers.iter().all(|(answer, _)| answer.hash != it.hash));
         self.is_answered = was_asked && open.is_empty();
         open.retain(|it| !has_expired(it));
         self.open = open;
@@ -434,32 +434,14 @@ fn arguments_of(history: &History, call: &str) -> Value {
         .unwrap_or_default()
 }
 
-/// An answer that waits in a session's mailbox.
-#[derive(Debug, Clone)]
-pub(crate) struct GivenAnswer {
-    pub(crate) answer: Answer,
-    /// Its row; none where the session itself answered.
-    pub(crate) mail: Option<MailId>,
-}
-
-impl GivenAnswer {
-    /// Returns whether it answers a question as it is now.
-    pub(crate) fn answers(&self, question: &Question) -> bool {
-        self.answer.hash == question.hash
-    }
-}
-
-/// Returns the answers that wait for a session's turn, oldest first.
+/// Returns the answers that wait for a session's turn, oldest first, with their rows.
 ///
 /// # Errors
 /// When they cannot be read.
-pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<GivenAnswer>> {
+pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<(Answer, Option<MailId>)>> {
     let mail = store.mail(session).map_err(unkept)?.into_iter();
     let answers = mail.filter_map(|mail| match mail.body {
-        MailBody::Answer { answer } => Some(GivenAnswer {
-            answer,
-            mail: Some(mail.id),
-        }),
+        MailBody::Answer { answer } => Some((answer, Some(mail.id))),
         MailBody::Message { .. } | MailBody::Cancel => None,
     });
     Ok(answers.collect())

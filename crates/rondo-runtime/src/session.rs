@@ -3,7 +3,7 @@
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
-use crate::parking::{self, GivenAnswer, has_expired};
+use crate::parking::{self, has_expired};
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
 use crate::sessions::{self, Conversation, LastAsked};
@@ -13,7 +13,7 @@ use crate::trust_question::AskingSession;
 use crate::turn::{Turn, TurnBuilder, TurnSession, TurnStart};
 use crate::values::ApprovalMode;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Mail, MailBody, NewMail, RecordBody, Seq};
+use rondo_core::ports::{Mail, MailBody, MailId, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::{SessionInfo, title};
 use rondo_core::storage::Store;
@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// Has the turn that waits for answers be given these, in place of those of the mailbox.
-    pub(crate) fn give(&mut self, answers: Vec<GivenAnswer>) {
+    pub(crate) fn give(&mut self, answers: Vec<(Answer, Option<MailId>)>) {
         if let Some(conversation) = &mut self.conversation {
             conversation.answers = answers;
         }
@@ -552,8 +552,8 @@ impl Session {
             return Vec::new();
         };
         let questions = conversation.cut_off.iter().flat_map(|it| &it.questions);
-        let is_answered =
-            |it: &Question| conversation.answers.iter().any(|given| given.answers(it));
+        let answers = &conversation.answers;
+        let is_answered = |it: &Question| answers.iter().any(|(given, _)| given.hash == it.hash);
         let open = questions.filter(|it| !is_answered(it) && !has_expired(it));
         open.cloned().collect()
     }

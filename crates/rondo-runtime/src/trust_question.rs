@@ -3,7 +3,7 @@
 
 use crate::env::Env;
 use crate::mcp::WaitingServer;
-use crate::parking::{self, GivenAnswer, MailApprover};
+use crate::parking::{self, MailApprover};
 use crate::project::UntrustedProject;
 use crate::review::{self, Difference, DifferenceKind};
 use crate::sanitize;
@@ -249,8 +249,10 @@ impl TrustAnswers {
             return Some(taken.value == AnswerValue::Approve);
         }
         let given = parking::answers(&session.store, &session.info.id).ok()?;
-        let given = given.into_iter().rfind(|it| it.answers(question));
-        let Some(GivenAnswer { answer, mail }) = given else {
+        let given = given
+            .into_iter()
+            .rfind(|(answer, _)| answer.hash == question.hash);
+        let Some((answer, mail)) = given else {
             return is_denied.then_some(false);
         };
         let is_yes = answer.value == AnswerValue::Approve;

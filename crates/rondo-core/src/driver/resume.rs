@@ -257,12 +257,6 @@ pub(super) async fn evidence(
     join_all(asked).await
 }
 
-/// A call that a crash cut off, and what its tool knows of it.
-struct CutOff {
-    call: PlannedCall,
-    known: Reconciled,
-}
-
 impl Driver {
     async fn resume(
         mut self: Box<Self>,
@@ -396,7 +390,7 @@ impl Driver {
         if cut_off.is_empty() {
             return None;
         }
-        for CutOff { call, known } in &cut_off {
+        for (call, known) in &cut_off {
             let input = Input::CutOff {
                 call_id: call.call_id.clone(),
                 recovery: call.recovery,
@@ -409,7 +403,7 @@ impl Driver {
         if !self.flush().await {
             return None;
         }
-        for CutOff { call, known } in cut_off {
+        for (call, known) in cut_off {
             if let Reconciled::Done(outcome) = known {
                 self.was_done(call, outcome);
             } else if let Some(outcome) = self.judge_again(vec![call]).await {
@@ -454,13 +448,13 @@ impl Driver {
     }
 }
 
-/// Asks a call's tool what became of it, if it declares that it knows.
+/// Asks the tool of a call that a crash cut off what became of it, if it declares that it knows.
 async fn asked_about(
     tools: &Toolbox,
     mut call: PlannedCall,
     (started, key): (Started, String),
     patience: &Patience,
-) -> CutOff {
+) -> (PlannedCall, Reconciled) {
     call.recovery = recovery(tools, &call);
     let known = match call.recovery {
         // What is known under another key is known of another call.
@@ -469,7 +463,7 @@ async fn asked_about(
         }
         _ => Reconciled::Unknown,
     };
-    CutOff { call, known }
+    (call, known)
 }
 
 async fn reconciled(

@@ -44,25 +44,6 @@ pub struct QueuedMessage {
     pub actor: String,
 }
 
-/// How a session stands when it is taken, by its records.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
-    /// Its last turn is over, or it has none.
-    Idle,
-    /// Its last turn was cut off.
-    CutOff {
-        /// The turn.
-        turn: TurnId,
-    },
-    /// Its last turn waits for answers.
-    Parked {
-        /// The turn.
-        turn: TurnId,
-        /// All that it asked.
-        questions: Vec<Question>,
-    },
-}
-
 /// Counts the runs of turns that a machine began, from 1: the late end of a run whose session was lost is not
 /// taken for the end of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -87,8 +68,8 @@ pub enum Input {
     },
     /// The session is owned now: what [`Action::Take`] asked for.
     Taken {
-        /// How it stands.
-        standing: Standing,
+        /// Its last turn, if that has no recorded end, and what the turn waits for if it is parked.
+        open: Option<(TurnId, Vec<Question>)>,
         /// The messages in its mailbox, oldest first, read after it was taken.
         waiting: Vec<QueuedMessage>,
     },

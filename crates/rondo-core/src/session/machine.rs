@@ -1,8 +1,6 @@
 //! The machine itself: takes one input at a time and says what to do.
 
-use super::io::{
-    Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, Standing, TicketId,
-};
+use super::io::{Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, TicketId};
 use rondo_types::{Answer, AnswerValue, Message, Question, TimeMs, TurnId};
 use std::collections::VecDeque;
 
@@ -111,7 +109,7 @@ impl SessionMachine {
             Input::Submitted(message) => self.submitted(message, out),
             Input::Edited { ticket, message } => self.edited(ticket, message, out),
             Input::Withdrawn { ticket } => self.withdrawn(ticket, out),
-            Input::Taken { standing, waiting } => self.taken(now, standing, waiting, out),
+            Input::Taken { open, waiting } => self.taken(now, open, waiting, out),
             Input::NotTaken => self.lost(out),
             Input::Steered { run, ticket } => self.steered(run, &ticket, out),
             Input::TurnEnded { run } => self.ended(run),
@@ -348,7 +346,7 @@ impl SessionMachine {
     fn taken(
         &mut self,
         now: TimeMs,
-        standing: Standing,
+        open: Option<(TurnId, Vec<Question>)>,
         waiting: Vec<QueuedMessage>,
         out: &mut Vec<Action>,
     ) {
@@ -357,10 +355,10 @@ impl SessionMachine {
         }
         self.ownership = Ownership::Owned;
         self.begin_queue(waiting);
-        self.turn = match standing {
-            Standing::Idle => Turn::Over,
-            Standing::CutOff { turn } => Turn::CutOff(turn),
-            Standing::Parked { turn, questions } => Turn::Parked(Parked {
+        self.turn = match open {
+            None => Turn::Over,
+            Some((turn, questions)) if questions.is_empty() => Turn::CutOff(turn),
+            Some((turn, questions)) => Turn::Parked(Parked {
                 turn,
                 questions,
                 answers: Vec::new(),

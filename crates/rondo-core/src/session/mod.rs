@@ -14,8 +14,6 @@ pub mod machine;
 #[cfg(test)]
 mod tests;
 
-pub use io::{
-    Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, Standing, TicketId,
-};
+pub use io::{Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, TicketId};
 pub use machine::{QUEUED_MAX, SessionMachine};
 pub use rondo_types::{Answer, AnswerValue, Question, QuestionId, QuestionKind};

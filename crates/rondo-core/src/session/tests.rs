@@ -27,10 +27,10 @@ fn steer(ticket: &str) -> Input {
     Input::Submitted(message(ticket, Delivery::Steer))
 }
 
-fn owned(standing: Standing, waiting: &[&str]) -> Input {
+fn owned(open: Open, waiting: &[&str]) -> Input {
     let waiting = waiting.iter().map(|name| message(name, Delivery::Queue));
     Input::Taken {
-        standing,
+        open,
         waiting: waiting.collect(),
     }
 }
@@ -68,18 +68,22 @@ fn approve(name: &str) -> Answer {
     }
 }
 
-fn parked(names: &[&str]) -> Standing {
-    Standing::Parked {
-        turn: turn(),
-        questions: names.iter().map(|name| question(name)).collect(),
-    }
+/// A session's last turn, if that has no recorded end, and what it waits for.
+type Open = Option<(TurnId, Vec<Question>)>;
+
+fn cut_off() -> Open {
+    Some((turn(), Vec::new()))
+}
+
+fn parked(names: &[&str]) -> Open {
+    Some((turn(), names.iter().map(|name| question(name)).collect()))
 }
 
 /// A machine that owns an idle session, in which the first message runs.
 fn running() -> SessionMachine {
     let mut machine = SessionMachine::new();
     machine.handle(NOW, queue("first"));
-    machine.handle(NOW, owned(Standing::Idle, &["first"]));
+    machine.handle(NOW, owned(None, &["first"]));
     machine
 }
 
@@ -113,7 +117,7 @@ fn a_message_that_steers_its_own_turn_alone_waits_while_another_ones_runs() {
 
     let mut machine = SessionMachine::new();
     machine.handle(NOW, queue("first"));
-    machine.handle(NOW, owned(Standing::CutOff { turn: turn() }, &[]));
+    machine.handle(NOW, owned(cut_off(), &[]));
     assert_eq!(done(&mut machine, own("c", "me")), []);
 }
 
@@ -122,7 +126,7 @@ fn a_message_takes_the_session_begins_a_turn_and_the_session_is_let_go_after_it(
     let mut machine = SessionMachine::new();
     assert!(machine.is_at_rest());
     assert_eq!(done(&mut machine, queue("a")), [Action::Take]);
-    let taken = done(&mut machine, owned(Standing::Idle, &["a"]));
+    let taken = done(&mut machine, owned(None, &["a"]));
     assert_eq!(taken, [start(1, "a", Delivery::Queue)]);
     let ended = machine.handle(NOW, Input::TurnEnded { run: Run(1) });
     assert_eq!(ended, [Action::Release, Action::Tell(SessionEvent::Idle)]);
@@ -254,10 +258,7 @@ fn steering_of_a_turn_that_is_being_stopped_waits() {
 fn a_turn_that_was_cut_off_goes_on_before_anything_new_begins() {
     let mut machine = SessionMachine::new();
     machine.handle(NOW, queue("a"));
-    let taken = done(
-        &mut machine,
-        owned(Standing::CutOff { turn: turn() }, &["a"]),
-    );
+    let taken = done(&mut machine, owned(cut_off(), &["a"]));
     let resume = Action::Resume {
         run: Run(1),
         turn: turn(),
@@ -366,7 +367,7 @@ fn stopping_where_nothing_runs_stops_nothing_that_comes_later() {
     let mut machine = SessionMachine::new();
     machine.handle(NOW, Input::Cancel);
     machine.handle(NOW, queue("a"));
-    let taken = done(&mut machine, owned(Standing::Idle, &["a"]));
+    let taken = done(&mut machine, owned(None, &["a"]));
     assert_eq!(taken, [start(1, "a", Delivery::Queue)]);
 }
 
@@ -383,7 +384,7 @@ fn a_session_that_another_process_took_is_given_up_and_a_late_end_means_nothing(
         ]
     );
     machine.handle(NOW, queue("b"));
-    let taken = done(&mut machine, owned(Standing::Idle, &["b"]));
+    let taken = done(&mut machine, owned(None, &["b"]));
     assert_eq!(taken, [start(2, "b", Delivery::Queue)]);
     assert!(done(&mut machine, Input::TurnEnded { run: Run(1) }).is_empty());
     assert!(!machine.is_at_rest());
@@ -426,7 +427,7 @@ struct World {
     rows: VecDeque<QueuedMessage>,
     /// Answers in the mailbox, oldest first.
     answers: Vec<Answer>,
-    standing: Standing,
+    open: Open,
     now: u64,
     submitted: u32,
     delivered: Vec<TicketId>,
@@ -447,7 +448,7 @@ impl World {
             runs: Vec::new(),
             rows: VecDeque::new(),
             answers: Vec::new(),
-            standing: Standing::Idle,
+            open: None,
             now: 0,
             submitted: 0,
             delivered: Vec::new(),
@@ -475,38 +476,32 @@ impl World {
                 self.owner = Some(process);
                 inputs.extend(self.answers.iter().cloned().map(Input::Answered));
                 inputs.push_back(Input::Taken {
-                    standing: self.standing.clone(),
+                    open: self.open.clone(),
                     waiting: self.rows.iter().cloned().collect(),
                 });
             }
             Action::Start { run, message } => {
                 self.begins(process, run);
-                assert_eq!(self.standing, Standing::Idle);
+                assert_eq!(self.open, None);
                 let row = self.rows.iter().position(|it| it.ticket == message.ticket);
                 assert_eq!(row, Some(0), "a message began out of order");
                 self.deliver(&message.ticket);
                 self.begun_by = Some(*message);
                 self.turns += 1;
                 let turn = TurnId::new(format!("t{}", self.turns));
-                self.standing = Standing::CutOff { turn };
+                self.open = Some((turn, Vec::new()));
             }
             Action::Resume { run, turn, answers } => {
                 self.begins(process, run);
                 self.begun_by = None;
-                match &self.standing {
-                    Standing::CutOff { turn: open } => assert_eq!(*open, turn),
-                    Standing::Parked {
-                        turn: open,
-                        questions,
-                    } => {
-                        assert_eq!(*open, turn);
-                        assert_eq!(answers.len(), questions.len());
-                    }
-                    Standing::Idle => panic!("nothing is open"),
+                let (open, questions) = self.open.as_ref().expect("a turn is open");
+                assert_eq!(*open, turn);
+                if !questions.is_empty() {
+                    assert_eq!(answers.len(), questions.len());
                 }
                 // The turn takes the rows of what it was given.
                 self.answers.clear();
-                self.standing = Standing::CutOff { turn };
+                self.open = Some((turn, Vec::new()));
             }
             Action::Release => {
                 assert_eq!(self.owner, Some(process));
@@ -606,7 +601,7 @@ impl World {
     }
 
     fn answer(&mut self, process: usize) {
-        let Standing::Parked { questions, .. } = &self.standing else {
+        let Some((_, questions)) = self.open.as_ref().filter(|it| !it.1.is_empty()) else {
             return self.submit_answer(process, approve("none"));
         };
         let at = usize::try_from(self.dice.roll(questions.len() as u64)).unwrap();
@@ -652,19 +647,14 @@ impl World {
             }
             (1, _) => {
                 self.begun_by = None;
-                let Standing::CutOff { turn } = self.standing.clone() else {
-                    panic!("no turn runs");
-                };
+                let (turn, _) = self.open.clone().expect("a turn runs");
                 let mut questions = vec![question("q1"), question("q2")];
                 questions.truncate(1 + usize::try_from(self.dice.roll(2)).unwrap());
                 for question in &mut questions {
                     question.expires = Some(TimeMs(self.now + 2_000));
                 }
                 self.runs.clear();
-                self.standing = Standing::Parked {
-                    turn: turn.clone(),
-                    questions: questions.clone(),
-                };
+                self.open = Some((turn.clone(), questions.clone()));
                 self.input(
                     process,
                     Input::Parked {
@@ -685,7 +675,7 @@ impl World {
         if let Some(message) = self.begun_by.take() {
             self.delivered.retain(|it| *it != message.ticket);
             self.rows.push_front(message);
-            self.standing = Standing::Idle;
+            self.open = None;
         }
         self.input(process, Input::NotStarted { run });
     }
@@ -698,7 +688,7 @@ impl World {
 
     fn end(&mut self, process: usize, run: Run) {
         self.runs.clear();
-        self.standing = Standing::Idle;
+        self.open = None;
         self.input(process, Input::TurnEnded { run });
     }
 
@@ -709,14 +699,14 @@ impl World {
             match self.runs.first().copied() {
                 Some((process, run)) => self.end(process, run),
                 None if self.cell.is_some() => {}
-                None if self.rows.is_empty() && self.standing == Standing::Idle => return,
+                None if self.rows.is_empty() && self.open.is_none() => return,
                 None => {
                     self.now += 10_000;
                     self.input(0, Input::Due);
                 }
             }
         }
-        panic!("the session hangs: {:?}, {:?}", self.standing, self.rows);
+        panic!("the session hangs: {:?}, {:?}", self.open, self.rows);
     }
 }
 

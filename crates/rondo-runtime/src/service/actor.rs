@@ -9,11 +9,11 @@ use super::known::KnownRow;
 use super::live::LiveServer;
 use super::opened::{OwnMessage, connect_opened};
 use super::running::{RunProgress, Running, Step};
-use super::taking::{runs_of, standing, take};
+use super::taking::{open_turn, runs_of, take};
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::{self, GivenAnswer};
+use crate::parking;
 use crate::python;
 use crate::secrets;
 use crate::session::Session;
@@ -328,9 +328,9 @@ impl Actor {
         };
         let waiting = self.waiting_in(rows).await;
         let asks_again = self.entry.service.host.asks_again(&self.entry.id);
-        let standing = standing(&session, asks_again);
+        let open = open_turn(&session, asks_again);
         self.session = Some(session);
-        self.inputs.push_back(Input::Taken { standing, waiting });
+        self.inputs.push_back(Input::Taken { open, waiting });
     }
 
     /// Returns the messages of the mailbox that a session is taken with, and tells the machine of the rest.
@@ -423,9 +423,9 @@ impl Actor {
 
     fn resume(&mut self, run: Run, answers: Vec<Answer>) {
         self.asked = None;
-        let given = answers.into_iter().map(|answer| GivenAnswer {
-            mail: self.row_of(&answer),
-            answer,
+        let given = answers.into_iter().map(|answer| {
+            let mail = self.row_of(&answer);
+            (answer, mail)
         });
         let given = given.collect();
         let planned = match &mut self.session {
@@ -441,8 +441,8 @@ impl Actor {
     fn row_of(&self, answer: &Answer) -> Option<MailId> {
         let session = self.session.as_ref()?.conversation()?;
         let rows = session.answers.iter();
-        let mut rows = rows.filter(|it| it.answer == *answer);
-        rows.next().and_then(|it| it.mail)
+        let mut rows = rows.filter(|it| it.0 == *answer);
+        rows.next().and_then(|it| it.1)
     }
 
     /// Connects the model of a turn. `message` is the key of the one that begins it.

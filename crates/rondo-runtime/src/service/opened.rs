@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::handle::SessionHandle;
 use super::host::SessionHost;
 use super::live_dir;
-use super::taking::runs_of;
+use super::taking::{open_turn, runs_of};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
 use crate::parking;
@@ -21,7 +21,7 @@ use crate::turn::TurnStart;
 use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Mail;
-use rondo_core::session::{Delivery, Input, QueuedMessage, Standing, TicketId};
+use rondo_core::session::{Delivery, Input, QueuedMessage, TicketId};
 use rondo_types::{Message, TimeMs};
 use std::sync::Arc;
 
@@ -107,10 +107,9 @@ impl Actor {
                 actor: parking::user(session.runtime().env()),
             });
         }
-        let cut_off = session.conversation().and_then(|it| it.cut_off.as_ref());
-        let standing = cut_off.map_or(Standing::Idle, |it| Standing::CutOff { turn: it.turn() });
+        let open = open_turn(&session, true);
         self.session = Some(session);
-        self.inputs.push_back(Input::Taken { standing, waiting });
+        self.inputs.push_back(Input::Taken { open, waiting });
     }
 }
 

@@ -1,4 +1,4 @@
-//! Takes a session for its next turn: its settings, and where it stands.
+//! Takes a session for its next turn: its settings, and its open turn.
 
 use super::entry::Entry;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -7,9 +7,8 @@ use crate::sessions;
 use crate::settings::Settings;
 use crate::table::Layer;
 use rondo_core::ports::{Record, RecordBody};
-use rondo_core::session::Standing;
 use rondo_core::session_store::{SessionInfo, StoreError};
-use rondo_types::Answer;
+use rondo_types::{Answer, Question, TurnId};
 use std::sync::PoisonError;
 
 /// Returns how many processes worked on a turn, by its records.
@@ -23,19 +22,15 @@ pub(super) fn runs_of(records: &[Record]) -> u32 {
     u32::try_from(records.iter().filter(began).count()).unwrap_or(u32::MAX)
 }
 
-/// Returns where a session stands. With `asks_again`, a parked turn counts as one that was cut off.
-pub(super) fn standing(session: &Session, asks_again: bool) -> Standing {
-    let cut_off = session.conversation().and_then(|it| it.cut_off.clone());
-    match cut_off {
-        None => Standing::Idle,
-        Some(cut_off) if asks_again || cut_off.questions.is_empty() => Standing::CutOff {
-            turn: cut_off.turn(),
-        },
-        Some(cut_off) => Standing::Parked {
-            turn: cut_off.turn(),
-            questions: cut_off.questions.clone(),
-        },
-    }
+/// Returns a session's last turn if that has no end, with what it waits for if it is parked. With `asks_again`, a parked
+/// turn counts as one that was cut off.
+pub(super) fn open_turn(session: &Session, asks_again: bool) -> Option<(TurnId, Vec<Question>)> {
+    let cut_off = session.conversation()?.cut_off.as_ref()?;
+    let questions = match asks_again {
+        true => Vec::new(),
+        false => cut_off.questions.clone(),
+    };
+    Some((cut_off.turn(), questions))
 }
 
 /// Has the settings say whether the session is kept.

@@ -5,7 +5,7 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::ids::new_session;
 use crate::notices::Notices;
-use crate::parking::{self, GivenAnswer};
+use crate::parking;
 use crate::todo::TodoList;
 use rondo_core::Journal as _;
 use rondo_core::OutsideText;
@@ -44,8 +44,9 @@ pub struct Conversation {
     pub needs_consent: bool,
     /// Its to-do list.
     pub todo: TodoList,
-    /// The answers that were given to it while it was parked.
-    pub(crate) answers: Vec<GivenAnswer>,
+    /// The answers that were given to it while it was parked, with their rows of the mailbox; none if the session itself
+    /// answered.
+    pub(crate) answers: Vec<(Answer, Option<MailId>)>,
     /// What the user allowed for the rest of the session.
     pub grants: Grants,
     /// Whether it holds text from outside.

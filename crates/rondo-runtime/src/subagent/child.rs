@@ -201,13 +201,13 @@ impl Child<'_> {
         };
         let prefix = format!("{}:", self.id);
         let parent = &self.parent.session;
-        for given in &self.parent.answers {
-            let Some(own) = given.answer.question.0.strip_prefix(&prefix) else {
+        for (answer, _) in &self.parent.answers {
+            let Some(own) = answer.question.0.strip_prefix(&prefix) else {
                 continue;
             };
             let answer = Answer {
                 question: QuestionId(own.to_owned()),
-                ..given.answer.clone()
+                ..answer.clone()
             };
             let mail = NewMail {
                 session: self.id.clone(),
@@ -222,7 +222,7 @@ impl Child<'_> {
             let MailBody::Answer { answer } = &mail.body else {
                 continue;
             };
-            let is_handed_on = self.parent.answers.iter().any(|it| it.answer == *answer);
+            let is_handed_on = self.parent.answers.iter().any(|it| it.0 == *answer);
             if is_handed_on && answer.question.0.starts_with(&prefix) {
                 let withdrawn = store.withdraw(parent, &mail.key).await;
                 withdrawn.map_err(unkept)?;

@@ -4,7 +4,6 @@ use super::narrowed::Narrowed;
 use super::{AT_ONCE_MAX, NAME};
 use crate::agents::{Agent, Agents};
 use crate::extensions::Extensions;
-use crate::parking::GivenAnswer;
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
 use crate::settings::Settings;
@@ -12,12 +11,12 @@ use crate::spec::{ConnectedModel, TurnSpec};
 use crate::target::ModelTarget;
 use crate::todo;
 use crate::tools::Toolset;
-use rondo_core::ports::ToolScope;
+use rondo_core::ports::{MailId, ToolScope};
 use rondo_core::redact::Secrets;
 use rondo_core::storage::Store;
 use rondo_core::{Approver, Gate, OutsideText, Tool};
 use rondo_policy::{LookingCalls, Workdir};
-use rondo_types::{Effects, Profile, SessionId, ToolSpec};
+use rondo_types::{Answer, Effects, Profile, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
@@ -42,7 +41,7 @@ pub(crate) struct ParentTurn {
     pub(crate) workdir: Option<Workdir>,
     pub(crate) extensions: Extensions,
     /// What was answered while the turn was parked.
-    pub(crate) answers: Vec<GivenAnswer>,
+    pub(crate) answers: Vec<(Answer, Option<MailId>)>,
     /// The agent files that its children may use.
     pub(crate) agents: Agents,
     /// How many turns stand above this one.

@@ -7,7 +7,7 @@ fn a_turn_that_was_cut_off_before_it_recorded_an_answer_goes_on_with_it() {
     let mut machine = SessionMachine::new();
     machine.handle(NOW, Input::Due);
     machine.handle(NOW, Input::Answered(approve("q")));
-    let taken = done(&mut machine, owned(Standing::CutOff { turn: turn() }, &[]));
+    let taken = done(&mut machine, owned(cut_off(), &[]));
     let resume = Action::Resume {
         run: Run(1),
         turn: turn(),

@@ -24,7 +24,7 @@ fn a_cell_waits_for_the_turn_that_runs_and_goes_before_the_messages_that_wait() 
 fn a_cell_alone_takes_the_session_and_lets_it_go() {
     let mut machine = SessionMachine::new();
     assert_eq!(done(&mut machine, Input::CellAsked), [Action::Take]);
-    let taken = done(&mut machine, owned(Standing::Idle, &[]));
+    let taken = done(&mut machine, owned(None, &[]));
     assert_eq!(taken, [Action::RunCell]);
     assert_eq!(done(&mut machine, Input::CellEnded), [Action::Release]);
     assert!(machine.is_at_rest());
@@ -39,7 +39,7 @@ fn a_cell_alone_takes_the_session_and_lets_it_go() {
 fn a_cell_is_stopped_where_the_session_is_lost_and_its_end_changes_nothing_then() {
     let mut machine = SessionMachine::new();
     machine.handle(NOW, Input::CellAsked);
-    machine.handle(NOW, owned(Standing::Idle, &[]));
+    machine.handle(NOW, owned(None, &[]));
     assert_eq!(done(&mut machine, Input::OwnerLost), [Action::StopCell]);
     assert_eq!(done(&mut machine, Input::CellEnded), []);
     assert!(machine.is_at_rest());
