@@ -40,7 +40,7 @@ struct Steering {
 
 #[derive(Debug, Default)]
 struct SteeringQueue {
-    messages: VecDeque<(Message, Option<MailId>)>,
+    messages: VecDeque<(Message, Option<(MailId, u64)>)>,
     /// Rows that were taken back, until the caller was told of it.
     taken_back: Vec<MailId>,
     /// Whether the turn is over.
@@ -73,18 +73,18 @@ impl TurnHandle {
         self.steer_with(message.into(), None)
     }
 
-    /// Says what a row of the session's mailbox says, as [`steer`](Self::steer) does. The row is removed with the
-    /// record of the message; one that the turn does not take stays.
+    /// Says what a row of the session's mailbox said when it was read with this revision, as [`steer`](Self::steer) does.
+    /// The row is removed with the record of the message unless it was edited since; one that the turn does not take stays.
     #[must_use]
-    pub fn steer_from(&self, mail: MailId, message: Message) -> bool {
-        self.steer_with(message, Some(mail))
+    pub fn steer_from(&self, mail: MailId, revision: u64, message: Message) -> bool {
+        self.steer_with(message, Some((mail, revision)))
     }
 
-    fn steer_with(&self, message: Message, mail: Option<MailId>) -> bool {
+    fn steer_with(&self, message: Message, row: Option<(MailId, u64)>) -> bool {
         let mut queue = self.steering.queue();
         let takes = !queue.is_closed && queue.messages.len() < STEERING_QUEUE;
         if takes {
-            queue.messages.push_back((message, mail));
+            queue.messages.push_back((message, row));
         }
         takes
     }
@@ -93,7 +93,10 @@ impl TurnHandle {
     #[must_use]
     pub fn take_back(&self, mail: MailId) -> bool {
         let mut queue = self.steering.queue();
-        let at = queue.messages.iter().position(|it| it.1 == Some(mail));
+        let at = queue
+            .messages
+            .iter()
+            .position(|(_, row)| row.is_some_and(|(id, _)| id == mail));
         let Some(at) = at else {
             return false;
         };
@@ -116,7 +119,7 @@ pub struct TurnControl {
     cancel: Option<CancellationToken>,
     steering: Arc<Steering>,
     /// What enters the transcript by the machine's latest input, in order.
-    said: VecDeque<(Message, Option<MailId>)>,
+    said: VecDeque<(Message, Option<(MailId, u64)>)>,
     end_note: Option<EndNote>,
 }
 
@@ -182,25 +185,25 @@ impl TurnControl {
         }
         let mut given = VecDeque::new();
         while machine.takes_steering()
-            && let Some((message, mail)) = queue.messages.pop_front()
+            && let Some((message, row)) = queue.messages.pop_front()
         {
             let steer = Input::Steer {
                 message: message.clone(),
             };
             machine.handle(at, steer, arguments);
-            given.push_back((message, mail));
+            given.push_back((message, row));
         }
         let actions = machine.handle(at, input, arguments);
         for message in machine.release_steering().into_iter().rev() {
-            let mail = given.pop_back().and_then(|it| it.1);
-            queue.messages.push_front((message, mail));
+            let row = given.pop_back().and_then(|it| it.1);
+            queue.messages.push_front((message, row));
         }
         self.said.extend(given);
         actions
     }
 
-    /// Returns the steering message that is said next, and its row.
-    pub(super) fn next_said(&mut self) -> Option<(Message, Option<MailId>)> {
+    /// Returns the steering message that is said next, and its row with the revision that it was read with.
+    pub(super) fn next_said(&mut self) -> Option<(Message, Option<(MailId, u64)>)> {
         self.said.pop_front()
     }
 

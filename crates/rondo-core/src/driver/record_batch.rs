@@ -260,8 +260,13 @@ impl RecordBatch {
         self.told = told;
     }
 
-    pub(super) fn note_steered(&mut self, at: TimeMs, message: Message, row: Option<MailId>) {
-        self.commit.ack.extend(row);
+    pub(super) fn note_steered(
+        &mut self,
+        at: TimeMs,
+        message: Message,
+        row: Option<(MailId, u64)>,
+    ) {
+        self.commit.ack_unedited.extend(row);
         self.note(at, RecordBody::UserMessage { message });
     }
 

@@ -665,7 +665,7 @@ impl Actor {
         let said = message.message.clone();
         // From here on it cannot be changed, until it is taken back or the turn is over and has not said it.
         let mut begun = self.entry.begun.lock().await;
-        if handle.steer_from(row.id, said) {
+        if handle.steer_from(row.id, row.revision, said) {
             let steers = Steers {
                 turn: handle.clone(),
                 mail: row.id,

@@ -30,21 +30,39 @@ impl KnownRow {
     }
 }
 
+/// What became of a row since it was read.
+#[derive(PartialEq, Eq)]
+enum Since {
+    Unchanged,
+    Edited,
+    /// It is done, or was taken back.
+    Gone,
+}
+
 impl Actor {
+    /// Looks up what became of a message's row since it was read. One that is gone and no longer known is gone.
+    async fn since_read(&mut self, key: &str) -> Result<Since, MailboxError> {
+        let known = self.known.get(key).map(|it| it.revision);
+        let now = self.entry.store().revision(&self.entry.id, key).await?;
+        Ok(match now {
+            None => Since::Gone,
+            now if now == known => Since::Unchanged,
+            Some(_) => Since::Edited,
+        })
+    }
+
     /// Returns what a message says that was seen, which is read again only if it was edited since; `None` if it was taken back.
     pub(super) async fn as_it_is_now(
         &mut self,
         key: &str,
         seen: Message,
     ) -> Result<Option<Message>, MailboxError> {
-        let entry = Arc::clone(&self.entry);
-        let known = self.known.get(key).map(|it| it.revision);
-        match entry.store().revision(&entry.id, key).await? {
-            None => return Ok(None),
-            now if now == known => return Ok(Some(seen)),
-            Some(_) => {}
+        match self.since_read(key).await? {
+            Since::Gone => return Ok(None),
+            Since::Unchanged => return Ok(Some(seen)),
+            Since::Edited => {}
         }
-        let Some(row) = entry.store().get(&entry.id, key).await? else {
+        let Some(row) = self.entry.store().get(&self.entry.id, key).await? else {
             return Ok(None);
         };
         self.note(&row);
@@ -54,32 +72,27 @@ impl Actor {
         })
     }
 
-    /// Returns whether the message that began the turn was edited or taken back elsewhere since it was read.
+    /// Returns whether the message that begins the turn was edited or taken back elsewhere since it was read.
     pub(super) async fn is_outdated(&mut self) -> bool {
-        let Some((key, _)) = self.asked.as_ref().filter(|_| !self.entry.is_of_host) else {
+        let Some((key, _)) = self.asked.clone().filter(|_| !self.entry.is_of_host) else {
             return false;
         };
-        let Some(known) = self.known.get(key).map(|it| it.revision) else {
-            return false;
-        };
-        let now = self.entry.store().revision(&self.entry.id, key).await;
-        now.is_ok_and(|now| now != Some(known))
+        let since = self.since_read(&key).await;
+        since.is_ok_and(|it| it != Since::Unchanged)
     }
 
-    /// Has the message looked at again that began the turn, if another process edited it just before the turn was recorded: what
-    /// it says now begins a turn of its own.
+    /// Has the messages looked at again that the turn said, if another process edited them just before they were recorded: what
+    /// they say now begins turns of its own.
     pub(super) async fn look_at_edited(&mut self) {
-        let Some((key, _)) = self.asked.clone() else {
-            return;
-        };
-        let known = self.known.get(&key).map(|it| it.revision);
-        let now = self.entry.store().revision(&self.entry.id, &key).await;
-        if let Ok(Some(now)) = now
-            && known.is_some_and(|known| known != now)
-        {
-            self.known.remove(&key);
-            self.entry.begun.lock().await.remove(&key);
-            self.entry.work().look = true;
+        let entry = Arc::clone(&self.entry);
+        let mut begun = entry.begun.lock().await;
+        let said: Vec<String> = begun.keys().cloned().collect();
+        for key in said {
+            if matches!(self.since_read(&key).await, Ok(Since::Edited)) {
+                self.known.remove(&key);
+                begun.remove(&key);
+                entry.work().look = true;
+            }
         }
     }
 

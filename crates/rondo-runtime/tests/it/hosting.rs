@@ -14,8 +14,9 @@ use rondo_runtime::service::{
 use rondo_runtime::sessions::Cells;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Layer, NoNotices, Runtime, SetupErrorKind, TurnBuilder};
-use rondo_testkit::Gate;
+use rondo_testkit::{CallScript, Gate, ReplyScript, Step, openai};
 use rondo_types::{AnswerValue, Message, Question, SessionId};
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::time::timeout;
@@ -139,6 +140,43 @@ async fn a_message_that_is_edited_elsewhere_just_before_its_turn_is_recorded_beg
     assert!(says(0, "First.") && !says(0, "Edited."));
     assert!(says(1, "Edited."));
     assert_eq!((requests.len(), session.waiting().await.unwrap()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_steering_message_that_is_edited_elsewhere_before_the_turn_says_it_begins_another() {
+    let gate = Gate::new();
+    let read = CallScript::new("c", "read_file", &json!({"path": "."}));
+    let read = openai::streamed(&ReplyScript::calls([read]).usage(1, 1));
+    let replies = [
+        read.before(Step::Gate(gate.clone())),
+        text(&["Blue."]),
+        text(&["Red."]),
+    ];
+    let world = World::new(replies).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    submit(&session, "Paint.").await;
+    gate.reached().await;
+    let in_blue = || Message::user("In blue.");
+    let ticket = session.submit(in_blue(), Delivery::Steer).await.unwrap();
+    // It can be edited in this process until it is handed to the turn.
+    while ticket.edit(in_blue()).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+    let elsewhere = world.service();
+    let there = elsewhere.session(session.id().clone(), world.options());
+    let edited = there.edit(&ticket.id, Message::user("In red."));
+    assert!(edited.await.unwrap());
+    gate.open();
+    until(&mut listener, is_result).await;
+    until(&mut listener, is_result).await;
+    rests(&session).await;
+    let requests = world.server.requests();
+    let says = |number: usize, words: &str| requests[number].json().to_string().contains(words);
+    assert!(says(1, "In blue.") && !says(1, "In red."));
+    assert!(says(2, "In red."));
+    assert_eq!((requests.len(), session.waiting().await.unwrap()), (3, 0));
 }
 
 #[tokio::test]

@@ -163,3 +163,34 @@ async fn a_message_that_another_process_edits_while_its_model_is_connected_begin
     assert!(bodies[0].contains("Typed.") && !bodies[0].contains("Tpyed."));
     assert_eq!(session.waiting().await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn a_message_that_another_process_takes_back_while_its_model_is_connected_begins_nothing() {
+    let world = World::new([text(&["Hello."])]).await;
+    let (service, gate) = service(&world);
+    fs::write(&gate, "").unwrap();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    let message = Message::user("Not this.");
+    let ticket = session.submit(message, Delivery::Queue).await.unwrap();
+    is_connecting(&world).await;
+    let elsewhere = world.service();
+    let there = elsewhere.session(session.id().clone(), world.options());
+    assert!(there.withdraw(&ticket.id).await.unwrap());
+    // Another message, which has the mailbox read here: by its event, what was taken back is known to be gone.
+    let later = session.submit(Message::user("This."), Delivery::Queue);
+    let later = later.await.unwrap().id;
+    until(&mut listener, |body| {
+        matches!(body, UpdateBody::Session { event: SessionEvent::Queued { ticket, .. } } if *ticket == later)
+    })
+    .await;
+    fs::remove_file(&gate).unwrap();
+    until(&mut listener, is_result).await;
+    let requests = world.server.requests();
+    let body = requests[0].json().to_string();
+    assert!(
+        body.contains("This.") && !body.contains("Not this."),
+        "{body}"
+    );
+    assert_eq!((requests.len(), session.waiting().await.unwrap()), (1, 0));
+}

@@ -111,8 +111,8 @@ async fn steering_is_taken_back_until_the_next_request() {
         .tool("act", false, &[Act::SleepThenReturn(5_000)])
         .run_with(|handle| async move {
             sleep(Duration::from_secs(1)).await;
-            assert!(handle.steer_from(first, Message::user("left")));
-            assert!(handle.steer_from(second, Message::user("right")));
+            assert!(handle.steer_from(first, 0, Message::user("left")));
+            assert!(handle.steer_from(second, 0, Message::user("right")));
             sleep(Duration::from_secs(1)).await;
             assert!(handle.take_back(first));
             assert!(!handle.take_back(first));
