@@ -1,4 +1,5 @@
-//! The ordered event stream of a turn, which never blocks it.
+//! The ordered event stream of a turn, which never blocks it: to a listener of its own, or to a host that has a queue for
+//! its sessions ([`EventSink`]).
 //!
 //! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
 //! joined to the one before it, and reports of progress and events of child sessions are dropped; past [`DELTA_BYTES_MAX`] waiting bytes, and past
@@ -7,7 +8,7 @@
 
 use crate::observe::{Moment, Observer, Observers};
 use futures_util::Stream;
-use rondo_types::{CallId, EventBody, SessionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,8 +41,16 @@ struct Queue {
 
 struct Shared {
     queue: Mutex<Queue>,
+    /// Takes the events in place of the queue.
+    sink: Option<Arc<dyn EventSink>>,
     session: SessionId,
     turn: TurnId,
+}
+
+/// Takes the events of a turn as they happen, for a host that has a queue of its own for them.
+pub trait EventSink: Send + Sync {
+    /// Takes the next event: one after another, in order, on any thread. Must not block, and must send none itself.
+    fn take(&self, event: TurnEvent);
 }
 
 impl Shared {
@@ -53,22 +62,15 @@ impl Shared {
 /// Makes the two ends of a turn's event stream.
 #[must_use]
 pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver) {
-    let shared = Arc::new(Shared {
-        queue: Mutex::new(Queue {
-            senders: 1,
-            ..Queue::default()
-        }),
-        session,
-        turn,
-    });
-    (
-        EventSender {
-            shared: Arc::clone(&shared),
-            observers: Observers::default(),
-            text_is_unseen: false,
-        },
-        EventReceiver { shared },
-    )
+    let sender = EventSender::new(session, turn, None);
+    let shared = Arc::clone(&sender.shared);
+    (sender, EventReceiver { shared })
+}
+
+/// Makes the turn's end of a stream whose events a host takes itself. It bounds them, such as by [`join`].
+#[must_use]
+pub fn into_sink(session: SessionId, turn: TurnId, sink: Arc<dyn EventSink>) -> EventSender {
+    EventSender::new(session, turn, Some(sink))
 }
 
 /// The turn's end of the stream. The stream ends when all its clones are gone.
@@ -96,6 +98,24 @@ pub struct EventReceiver {
 }
 
 impl EventSender {
+    fn new(session: SessionId, turn: TurnId, sink: Option<Arc<dyn EventSink>>) -> Self {
+        let queue = Queue {
+            senders: 1,
+            ..Queue::default()
+        };
+        let shared = Shared {
+            queue: Mutex::new(queue),
+            sink,
+            session,
+            turn,
+        };
+        Self {
+            shared: Arc::new(shared),
+            observers: Observers::default(),
+            text_is_unseen: false,
+        }
+    }
+
     /// Attaches an observer. It receives every moment even when no listener is subscribed. To be called before the
     /// turn is started: clones that exist already do not tell them.
     #[must_use]
@@ -147,21 +167,25 @@ impl EventSender {
         if queue.receiver_gone {
             return;
         }
-        if let EventBody::ToolProgress { id, .. } = &body
-            && !has_place_for_progress(&mut queue.waiting, id, &body)
+        let is_slow = queue.waiting.len() >= COALESCE_AFTER;
+        if let EventBody::ChildEvent { event, .. } = &body
+            && (is_slow || is_too_long(event))
         {
             return;
         }
-        if let EventBody::ChildEvent { event, .. } = &body
-            && (queue.waiting.len() >= COALESCE_AFTER || is_too_long(event))
-        {
-            return;
+        if let Some(sink) = &self.shared.sink {
+            let event = self.event(&mut queue, at, body);
+            return sink.take(event);
         }
         let bytes = delta_text(&body).map_or(0, str::len);
         let too_large = bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX;
-        let joined = !too_large
-            && queue.waiting.len() >= COALESCE_AFTER
-            && join_last(&mut queue.waiting, &body);
+        let is_progress = matches!(body, EventBody::ToolProgress { .. });
+        let last = queue.waiting.back_mut().map(|it| &mut it.body);
+        let joined =
+            !too_large && (is_slow || is_progress) && last.is_some_and(|last| join(last, &body));
+        if is_progress && is_slow && !joined {
+            return;
+        }
         let too_many = !joined && queue.waiting.len() >= WAITING_DELTAS_MAX;
         if too_large || (too_many && delta_text(&body).is_some()) {
             queue.dropped += 1;
@@ -179,15 +203,20 @@ impl EventSender {
     }
 
     fn push(&self, queue: &mut Queue, at: TimeMs, body: EventBody) {
-        let event = TurnEvent {
+        let event = self.event(queue, at, body);
+        queue.waiting.push_back(event);
+    }
+
+    fn event(&self, queue: &mut Queue, at: TimeMs, body: EventBody) -> TurnEvent {
+        let seq = queue.next_seq;
+        queue.next_seq += 1;
+        TurnEvent {
             session: self.shared.session.clone(),
             turn: self.shared.turn.clone(),
-            seq: queue.next_seq,
+            seq,
             at,
             body,
-        };
-        queue.next_seq += 1;
-        queue.waiting.push_back(event);
+        }
     }
 }
 
@@ -254,28 +283,8 @@ fn wake(mut queue: MutexGuard<'_, Queue>) {
     }
 }
 
-/// Puts a report in the place of the call's last one, where that is the latest event that waits. Returns whether it is
-/// to be appended instead, which it is not where the listener is slow: another report follows, or the call's end.
-fn has_place_for_progress(
-    waiting: &mut VecDeque<TurnEvent>,
-    id: &CallId,
-    report: &EventBody,
-) -> bool {
-    match waiting.back_mut().map(|last| &mut last.body) {
-        Some(last) if is_progress_of(last, id) => {
-            *last = report.clone();
-            false
-        }
-        _ => waiting.len() < COALESCE_AFTER,
-    }
-}
-
 fn is_too_long(event: &TurnEvent) -> bool {
     serde_json::to_string(event).is_ok_and(|json| json.len() > CHILD_EVENT_BYTES_MAX)
-}
-
-fn is_progress_of(body: &EventBody, call: &CallId) -> bool {
-    matches!(body, EventBody::ToolProgress { id, .. } if id == call)
 }
 
 fn delta_text(body: &EventBody) -> Option<&str> {
@@ -287,11 +296,10 @@ fn delta_text(body: &EventBody) -> Option<&str> {
     }
 }
 
-fn join_last(waiting: &mut VecDeque<TurnEvent>, body: &EventBody) -> bool {
-    let Some(last) = waiting.back_mut() else {
-        return false;
-    };
-    match (&mut last.body, body) {
+/// Joins an event to the latest one that nobody has read, and returns whether that was possible: deltas of the same kind
+/// become one, and the newer of two reports of a call's progress replaces the other.
+pub fn join(last: &mut EventBody, more: &EventBody) -> bool {
+    match (&mut *last, more) {
         (EventBody::TextDelta { text }, EventBody::TextDelta { text: more })
         | (EventBody::ReasoningDelta { text }, EventBody::ReasoningDelta { text: more }) => {
             text.push_str(more);
@@ -307,6 +315,12 @@ fn join_last(waiting: &mut VecDeque<TurnEvent>, body: &EventBody) -> bool {
             text.push_str(more);
             true
         }
+        (EventBody::ToolProgress { id, .. }, EventBody::ToolProgress { id: other, .. })
+            if id == other =>
+        {
+            *last = more.clone();
+            true
+        }
         _ => false,
     }
 }
@@ -314,6 +328,7 @@ fn join_last(waiting: &mut VecDeque<TurnEvent>, body: &EventBody) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rondo_types::CallId;
 
     fn ends() -> (EventSender, EventReceiver) {
         channel(SessionId::new("s"), TurnId::new("t"))

@@ -8,7 +8,7 @@ use super::host::AskedTurn;
 use super::known::KnownRow;
 use super::live::LiveServer;
 use super::opened::{OwnMessage, connect_opened};
-use super::running::{RunProgress, Running, Step};
+use super::running::{Running, Step, TurnUpdates};
 use super::taking::{open_turn, runs_of, take};
 use super::update::UpdateBody;
 use crate::compaction;
@@ -18,14 +18,14 @@ use crate::python;
 use crate::secrets;
 use crate::session::Session;
 use crate::spec::TurnSpec;
-use crate::turn::{TurnBuilder, TurnStart};
+use crate::turn::{Turn, TurnBuilder, TurnStart};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Seq};
 use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, TicketId,
 };
 use rondo_core::{Journal as _, TurnEnd};
-use rondo_types::{Answer, EventBody, QuestionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{Answer, QuestionId, TimeMs, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
@@ -92,6 +92,10 @@ impl Actor {
     /// room for all of it meanwhile. So is the actor, which an `async fn` would hold twice.
     pub(super) async fn run(mut self: Box<Self>) {
         loop {
+            self.note_steered();
+            if !self.inputs.is_empty() {
+                Box::pin(self.go_on()).await;
+            }
             let (look, resume) = self.entry.work().take();
             if self.entry.drains() {
                 Box::pin(self.input(Input::Drain)).await;
@@ -111,10 +115,7 @@ impl Actor {
             let lost = self.lost();
             tokio::select! {
                 () = self.entry.wake.notified() => {}
-                step = next(&mut self.running) => match step {
-                    Step::Event(event) => self.event(event).await,
-                    step => Box::pin(self.step(step)).await,
-                },
+                step = next(&mut self.running) => Box::pin(self.step(step)).await,
                 finished = next_cell(&mut self.cell) => {
                     Box::pin(self.cell_is_over(finished)).await;
                 }
@@ -244,6 +245,11 @@ impl Actor {
     /// Tells the machine, and does what it says, and what follows from that.
     pub(super) async fn input(&mut self, input: Input) {
         self.inputs.push_back(input);
+        self.go_on().await;
+    }
+
+    /// Gives the machine the inputs that come next, in order.
+    async fn go_on(&mut self) {
         while let Some(input) = self.inputs.pop_front() {
             let actions = self.machine.handle(Clock::system().now(), input);
             for action in actions {
@@ -491,25 +497,9 @@ impl Actor {
                 self.folder_asked(run, answered.map(|it| *it)).await;
             }
             Step::Connected(connected) => self.begin(run, *connected).await,
-            Step::Event(event) => self.happened(run, event),
             Step::End(end) => self.ended(run, end).await,
         }
         self.go_on().await;
-    }
-
-    /// Takes an event of the turn that runs. There may be very many.
-    async fn event(&mut self, event: Box<TurnEvent>) {
-        if let Some(run) = self.running.as_ref().map(|it| it.run) {
-            self.happened(run, event);
-            self.go_on().await;
-        }
-    }
-
-    /// Takes the input that a step has led to.
-    async fn go_on(&mut self) {
-        if let Some(input) = self.inputs.pop_front() {
-            Box::pin(self.input(input)).await;
-        }
     }
 
     async fn begin(&mut self, run: Run, connected: Result<TurnBuilder>) {
@@ -523,14 +513,14 @@ impl Actor {
             Ok(builder) => self.turn(builder).await,
             Err(error) => Err(error),
         };
-        let (turn, told) = match turn {
+        let (turn, updates) = match turn {
             Ok(turn) => turn,
             Err(error) => return self.not_started(run, &error),
         };
         // It was to be stopped while its model was connected.
         let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
         let is_cancelled = is_cancelled || turn.is_stopped;
-        let running = Running::turn(run, turn, told, &self.entry.service).await;
+        let running = Running::turn(run, turn, updates).await;
         if is_cancelled && let Some(handle) = running.handle() {
             handle.cancel();
         }
@@ -544,7 +534,7 @@ impl Actor {
     }
 
     /// Builds the turn with what the host brings, and says where its updates begin.
-    async fn turn(&mut self, mut builder: TurnBuilder) -> Result<(crate::turn::Turn, RunProgress)> {
+    async fn turn(&mut self, mut builder: TurnBuilder) -> Result<(Turn, TurnUpdates)> {
         let session = self.session.as_mut().ok_or_else(let_go)?;
         let asked = self.asked.as_ref();
         let asked = AskedTurn {
@@ -574,24 +564,21 @@ impl Actor {
         let beginning = Place::beginning(number.0, number.1, TimeMs(0));
         self.before = conversation.journal.at();
         self.entry.ring().begin(beginning);
-        Ok((turn, RunProgress::new(number, asked)))
+        let updates = TurnUpdates::new(Arc::clone(&self.entry), number, asked);
+        Ok((turn, updates))
     }
 
-    fn happened(&mut self, run: Run, event: Box<TurnEvent>) {
-        let Some(progress) = self.running.as_mut().and_then(Running::progress) else {
+    /// Notes the steering messages that the turn said since this was called last.
+    fn note_steered(&mut self) {
+        let running = self.running.as_ref();
+        let Some((run, steered)) = running.map(|it| (it.run, it.take_steered())) else {
             return;
         };
-        let (asked, place) = progress.pass(&event);
-        if let Some((place, message)) = asked {
-            let turn = event.turn.clone();
-            self.entry.tell(place, UpdateBody::Asked { turn, message });
+        for _ in 0..steered {
+            if let Some(ticket) = self.next_handed() {
+                self.inputs.push_back(Input::Steered { run, ticket });
+            }
         }
-        if matches!(event.body, EventBody::Steered { .. })
-            && let Some(ticket) = self.next_handed()
-        {
-            self.inputs.push_back(Input::Steered { run, ticket });
-        }
-        self.entry.tell(place, UpdateBody::Turn { event });
     }
 
     /// Returns the message that the turn said next of those that it was handed.
@@ -606,6 +593,7 @@ impl Actor {
     }
 
     async fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
+        self.note_steered();
         let running = self.running.take();
         let turn = running.as_ref().and_then(Running::id).cloned();
         let mut begun = self.entry.begun.lock().await;

@@ -2,6 +2,7 @@
 
 use super::cursor::{LivePlace, Place};
 use super::update::UpdateBody;
+use rondo_core::events::COALESCE_AFTER;
 use rondo_core::ports::Seq;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub const RINGS_BYTES_MAX: usize = 64 << 20;
 const RINGS_BYTES_LEFT: usize = RINGS_BYTES_MAX / 8 * 7;
 /// What an update takes beside its text, in bytes: itself, its place, and the ids in it.
 const UPDATE_BYTES: usize = 512;
+/// The bound on an update that others are joined to, in bytes: room is made by whole updates.
+const JOINED_BYTES_MAX: usize = 64 << 10;
 
 /// How much the rings of a service hold together.
 #[derive(Debug, Default)]
@@ -57,6 +60,8 @@ pub(super) struct Ring {
     forgotten: u64,
     /// The number of its latest update among those of all rings.
     pushed: u64,
+    /// The number after the last update that a listener read or stands behind: others may still be joined.
+    read: u64,
 }
 
 #[derive(Debug)]
@@ -130,6 +135,7 @@ impl Ring {
             recorded: None,
             forgotten: 0,
             pushed: 0,
+            read: 0,
         }
     }
 
@@ -226,6 +232,16 @@ impl Ring {
     /// Holds one more, and lets go of the oldest where there is too much. One that is too large by itself is not held:
     /// who comes to it reads the records, or misses it.
     pub(super) fn push(&mut self, place: Place, body: UpdateBody) {
+        if !self.join(place, &body) {
+            self.append(place, body);
+        }
+        self.pushed = self.held.pushes.fetch_add(1, Ordering::Relaxed) + 1;
+        while self.bytes > RING_BYTES_MAX {
+            self.drop_first();
+        }
+    }
+
+    fn append(&mut self, place: Place, body: UpdateBody) {
         let text_bytes = body.text_bytes();
         let own_live_bytes = body.live_bytes();
         let is_held = text_bytes + UPDATE_BYTES <= RING_BYTES_MAX;
@@ -242,10 +258,38 @@ impl Ring {
         });
         self.bytes += bytes;
         self.held.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.pushed = self.held.pushes.fetch_add(1, Ordering::Relaxed) + 1;
-        while self.bytes > RING_BYTES_MAX {
-            self.drop_first();
+    }
+
+    /// Joins an update to the last one, if no listener came to that: past [`COALESCE_AFTER`] of those a delta, and always
+    /// a report of progress. Returns whether it did.
+    fn join(&mut self, place: Place, more: &UpdateBody) -> bool {
+        let unread = (self.first + self.updates.len() as u64).saturating_sub(self.read);
+        let is_slow = unread >= COALESCE_AFTER as u64;
+        let Some(last) = self.updates.back_mut() else {
+            return false;
+        };
+        let is_same = last.place.is_same_run(place) && last.place.update == place.update;
+        if unread == 0 || !(is_slow || more.is_progress()) || !is_same {
+            return false;
         }
+        let bytes = last.bytes + more.text_bytes();
+        let body = last.body.as_mut().and_then(Arc::get_mut);
+        let body = body.filter(|_| bytes <= JOINED_BYTES_MAX);
+        let Some(body) = body else {
+            return false;
+        };
+        if !body.join(more) {
+            return false;
+        }
+        let (before, own_live_bytes) = (last.bytes, more.live_bytes());
+        self.live_bytes += own_live_bytes;
+        (last.place, last.live_bytes) = (place, self.live_bytes);
+        last.own_live_bytes += own_live_bytes;
+        last.bytes = UPDATE_BYTES + body.text_bytes();
+        self.bytes = self.bytes + last.bytes - before;
+        self.held.bytes.fetch_add(last.bytes, Ordering::Relaxed);
+        self.held.bytes.fetch_sub(before, Ordering::Relaxed);
+        true
     }
 
     /// The number of its latest update among those of all rings: the one of the least has been idle for the longest.
@@ -326,7 +370,7 @@ impl Ring {
     }
 
     /// Stands before the first update that is later than a place, or that came since and is in no record.
-    pub(super) fn stand_after(&self, place: Place, since: u64) -> Stand {
+    pub(super) fn stand_after(&mut self, place: Place, since: u64) -> Stand {
         let since = usize::try_from(since.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let mut before = self.updates.partition_point(|it| it.place <= place);
         while let Some(last) = before.checked_sub(1).filter(|last| *last >= since) {
@@ -340,18 +384,21 @@ impl Ring {
         self.stand(before)
     }
 
-    /// The number of the update that comes next.
-    pub(super) fn next_number(&self) -> u64 {
-        self.first + self.updates.len() as u64
+    /// The number of the update that comes next. What comes is not joined to the last one.
+    pub(super) fn next_number(&mut self) -> u64 {
+        let next = self.first + self.updates.len() as u64;
+        self.read = next;
+        next
     }
 
     /// Stands where a cursor of this service does, if that is still held.
-    pub(super) fn stand_at(&self, live: LivePlace) -> Option<Stand> {
+    pub(super) fn stand_at(&mut self, live: LivePlace) -> Option<Stand> {
         let before = usize::try_from(live.number.checked_sub(self.first)?).ok()?;
         (before <= self.updates.len()).then(|| self.stand(before))
     }
 
-    fn stand(&self, before: usize) -> Stand {
+    fn stand(&mut self, before: usize) -> Stand {
+        self.read = self.read.max(self.first + before as u64);
         let last = before.checked_sub(1).and_then(|at| self.updates.get(at));
         Stand {
             next: self.first + before as u64,
@@ -372,7 +419,7 @@ impl Ring {
     }
 
     /// Returns what comes next, and steps behind it.
-    pub(super) fn next(&self, stand: &mut Stand) -> Next {
+    pub(super) fn next(&mut self, stand: &mut Stand) -> Next {
         let Some(at) = stand.next.checked_sub(self.first) else {
             return Next::Gone;
         };
@@ -382,6 +429,7 @@ impl Ring {
                 let before = at.checked_sub(1).and_then(|at| self.updates.get(at));
                 let before = before.map_or(self.start, |it| it.place);
                 stand.next += 1;
+                self.read = self.read.max(stand.next);
                 stand.live_bytes = update.live_bytes;
                 match &update.body {
                     Some(body) => Next::Update(before, update.place, Arc::clone(body)),

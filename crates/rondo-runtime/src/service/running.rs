@@ -1,15 +1,17 @@
-//! The turn that runs in a session: connecting its model, then its events, then its end.
+//! The turn that runs in a session: connecting its model, then its end. Its events go to those who listen meanwhile.
 
-use super::Shared;
 use super::cursor::{Place, Progress};
+use super::entry::Entry;
+use super::update::UpdateBody;
 use crate::error::Result;
 use crate::turn::{Turn, TurnBuilder};
 use futures_util::future::BoxFuture;
+use rondo_core::events::{self, EventSink};
 use rondo_core::ports::Mail;
 use rondo_core::session::Run;
-use rondo_core::{EventReceiver, TurnEnd, TurnHandle, control, events};
-use rondo_types::{Answer, Message, TurnEvent, TurnId};
-use std::sync::Arc;
+use rondo_core::{TurnEnd, TurnHandle, control};
+use rondo_types::{Answer, EventBody, Message, TurnEvent, TurnId};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A run of the session machine.
 pub(super) struct Running {
@@ -32,20 +34,26 @@ enum State {
 struct RunningTurn {
     id: TurnId,
     turn: BoxFuture<'static, Result<TurnEnd>>,
-    events: EventReceiver,
     handle: TurnHandle,
-    /// The end, while events of before it wait.
-    end: Option<Result<TurnEnd>>,
-    told: RunProgress,
+    updates: Arc<TurnUpdates>,
+}
+
+/// Takes the events of the turn that runs to those who listen to its session.
+pub(super) struct TurnUpdates {
+    entry: Arc<Entry>,
+    /// None once the turn is over: what comes later, from work that was abandoned, is dropped.
+    run: Mutex<Option<RunProgress>>,
 }
 
 /// How far the updates of a run are.
-pub(super) struct RunProgress {
+struct RunProgress {
     /// The turn's number, and the number of processes that worked on it before.
     number: (u32, u32),
     /// The message that begins the turn, until it is told.
     asked: Option<Arc<Message>>,
     progress: Option<Progress>,
+    /// How many steering messages the turn said that the actor was not told of.
+    steered: u32,
 }
 
 /// What a run has come to.
@@ -54,30 +62,55 @@ pub(super) enum Step {
     FolderAsked(Option<Box<(Answer, Mail)>>),
     /// The model is connected, or cannot be.
     Connected(Box<Result<TurnBuilder>>),
-    /// An event.
-    Event(Box<TurnEvent>),
     /// The turn is over or parked, or cannot be carried on.
     End(Result<TurnEnd>),
 }
 
-impl RunProgress {
-    pub(super) fn new(number: (u32, u32), asked: Option<Arc<Message>>) -> Self {
+impl TurnUpdates {
+    pub(super) fn new(entry: Arc<Entry>, number: (u32, u32), asked: Option<Arc<Message>>) -> Self {
         Self {
-            number,
-            asked,
-            progress: None,
+            entry,
+            run: Mutex::new(Some(RunProgress {
+                number,
+                asked,
+                progress: None,
+                steered: 0,
+            })),
         }
     }
 
-    /// Returns the places after what an event tells: that of the message that began the turn, where it was not
-    /// told yet, and that of the event.
-    pub(super) fn pass(&mut self, event: &TurnEvent) -> (Option<(Place, Arc<Message>)>, Place) {
-        let (turn, run) = self.number;
-        let progress = self
-            .progress
-            .get_or_insert_with(|| Progress::new(Place::beginning(turn, run, event.at)));
-        let asked = self.asked.take().map(|it| (progress.pass(), it));
-        (asked, progress.pass_event(&event.body))
+    fn run(&self) -> MutexGuard<'_, Option<RunProgress>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many more steering messages the turn said.
+    fn take_steered(&self) -> u32 {
+        let mut run = self.run();
+        run.as_mut().map_or(0, |it| std::mem::take(&mut it.steered))
+    }
+}
+
+impl EventSink for TurnUpdates {
+    fn take(&self, event: TurnEvent) {
+        let mut run = self.run();
+        let Some(run) = run.as_mut() else {
+            return;
+        };
+        let (turn, number) = run.number;
+        let began = || Progress::new(Place::beginning(turn, number, event.at));
+        let progress = run.progress.get_or_insert_with(began);
+        if let Some(message) = run.asked.take() {
+            let turn = event.turn.clone();
+            let asked = UpdateBody::Asked { turn, message };
+            self.entry.tell(progress.pass(), asked);
+        }
+        let place = progress.pass_event(&event.body);
+        if matches!(event.body, EventBody::Steered { .. }) {
+            run.steered += 1;
+            self.entry.wake.notify_one();
+        }
+        let event = Box::new(event);
+        self.entry.tell(place, UpdateBody::Turn { event });
     }
 }
 
@@ -110,18 +143,19 @@ impl Running {
     }
 
     /// Runs a turn of a session of the runtime.
-    pub(super) async fn turn(run: Run, turn: Turn, told: RunProgress, service: &Shared) -> Self {
-        let (sender, events) = events::channel(turn.session().clone(), turn.id());
+    pub(super) async fn turn(run: Run, turn: Turn, updates: TurnUpdates) -> Self {
+        let updates = Arc::new(updates);
+        let sink = Arc::clone(&updates) as _;
+        let sender = events::into_sink(turn.session().clone(), turn.id(), sink);
+        let service = &updates.entry.service;
         let sender = service.runtime.observe(sender).await;
         let (handle, control) = control();
         service.host.begins(&turn, &handle);
         let running = RunningTurn {
             id: turn.id(),
             turn: turn.run(sender, control),
-            events,
             handle,
-            end: None,
-            told,
+            updates,
         };
         Self {
             run,
@@ -147,15 +181,15 @@ impl Running {
         }
     }
 
-    /// Returns how far its updates are; none before it has begun.
-    pub(super) fn progress(&mut self) -> Option<&mut RunProgress> {
-        match &mut self.state {
-            State::Turn(running) => Some(&mut running.told),
-            State::Asking(_) | State::Connecting(_) => None,
+    /// Returns how many more steering messages the turn said.
+    pub(super) fn take_steered(&self) -> u32 {
+        match &self.state {
+            State::Turn(running) => running.updates.take_steered(),
+            State::Asking(_) | State::Connecting(_) => 0,
         }
     }
 
-    /// Waits for what comes next. After [`Step::FolderAsked`], [`Step::Connected`] and [`Step::End`] nothing does.
+    /// Waits for what it comes to; after that it comes to nothing more.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
@@ -163,28 +197,13 @@ impl Running {
         match &mut self.state {
             State::Asking(answered) => Step::FolderAsked(answered.await.map(Box::new)),
             State::Connecting(connecting) => Step::Connected(connecting.await),
-            State::Turn(running) => running.next().await,
+            State::Turn(running) => Step::End((&mut running.turn).await),
         }
     }
 }
 
-impl RunningTurn {
-    async fn next(&mut self) -> Step {
-        loop {
-            if self.end.is_some() {
-                if let Some(event) = self.events.next().await {
-                    return Step::Event(Box::new(event));
-                }
-                if let Some(end) = self.end.take() {
-                    return Step::End(end);
-                }
-                return std::future::pending().await;
-            }
-            tokio::select! {
-                biased;
-                Some(event) = self.events.next() => return Step::Event(Box::new(event)),
-                end = &mut self.turn => self.end = Some(end),
-            }
-        }
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        *self.updates.run() = None;
     }
 }

@@ -55,7 +55,7 @@ impl Subscription {
         let mine = cursor
             .live
             .filter(|it| it.service == entry.service_number());
-        let ring = entry.ring();
+        let mut ring = entry.ring();
         let stand = mine.and_then(|it| ring.stand_at(it));
         let since = ring.next_number();
         // What is written from here on is missed where it is not told.
@@ -85,8 +85,9 @@ impl Subscription {
     /// that follows is missed.
     pub(super) fn of_next(entry: Arc<Entry>) -> Self {
         let mut subscription = Self::new(entry, Cursor::START);
-        let ring = subscription.entry.ring();
-        let (place, stand) = (ring.end(), ring.stand_after(ring.end(), ring.next_number()));
+        let mut ring = subscription.entry.ring();
+        let (place, since) = (ring.end(), ring.next_number());
+        let stand = ring.stand_after(place, since);
         drop(ring);
         subscription.place = place;
         subscription.live_bytes = stand.live_bytes;

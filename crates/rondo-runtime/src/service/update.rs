@@ -2,6 +2,7 @@
 
 use super::cells::CellEvent;
 use super::cursor::Cursor;
+use rondo_core::events::join;
 use rondo_core::joined::is_left_out;
 use rondo_core::session::SessionEvent;
 use rondo_types::{EventBody, Message, TurnEvent, TurnId};
@@ -103,6 +104,21 @@ impl UpdateBody {
             Self::Failed { message, hint } => message.len() + hint.as_ref().map_or(0, String::len),
             Self::Session { event } => json_bytes(event),
             Self::Missed { .. } | Self::Reset => 0,
+        }
+    }
+
+    /// Returns whether it reports how far a call of a turn is.
+    pub(super) fn is_progress(&self) -> bool {
+        matches!(self, Self::Turn { event } if matches!(event.body, EventBody::ToolProgress { .. }))
+    }
+
+    /// Joins an event of the same turn to this one, and returns whether that was possible.
+    pub(super) fn join(&mut self, more: &Self) -> bool {
+        match (self, more) {
+            (Self::Turn { event }, Self::Turn { event: more }) if event.turn == more.turn => {
+                join(&mut event.body, &more.body)
+            }
+            _ => false,
         }
     }
 

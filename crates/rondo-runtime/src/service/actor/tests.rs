@@ -5,7 +5,7 @@ use crate::service::records::RecordReader;
 use crate::service::{Cursor, NoHost, SessionService};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
 use rondo_testkit::{ReplyScript, Server, openai};
-use rondo_types::Message;
+use rondo_types::{EventBody, Message};
 
 async fn service(home: &tempfile::TempDir, replies: &[&str]) -> (SessionService, Server) {
     let replies = replies

@@ -127,7 +127,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn listen(&mut self, ring: &Ring) {
+    fn listen(&mut self, ring: &mut Ring) {
         loop {
             let mut stand = match self.stand.take() {
                 Some(stand) => stand,
@@ -184,7 +184,12 @@ fn whatever_is_pushed_and_let_go_of_bounds_hold_and_each_byte_is_heard_or_missed
                 _ => usize::try_from(dice.roll(2_000)).unwrap(),
             };
             match dice.roll(10) {
-                0..=3 => {
+                0 => {
+                    let pieces = COALESCE_AFTER * 2;
+                    (0..pieces).for_each(|_| ring.push(place(places[at]), live(7)));
+                    written[at] += 7 * pieces as u64;
+                }
+                1..=3 => {
                     ring.push(place(places[at]), live(bytes));
                     written[at] += bytes as u64;
                 }
@@ -206,7 +211,7 @@ fn whatever_is_pushed_and_let_go_of_bounds_hold_and_each_byte_is_heard_or_missed
             assert_eq!(sum, all(&held), "seed {seed}");
         }
         for (at, listener) in listeners.iter_mut().enumerate() {
-            listener.listen(&rings[at]);
+            listener.listen(&mut rings[at]);
             let counted = listener.heard + listener.missed;
             assert_eq!(counted, written[at], "seed {seed}");
         }
@@ -228,4 +233,80 @@ fn what_was_read_in_the_records_is_not_held_again_when_it_arrives_live() {
     assert_eq!(ring.updates.len(), 4);
     let other_run = Place::beginning(1, 0, TimeMs(0));
     assert!(!ring.follow_live(other_run, call()));
+}
+
+fn text_of(ring: &mut Ring, stand: &mut Stand) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let Next::Update(_, _, body) = ring.next(stand) {
+        let UpdateBody::Turn { event } = &*body else {
+            panic!("{body:?}");
+        };
+        texts.push(match &event.body {
+            EventBody::TextDelta { text } | EventBody::ToolOutputDelta { text, .. } => text.clone(),
+            EventBody::ToolProgress { progress, .. } => format!("{:?}", progress.done),
+            other => panic!("{other:?}"),
+        });
+    }
+    texts
+}
+
+#[test]
+fn deltas_that_no_listener_came_to_are_joined_past_a_bound_and_none_is_joined_to_what_was_read() {
+    let held = Arc::default();
+    let mut ring = ring(&held);
+    let at = |offset| Place { offset, ..place(1) };
+    let mut stand = ring.stand_after(place(0), 0);
+    let mut offset = 0;
+    let mut push = |ring: &mut Ring, pieces: usize| {
+        for _ in 0..pieces {
+            offset += 1;
+            ring.push(at(offset), said(1));
+        }
+    };
+    push(&mut ring, COALESCE_AFTER + 10);
+    assert_eq!(ring.updates.len(), COALESCE_AFTER);
+    let texts = text_of(&mut ring, &mut stand);
+    assert_eq!(texts.last().map(String::len), Some(11));
+    assert_eq!(texts.concat().len(), COALESCE_AFTER + 10);
+    // One that stands behind the last hears what follows.
+    push(&mut ring, 3);
+    assert_eq!(text_of(&mut ring, &mut stand), ["x", "x", "x"]);
+    push(&mut ring, COALESCE_AFTER);
+    let since = ring.next_number();
+    let mut late = {
+        let end = ring.end();
+        ring.stand_after(end, since)
+    };
+    push(&mut ring, 1);
+    assert_eq!(text_of(&mut ring, &mut late), ["x"]);
+    // What is joined has a bound too.
+    push(&mut ring, COALESCE_AFTER + JOINED_BYTES_MAX);
+    assert_eq!(
+        ring.updates.iter().map(|it| it.bytes).max(),
+        Some(JOINED_BYTES_MAX)
+    );
+    assert_eq!(ring.bytes, all(&held));
+}
+
+#[test]
+fn a_report_of_progress_replaces_the_one_before_unless_that_was_read() {
+    let held = Arc::default();
+    let mut ring = ring(&held);
+    let report = |call: &str, done: u32| {
+        turn_event(EventBody::ToolProgress {
+            id: CallId::new(call),
+            progress: rondo_types::ToolProgress {
+                done: Some(f64::from(done)),
+                ..Default::default()
+            },
+        })
+    };
+    let mut stand = ring.stand_after(place(0), 0);
+    for (call, done) in [("a", 1), ("a", 2), ("b", 3)] {
+        ring.push(place(0), report(call, done));
+    }
+    assert_eq!(text_of(&mut ring, &mut stand), ["Some(2.0)", "Some(3.0)"]);
+    ring.push(place(0), report("b", 4));
+    assert_eq!(text_of(&mut ring, &mut stand), ["Some(4.0)"]);
+    assert_eq!(ring.bytes, all(&held));
 }
