@@ -49,17 +49,13 @@ use tokio_util::sync::CancellationToken;
 
 /// How a turn starts.
 pub enum TurnStart {
-    /// With a new message.
-    Message(Arc<Message>),
-    /// With a message from the session's mailbox. Its row is removed with the turn's first records, unless it was edited since
-    /// it was read with this revision.
-    Queued {
-        /// The row.
-        mail: MailId,
-        /// How often it had been edited.
-        revision: u64,
+    /// With a message.
+    Message {
         /// What it says.
         message: Arc<Message>,
+        /// Its row of the session's mailbox and the revision that it was read with; none if it is in no mailbox. The row is
+        /// removed with the turn's first records unless it was edited since.
+        row: Option<(MailId, u64)>,
     },
     /// From the records of a turn that was interrupted.
     CutOff(Arc<CutOff>),
@@ -69,7 +65,7 @@ impl TurnStart {
     /// Returns the message that begins the turn; none if it goes on.
     pub(crate) fn message(&self) -> Option<&Arc<Message>> {
         match self {
-            Self::Message(message) | Self::Queued { message, .. } => Some(message),
+            Self::Message { message, .. } => Some(message),
             Self::CutOff(_) => None,
         }
     }
@@ -234,7 +230,7 @@ impl TurnBuilder {
         let secrets = self.secrets.with(self.connected.key.clone());
         let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
         self.secrets = runtime.values().secrets.share(secrets);
-        if let TurnStart::Message(message) | TurnStart::Queued { message, .. } = &mut self.start {
+        if let TurnStart::Message { message, .. } = &mut self.start {
             *message = Arc::new(self.secrets.message(Message::clone(message)));
         }
         self
@@ -249,8 +245,7 @@ impl TurnBuilder {
     /// Has the turn begin with another message in place of that, such as with files that it names. A turn that goes on has
     /// none.
     pub fn set_message(&mut self, message: Message) {
-        if let TurnStart::Message(before)
-        | TurnStart::Queued {
+        if let TurnStart::Message {
             message: before, ..
         } = &mut self.start
         {
@@ -324,8 +319,11 @@ impl TurnBuilder {
             response_schema: self.schema,
             answer_check: None,
             opening: match &self.start {
-                TurnStart::Queued { mail, revision, .. } => Commit::of_unedited(*mail, *revision),
-                TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
+                TurnStart::Message {
+                    row: Some((mail, revision)),
+                    ..
+                } => Commit::of_unedited(*mail, *revision),
+                TurnStart::Message { row: None, .. } | TurnStart::CutOff(_) => Commit::default(),
             },
             seed: now.0,
             outside_text,
@@ -464,7 +462,7 @@ impl TurnBuilder {
     fn approver(&self, session: TurnSession<'_>, toolset: &Toolset) -> Arc<dyn Approver> {
         let cut_off = match &self.start {
             TurnStart::CutOff(cut_off) => Some(cut_off),
-            TurnStart::Message(_) | TurnStart::Queued { .. } => None,
+            TurnStart::Message { .. } => None,
         };
         let answers = cut_off.map(|_| session.conversation.answers.clone());
         let approver = Arc::new(SessionApprover {
@@ -650,7 +648,7 @@ impl Turn {
     #[must_use]
     pub fn id(&self) -> TurnId {
         match &self.start {
-            TurnStart::Message(_) | TurnStart::Queued { .. } => self.setup.turn.clone(),
+            TurnStart::Message { .. } => self.setup.turn.clone(),
             TurnStart::CutOff(cut_off) => cut_off.turn(),
         }
     }
@@ -757,7 +755,7 @@ impl Turn {
         };
         let (setup, history) = (self.setup, self.history);
         match self.start {
-            TurnStart::Message(message) | TurnStart::Queued { message, .. } => {
+            TurnStart::Message { message, .. } => {
                 run_turn(setup, history, message, events, control)
                     .map(Ok)
                     .boxed()

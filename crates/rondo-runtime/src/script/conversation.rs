@@ -110,7 +110,8 @@ impl AgentConversation {
             None => {
                 let spec = agent.spec(script, &session.settings, time)?;
                 message.from_outside |= script.outside_text().is_present();
-                (spec, TurnStart::Message(message.into()))
+                let message = message.into();
+                (spec, TurnStart::Message { message, row: None })
             }
         };
         let connected = session.connect(&spec).await?;

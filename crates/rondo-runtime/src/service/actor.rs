@@ -365,7 +365,8 @@ impl Actor {
         let key = message.ticket.0.clone();
         self.asked = Some((key.clone(), message.actor.clone()));
         if let Some(own) = self.own.as_ref().filter(|it| it.ticket.0 == key) {
-            let start = TurnStart::Message(message.message.into());
+            let message = message.message.into();
+            let start = TurnStart::Message { message, row: None };
             let planned = Ok(Some((own.spec.clone(), start)));
             return self.connect(run, planned, Some(key));
         }
@@ -392,10 +393,9 @@ impl Actor {
             // Another process took it back.
             return self.inputs.push_back(Input::TurnEnded { run });
         };
-        let start = TurnStart::Queued {
-            mail: row.id,
-            revision: row.revision,
+        let start = TurnStart::Message {
             message: begun.message.into(),
+            row: Some((row.id, row.revision)),
         };
         let planned = match &mut self.session {
             Some(session) if delivery == Delivery::Compact => {
@@ -540,7 +540,7 @@ impl Actor {
         let asked = AskedTurn {
             session: &self.entry.id,
             begins: asked.map(|(key, actor)| (key.as_str(), actor.as_str())),
-            is_of_host: matches!(builder.start, TurnStart::Message(_)),
+            is_of_host: matches!(builder.start, TurnStart::Message { row: None, .. }),
             settings: &session.settings,
             began: session.conversation().map_or(TimeMs(0), |it| it.began),
             history: session.conversation().map_or(&[], |it| &it.history),
@@ -557,7 +557,7 @@ impl Actor {
         let asked = turn.start().message().cloned();
         let runs = match turn.start() {
             TurnStart::CutOff(cut_off) => runs_of(&cut_off.records),
-            TurnStart::Message(_) | TurnStart::Queued { .. } => 0,
+            TurnStart::Message { .. } => 0,
         };
         let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);

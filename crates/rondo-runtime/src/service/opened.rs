@@ -131,8 +131,9 @@ pub(super) async fn connect_opened(
     runtime.servers(settings)?;
     let connected = runtime.connect(spec, settings).await?;
     let start = match start {
-        TurnStart::Message(message) => {
-            TurnStart::Message(runtime.with_resources(settings, message).await?)
+        TurnStart::Message { message, row: None } => {
+            let message = runtime.with_resources(settings, message).await?;
+            TurnStart::Message { message, row: None }
         }
         start => start,
     };

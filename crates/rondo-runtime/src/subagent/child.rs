@@ -143,7 +143,8 @@ impl Child<'_> {
                     .outside_text
                     .as_ref()
                     .is_some_and(OutsideText::is_present);
-                (spec, TurnStart::Message(message.into()))
+                let message = message.into();
+                (spec, TurnStart::Message { message, row: None })
             }
             Some((_, info)) => {
                 session.take(info)?;
