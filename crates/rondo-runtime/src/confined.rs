@@ -97,7 +97,11 @@ pub(crate) fn mode(settings: &Settings) -> Result<Option<SandboxMode>> {
 /// Refuses a directory that has the home directory in it: its keys could be read, and what runs at the next login
 /// written.
 pub(crate) fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
-    match around_home(home, directories) {
+    let holds_home = |it: &&PathBuf| {
+        let real = it.canonicalize();
+        real.is_ok_and(|it| hold_home(home, std::slice::from_ref(&it)))
+    };
+    match directories.iter().find(holds_home) {
         None => Ok(()),
         Some(directory) => Err(SetupError::new(
             SetupErrorKind::Usage,
@@ -149,21 +153,18 @@ fn kept(settings: &Settings) -> Vec<PathBuf> {
 pub(crate) fn own_records(settings: &Settings, directories: &[PathBuf]) -> Vec<PathBuf> {
     let records = [&settings.paths.data, &settings.paths.state];
     let real = records.into_iter().filter_map(|it| it.canonicalize().ok());
+    let inside = directories.iter().filter_map(|it| it.canonicalize().ok());
+    let inside: Vec<PathBuf> = inside.collect();
     let is_inside = |it: &PathBuf| {
-        let mut real = directories.iter().filter_map(|it| it.canonicalize().ok());
-        real.any(|directory| it.starts_with(directory)) && can_be_hidden(it, directories)
+        inside.iter().any(|directory| it.starts_with(directory)) && can_be_hidden(it, directories)
     };
     real.filter(is_inside).collect()
 }
 
-/// Returns the directory that has the home directory in it; none if none has.
-pub(crate) fn around_home<'a>(
-    home: Option<&Path>,
-    directories: &'a [PathBuf],
-) -> Option<&'a PathBuf> {
-    let home = home.and_then(|it| it.canonicalize().ok())?;
-    let holds = |it: &&PathBuf| it.canonicalize().is_ok_and(|it| home.starts_with(it));
-    directories.iter().find(holds)
+/// Returns whether one of these directories, whose paths have no links, has the home directory in it.
+pub(crate) fn hold_home(home: Option<&Path>, directories: &[PathBuf]) -> bool {
+    let home = home.and_then(|it| it.canonicalize().ok());
+    home.is_some_and(|home| directories.iter().any(|it| home.starts_with(it)))
 }
 
 /// Returns what the gate allows for the sandbox, where these rules are in force.

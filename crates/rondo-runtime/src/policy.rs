@@ -44,7 +44,7 @@ pub(crate) struct PolicyFile {
 /// # Errors
 /// When a file cannot be read, does not say what it should, or an example in it does not hold.
 pub(crate) fn load(
-    directory: &Path,
+    (directory, real): (&Path, Option<&Path>),
     is_reviewed: bool,
     user: &Layer,
     paths: &Paths,
@@ -52,9 +52,8 @@ pub(crate) fn load(
     (files, notices): (&KnownFiles, &dyn Notices),
 ) -> Result<Rules> {
     let mut rules = Rules::default();
-    let working = directory.canonicalize();
     let dirs = RuleDirs {
-        working: working.as_deref().unwrap_or(directory),
+        working: real.unwrap_or(directory),
         home: env.get("HOME").map(Path::new).filter(|it| it.is_absolute()),
     };
     let user_file = paths.user_policy();

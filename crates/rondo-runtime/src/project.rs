@@ -57,12 +57,17 @@ impl UntrustedProject {
 /// # Errors
 /// When the directory does not exist.
 pub fn folder_of(directory: &Path) -> Result<PathBuf> {
-    let file = project_config(directory);
-    let of_file = file.as_deref().and_then(project_root);
-    let folder = of_file.or_else(|| repository_root(directory));
-    let folder = folder.unwrap_or(directory);
+    let folder = trusted_folder(directory);
     folder.canonicalize().map_err(|err| {
         let what = format!("failed to find `{}`", folder.display());
         SetupError::because(SetupErrorKind::Input, what, err)
     })
+}
+
+/// Returns the same folder as it is named.
+pub(crate) fn trusted_folder(directory: &Path) -> PathBuf {
+    let file = project_config(directory);
+    let of_file = file.as_deref().and_then(project_root);
+    let folder = of_file.or_else(|| repository_root(directory));
+    folder.unwrap_or(directory).to_owned()
 }

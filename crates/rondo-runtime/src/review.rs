@@ -44,18 +44,19 @@ impl Review {
         let added = settings.values.add_dirs.iter().flatten();
         let added = added.map(|it| settings.directory.join(it));
         let all: Vec<PathBuf> = added.chain([settings.directory.clone()]).collect();
-        Self::of_directories(&settings.paths, &all)
+        let real: Vec<PathBuf> = all.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        Self::of_directories(&settings.paths, real.into_iter().chain(all))
     }
 
-    /// Looks at one directory.
+    /// Looks at one directory. `real` is its path without links, if it exists.
     #[must_use]
-    pub fn of_directory(paths: &Paths, directory: &Path) -> Self {
-        Self::of_directories(paths, &[directory.to_owned()])
+    pub(crate) fn of_directory(paths: &Paths, directory: &Path, real: Option<&Path>) -> Self {
+        let all = real.into_iter().chain([directory]).map(Path::to_owned);
+        Self::of_directories(paths, all)
     }
 
-    fn of_directories(paths: &Paths, directories: &[PathBuf]) -> Self {
-        let real = directories.iter().filter_map(|it| it.canonicalize().ok());
-        let mut all: Vec<PathBuf> = real.chain(directories.iter().cloned()).collect();
+    fn of_directories(paths: &Paths, directories: impl Iterator<Item = PathBuf>) -> Self {
+        let mut all: Vec<PathBuf> = directories.collect();
         all.sort();
         all.dedup();
         Self {

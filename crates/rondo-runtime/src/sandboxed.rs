@@ -68,28 +68,30 @@ pub(crate) fn layer(
     let folders = flags.sandboxed_folders.as_ref();
     let folders = folders.or(user.sandboxed_folders.as_ref())?;
     let is_chosen = !covering(folders, directory).is_empty();
-    let is_possible = || may_be_sandboxed(directory, values, env) && confined::is_full();
+    let is_possible = || sandboxable(directory, values, env).is_some() && confined::is_full();
     (is_chosen && is_possible()).then(|| Layer {
         approval: Some(ApprovalMode::Auto),
         ..Layer::default()
     })
 }
 
-/// Returns whether commands in a directory can be in the sandbox with these values, if the system enforces it.
-fn may_be_sandboxed(directory: &Path, values: &Layer, env: &Env) -> bool {
+/// Returns a directory, without links in its path, if commands in it can be in the sandbox with these values and the system
+/// enforces it.
+fn sandboxable(directory: &Path, values: &Layer, env: &Env) -> Option<PathBuf> {
     let is_off = matches!(
         values.sandbox,
         Some(SandboxChoice::Off | SandboxChoice::ReadOnly)
     );
     let added = values.add_dirs.iter().flatten();
-    let added = added.map(|it| directory.join(it));
-    let all: Vec<PathBuf> = added.chain([directory.to_owned()]).collect();
-    let is_root = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it.parent().is_none());
+    let added = added.filter_map(|it| directory.join(it).canonicalize().ok());
+    let real = directory.canonicalize().ok()?;
+    let all: Vec<PathBuf> = added.chain([real.clone()]).collect();
     let home = env.get("HOME").map(Path::new);
-    !is_off
+    let is_possible = !is_off
         && values.yolo != Some(true)
-        && !all.iter().any(is_root)
-        && confined::around_home(home, &all).is_none()
+        && all.iter().all(|it| it.parent().is_some())
+        && !confined::hold_home(home, &all);
+    is_possible.then_some(real)
 }
 
 /// Returns the folder that a question may offer to choose; none if something else decides about approval.
@@ -105,12 +107,11 @@ pub(crate) fn may_be_offered(settings: &Settings) -> Option<String> {
         && values.plan != Some(true)
         && settings
             .flags()
-            .is_none_or(|it| it.sandboxed_folders.is_none())
-        && may_be_sandboxed(&settings.directory, values, &settings.env);
+            .is_none_or(|it| it.sandboxed_folders.is_none());
     if !is_open {
         return None;
     }
-    let folder = settings.directory.canonicalize().ok()?;
+    let folder = sandboxable(&settings.directory, values, &settings.env)?;
     folder.to_str().map(str::to_owned)
 }
 

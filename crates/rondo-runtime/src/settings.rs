@@ -136,7 +136,10 @@ impl Settings {
         let user_file = paths.user_config();
         let user = sound(Layer::read(&user_file, files), broken)?;
         // What must be reviewed may be another's work, even where it only restricts.
-        let is_reviewed = Review::of_directory(&paths, &directory).is_done(answers)?;
+        // Once for all that is read below.
+        let real = directory.canonicalize().ok();
+        let real = real.as_deref();
+        let is_reviewed = Review::of_directory(&paths, &directory, real).is_done(answers)?;
         let project = match is_reviewed {
             true => {
                 let project = read_project(&directory, &user, &paths, files, (answers, notices));
@@ -145,7 +148,7 @@ impl Settings {
             false => None,
         };
         let rules = policy::load(
-            &directory,
+            (&directory, real),
             is_reviewed,
             &user,
             &paths,
@@ -174,6 +177,7 @@ impl Settings {
         let mcp = sound(
             McpSetup::load(&Looking {
                 directory: &directory,
+                real,
                 is_reviewed,
                 sources: &sources,
                 user: &user,

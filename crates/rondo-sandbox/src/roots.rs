@@ -193,23 +193,24 @@ fn without_links<'a>(path: &'a Path, known: &mut HashMap<&'a Path, Option<PathBu
 #[must_use]
 pub fn repository_around(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let real = directory.canonicalize().ok()?;
-    around(&real, home).filter(|top| real.starts_with(top) && real != *top)
+    around_real(&real, home).filter(|top| real.starts_with(top) && real != *top)
 }
 
 /// Returns the directories that commands write, those of the repositories around the workspace too.
 fn written(home: Option<&Path>, workspace: &[PathBuf]) -> Vec<PathBuf> {
-    let around = workspace.iter().filter_map(|it| around(it, home));
+    let real = workspace.iter().filter_map(|it| it.canonicalize().ok());
+    let around = real.filter_map(|it| around_real(&it, home));
     workspace.iter().cloned().chain(around).collect()
 }
 
+/// Returns the top of the repository around a directory, whose path has no links.
 #[cfg(target_os = "linux")]
-fn around(root: &Path, home: Option<&Path>) -> Option<PathBuf> {
+fn around_real(root: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let home = home.and_then(|it| it.canonicalize().ok());
-    let root = root.canonicalize().ok()?;
-    Some(crate::enclosing::EnclosingRepository::find(&root, home.as_deref())?.top)
+    Some(crate::enclosing::EnclosingRepository::find(root, home.as_deref())?.top)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn around(_: &Path, _: Option<&Path>) -> Option<PathBuf> {
+fn around_real(_: &Path, _: Option<&Path>) -> Option<PathBuf> {
     None
 }

@@ -7,7 +7,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::known_files::KnownFiles;
 use crate::paths::Paths;
-use crate::project::folder_of;
+use crate::project::{folder_of, trusted_folder};
 use crate::settings::Source;
 use crate::table::Layer;
 use crate::trust::is_folder_trusted;
@@ -58,6 +58,8 @@ struct Found {
 /// Where servers are looked for.
 pub(crate) struct Looking<'a> {
     pub(crate) directory: &'a Path,
+    /// The directory without links in its path, if it exists.
+    pub(crate) real: Option<&'a Path>,
     /// Whether files of the directory count: no person must review it first.
     pub(crate) is_reviewed: bool,
     pub(crate) sources: &'a [Source],
@@ -110,7 +112,11 @@ impl McpSetup {
                 setup.take(made);
             }
         }
-        let Ok(folder) = folder_of(looking.directory) else {
+        let folder = match trusted_folder(looking.directory) {
+            folder if folder == looking.directory => looking.real.map(Path::to_owned),
+            folder => folder.canonicalize().ok(),
+        };
+        let Some(folder) = folder else {
             return Ok(setup);
         };
         if uses_files && looking.is_reviewed {
