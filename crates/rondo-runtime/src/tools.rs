@@ -183,9 +183,10 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let workspace = Arc::new(workspace);
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
-    let unseen = hidden_from_commands(&hidden, settings, &workspace);
+    let written = confined::with_repositories(settings, &own_directories(&workspace, settings));
+    let unseen = hidden_from_commands(&hidden, settings, &written);
     let looking = confine_commands(&mut exec, &options, &workspace, (readable, &unseen))?;
-    let offer = offer(&exec, &options, &workspace, (readable, unseen));
+    let offer = offer(&exec, &options, written, (readable, unseen));
     exec.chosen_sandbox = offer.as_ref().map(SandboxOffer::chosen);
     // Its processes live for a session, and the proxy for a turn.
     let sandbox = exec
@@ -450,7 +451,7 @@ fn confine_commands(
 fn offer(
     exec: &ExecOptions,
     options: &ToolsetOptions<'_>,
-    workspace: &Workspace,
+    written: Vec<PathBuf>,
     (skills, hidden): (&[SkillPlace], Vec<PathBuf>),
 ) -> Option<SandboxOffer> {
     let folder = match options.offering? {
@@ -459,8 +460,7 @@ fn offer(
     };
     let (settings, session) = (options.settings.clone(), options.session.clone());
     // They are looked up now: a command may put another directory in the place of one.
-    let roots = confined::with_repositories(&settings, &own_directories(workspace, &settings));
-    let roots: Vec<Root> = roots.into_iter().map(Root::new).collect();
+    let roots: Vec<Root> = written.into_iter().map(Root::new).collect();
     let skills: Vec<PathBuf> = skills.iter().map(|it| it.path().to_owned()).collect();
     let (own, is_kept) = (exec.sandbox.clone(), exec.is_kept);
     let paths = settings.paths.clone();
@@ -483,12 +483,10 @@ fn offer(
 fn hidden_from_commands(
     hidden: &HiddenFromCommands,
     settings: &Settings,
-    workspace: &Workspace,
+    written: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let directories = own_directories(workspace, settings);
-    let directories = confined::with_repositories(settings, &directories);
     let places = hidden.places.iter().cloned();
-    let places = places.chain(confined::own_records(settings, &directories));
+    let places = places.chain(confined::own_records(settings, written));
     let places = places.chain(confined::secrets_of_toolchains(settings));
     places.chain(confined::secrets_of_system()).collect()
 }
