@@ -182,16 +182,16 @@ impl Session {
         info: SessionInfo,
         taken: Option<Answer>,
     ) -> Result<Self> {
-        let asking = || AskingSession {
+        let asking = AskingSession {
             store: store.clone(),
             info: info.clone(),
-            taken: taken.clone(),
+            taken,
         };
-        let mut settings = runtime.settings_of(options.directory.clone(), Some(asking()))?;
+        let mut settings = runtime.settings_of(options.directory.clone(), Some(asking.clone()))?;
         if !options.is_directory_named
             && let Some(own) = sessions::own_directory(&info, &settings.directory)?
         {
-            settings = runtime.settings_of(own, Some(asking()))?;
+            settings = runtime.settings_of(own, Some(asking))?;
         }
         Ok(Self::with_settings(runtime, store, info, settings))
     }

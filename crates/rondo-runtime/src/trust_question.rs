@@ -193,6 +193,7 @@ impl State {
 }
 
 /// A session whose settings are read: it records what is asked, and its mailbox has answers.
+#[derive(Clone)]
 pub(crate) struct AskingSession {
     /// Its journal and mailbox.
     pub(crate) store: Store,
