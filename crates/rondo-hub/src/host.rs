@@ -227,6 +227,23 @@ impl Core {
         }))
     }
 
+    /// Returns what is committed with the records of a turn of which only the end is left.
+    pub(crate) async fn source_of(
+        self: &Arc<Self>,
+        session: &SessionId,
+        chat: &Chat,
+        begun: Begun,
+    ) -> Result<Arc<dyn CommitSource>> {
+        let actor = self.users.actor(&begun.actor).await.map_err(unreadable)?;
+        let actor = actor.or_else(|| self.guest(chat, Some(&begun)));
+        let source = TurnSource {
+            asker: actor.map(|it| Asker::of(&it, Vec::new())),
+            begun: Some(begun),
+            ..TurnSource::default()
+        };
+        self.source(session, chat, source).await
+    }
+
     /// Returns the timed work that a turn is a run of.
     async fn timed(&self, begun: Option<&Begun>) -> Result<Option<Timed>, MailboxError> {
         let key = begun.map(|it| it.key.as_str()).unwrap_or_default();
@@ -548,6 +565,9 @@ impl TurnCommits {
             }
             RecordBody::Parked { questions } => {
                 self.ask(questions, record, commit);
+                if let Some(core) = self.core.upgrade() {
+                    core.waiting.begins(core.session(&self.session));
+                }
                 commit.rows.push(self.at_stake.is_over(&self.session));
             }
             RecordBody::Final {

@@ -6,6 +6,7 @@ use crate::config::{HubConfig, Strangers};
 use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
 use crate::cron::HeartbeatConfig;
 use crate::delivery::{Failures, Worker};
+use crate::elsewhere::Waiting;
 use crate::exclusive::ServeLock;
 use crate::extending::{OwnExtensions, TurnExtensions};
 use crate::host::HubHost;
@@ -65,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) states: ChannelStates,
     pub(crate) retries: Retries,
+    /// Sessions that wait for answers.
+    pub(crate) waiting: Waiting,
     pub(crate) shortage: Shortage,
     /// Events that could not be taken while others could.
     pub(crate) failing: Failing,
@@ -113,6 +116,7 @@ impl Hub {
             metrics: Arc::default(),
             states: ChannelStates::new(channels.keys()),
             retries: Retries::default(),
+            waiting: Waiting::default(),
             shortage: Shortage::default(),
             failing: Failing::default(),
             trial: Trial::default(),

@@ -476,6 +476,18 @@ pub async fn of_session(
     Ok(asked.unwrap_or_default())
 }
 
+/// Returns sessions that ask something, so many at most.
+///
+/// # Errors
+/// When the storage fails.
+pub(crate) async fn asking(
+    store: &dyn HostStore,
+    limit: usize,
+) -> Result<Vec<SessionId>, MailboxError> {
+    let rows = store.rows(OF_SESSION, "", limit).await?;
+    Ok(rows.into_iter().map(|it| SessionId::new(it.0)).collect())
+}
+
 /// Returns the question of a token, its session, and what the token's answer allows from then on; none if it is not asked
 /// any more.
 ///

@@ -34,7 +34,7 @@ const SUSPECT_LOOK: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const RETRY_MAX: Duration = Duration::from_mins(1);
-/// How often questions are looked at that may have expired.
+/// How often questions are looked at that may have expired, or that other processes may have answered.
 const EXPIRY_LOOK: Duration = Duration::from_secs(30);
 /// Sessions that are at stake at once.
 const AT_STAKE_MAX: usize = 100_000;
@@ -329,7 +329,7 @@ impl Core {
     }
 
     /// Tries sessions again and has questions expire, until `stop` fires.
-    pub(crate) async fn keep_going(&self, stop: &CancellationToken) {
+    pub(crate) async fn keep_going(self: &Arc<Self>, stop: &CancellationToken) {
         let mut look = Instant::now();
         loop {
             for session in self.retries.take_due() {
@@ -338,6 +338,7 @@ impl Core {
             if look <= Instant::now() {
                 look = Instant::now() + EXPIRY_LOOK;
                 self.expire().await;
+                self.look_elsewhere().await;
             }
             let next = self.retries.next().map_or(look, |it| it.min(look));
             tokio::select! {

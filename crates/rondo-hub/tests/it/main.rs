@@ -10,6 +10,7 @@ mod approvals;
 mod attacks;
 mod defects;
 mod delivering;
+mod elsewhere;
 mod expiring;
 mod extending;
 mod folders;
