@@ -43,6 +43,13 @@ impl ServeLock {
     }
 }
 
+/// Returns whether a process serves the sessions of a directory.
+#[must_use]
+pub fn is_served(sessions: &Path) -> bool {
+    let file = File::open(sessions.join(FILE));
+    file.is_ok_and(|it| matches!(it.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 fn note_holder(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;

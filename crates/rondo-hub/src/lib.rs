@@ -17,7 +17,7 @@
 //! - `context`: what a turn's model reads first, from the workspace; `calibration`: how its tokens are counted; `tools`: what it may do besides; [`cron`]: timed work.
 //! - [`api`]: the channel over HTTP; [`keys`]: its keys; [`client`]: talks to it; [`accounts`]: users with their keys.
 //! - [`connections`]: the connections of channels that listen, bounded for each address.
-//! - `elsewhere`: what other processes do with turns that wait for answers; `exclusive`: one process serves local data at a time.
+//! - `elsewhere`: what other processes do with turns that wait for answers; [`exclusive`]: one process serves local data at a time.
 //! - [`onboarding`]: a new workspace.
 //! - [`states`]: which channels receive, and why others do not.
 //! - `recovery`: what happens after a crash or a failure, and `suspects`: what may have been its cause; `shortage`: while nothing can be noted. [`metrics`]: what is counted.
@@ -37,7 +37,7 @@ mod context;
 pub mod cron;
 mod delivery;
 mod elsewhere;
-mod exclusive;
+pub mod exclusive;
 pub mod extending;
 mod host;
 pub mod hub;

@@ -318,6 +318,12 @@ impl Parked {
         SetupError::new(SetupErrorKind::NoSession, message).hint(hint)
     }
 
+    /// Returns the journal that the session is in.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Returns the arguments of the call that a question is about; null where they are not known.
     #[must_use]
     pub fn arguments(&self, question: &Question) -> Value {

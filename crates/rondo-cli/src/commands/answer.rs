@@ -8,8 +8,11 @@ use crate::error::{CliError, Result};
 use crate::executor;
 use crate::exit::Exit;
 use crate::output::Output;
+use rondo_hub::chats::Chats;
+use rondo_hub::exclusive::is_served;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
+use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking::{self, Parked};
 use rondo_runtime::settings::Settings;
@@ -18,6 +21,7 @@ use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
 use rustix::termios::isatty;
 use serde_json::Value;
 use std::io::{self, BufRead as _, Write as _};
+use std::sync::Arc;
 
 /// The bound on edited arguments, in bytes.
 const ARGUMENTS_BYTES_MAX: u64 = 1 << 20;
@@ -79,6 +83,16 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
     }
     let session = parked.session.to_string();
     if parked.open.is_empty() {
+        if executor::of_this_thread()?.block_on(is_of_chat(&parked))? {
+            // The gateway knows the tools of whoever asked, and sends the reply.
+            output.note(&match is_served(&settings.paths.sessions()) {
+                true => format!("the gateway goes on with session `{session}`"),
+                false => format!(
+                    "the answer is kept: session `{session}` goes on with it once `rondo serve` runs"
+                ),
+            });
+            return Ok(None);
+        }
         if parked.goes_on()? {
             return Ok(Some(session));
         }
@@ -92,6 +106,17 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
         ask::waiting(&parked.open)
     );
     Err(CliError::new(Exit::Parked, waits))
+}
+
+/// Returns whether the session is one of a gateway's chats.
+async fn is_of_chat(parked: &Parked) -> Result<bool> {
+    let chats = Chats::new(Arc::clone(parked.store()) as _);
+    let chat = chats.of_session(&parked.session).await;
+    let failed = |error| {
+        let context = "failed to read what the gateway notes";
+        SetupError::because(SetupErrorKind::Journal, context, error)
+    };
+    Ok(chat.map_err(failed)?.is_some())
 }
 
 /// Returns what an answer lets run beside the call, once the user agreed to the change of their rules that it takes.

@@ -233,3 +233,70 @@ async fn no_address_of_this_machine_or_its_network_is_fetched_for_a_chat() {
     assert!(!request.to_string().contains("inner secret"));
     assert_eq!(inner.requests().len(), 0);
 }
+
+/// Waits until something holds.
+async fn until(holds: impl AsyncFn() -> bool) {
+    let waited = tokio::time::timeout(LONG, async { while !holds().await {} });
+    waited.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_at_a_terminal_lets_the_gateway_go_on_with_the_turn_of_its_chat() {
+    let write = calls("write_file", &json!({"path": "note", "content": "x"}));
+    let again = calls("write_file", &json!({"path": "note", "content": "y"}));
+    let replies = vec![
+        write,
+        says("Written."),
+        again,
+        says("Again."),
+        says("Hello."),
+    ];
+    let model = serve(replies).await;
+    let env = set_up(&model, "").await;
+    let hub = Served::start(&env);
+    let parked = async || {
+        let listed = env.run(&["session", "list", "--json"]).await.stdout;
+        let sessions = listed
+            .lines()
+            .filter_map(|it| serde_json::from_str::<Value>(it).ok());
+        let waits = sessions.into_iter().find(|it| it["state"] == "parked");
+        waits.map(|it| it["id"].as_str().unwrap().to_owned())
+    };
+    let asks = async || {
+        let asked = tokio::time::timeout(LONG, env.run(&["chat", "Write a note."])).await;
+        let asked = asked.unwrap();
+        if let Some(id) = parked().await {
+            return id;
+        }
+        panic!("{asked:?}");
+    };
+    // Once it can be reached.
+    assert!(ask(&env, "/help").await.contains("/approve"));
+    let session = asks().await;
+    let answered = env.run(&["answer", &session, "y"]).await;
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert_eq!(
+        answered.stderr,
+        format!("note: the gateway goes on with session `{session}`\n")
+    );
+    assert_eq!(answered.stdout, "");
+    until(async || parked().await.is_none() && model.requests().len() == 2).await;
+    let session = asks().await;
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+    let answered = env.run(&["answer", &session, "y"]).await;
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert_eq!(
+        answered.stderr,
+        format!(
+            "note: the answer is kept: session `{session}` goes on with it once `rondo serve` runs\n"
+        )
+    );
+    assert_eq!(
+        model.requests().len(),
+        3,
+        "nothing is asked at the terminal"
+    );
+    let hub = Served::start(&env);
+    until(async || parked().await.is_none() && model.requests().len() == 4).await;
+    assert_eq!(hub.told_to_stop().await.code(), Some(0));
+}
