@@ -152,6 +152,7 @@ fn inbound(line: Line) -> Inbound {
             by_others: false,
         },
         message_id: None,
+        is_edit: false,
         at_ms: 0,
     }
 }

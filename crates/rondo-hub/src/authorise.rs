@@ -18,6 +18,8 @@ pub enum Action {
     Approve,
     /// Refuse a call that needs approval.
     Deny,
+    /// Choose the model that answers.
+    ChooseModel,
     /// Set up timed work in the chat.
     Schedule,
     /// Change users, or what was not sent.
@@ -26,13 +28,14 @@ pub enum Action {
 
 impl Action {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Speak,
         Self::Look,
         Self::Stop,
         Self::Reset,
         Self::Approve,
         Self::Deny,
+        Self::ChooseModel,
         Self::Schedule,
         Self::Administer,
     ];
@@ -55,8 +58,9 @@ pub fn authorise(actor: &Actor, action: Action, chat: ChatKind) -> Result<(), De
     let needed = match (action, chat) {
         (Action::Speak | Action::Look, _) => Role::Guest,
         (Action::Stop | Action::Reset, ChatKind::Private) => Role::Guest,
-        (Action::Stop | Action::Deny, _) | (Action::Schedule, ChatKind::Private) => Role::Member,
-        (Action::Reset | Action::Schedule, ChatKind::Group)
+        (Action::Stop | Action::Deny, _)
+        | (Action::ChooseModel | Action::Schedule, ChatKind::Private) => Role::Member,
+        (Action::Reset | Action::ChooseModel | Action::Schedule, ChatKind::Group)
         | (Action::Approve | Action::Administer, _) => Role::Owner,
     };
     match actor.role >= needed {

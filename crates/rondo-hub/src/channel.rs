@@ -173,6 +173,8 @@ pub struct Inbound {
     pub body: InboundBody,
     /// The channel's id of the message, for a reply to it.
     pub message_id: Option<String>,
+    /// Whether it is what a message of that id says now, which was received before and edited since.
+    pub is_edit: bool,
     /// When it was sent, in milliseconds since 1970, by the channel's clock.
     pub at_ms: u64,
 }

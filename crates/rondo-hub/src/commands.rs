@@ -8,6 +8,7 @@ use crate::questions;
 use crate::receive::Event;
 use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
 use rondo_core::session::Delivery;
+use rondo_runtime::compaction::too_early;
 use rondo_runtime::form::{Form, FormStep};
 use rondo_runtime::usage::{self, UsageSum};
 use rondo_types::text::first_bytes;
@@ -29,6 +30,8 @@ pub enum Command {
     Status,
     /// Has what was said summed up.
     Compact(String),
+    /// Says which model answers, or has another one answer from the next message on.
+    Model(String),
     /// Lets what is asked about run: all of it, or the question of that number, and perhaps what it offers from then on.
     Approve {
         /// The number of the question.
@@ -51,12 +54,16 @@ pub enum Command {
 }
 
 /// The commands, as channels may list them: the word, and what it does.
-pub const COMMANDS: [(&str, &str); 11] = [
+pub const COMMANDS: [(&str, &str); 12] = [
     ("new", "begin anew, with nothing of what was said"),
     ("reset", "the same as /new"),
     ("stop", "stop the turn that runs"),
     ("status", "say how it stands"),
     ("compact", "have what was said summed up"),
+    (
+        "model",
+        "say which model answers: /model, or choose one: /model NAME",
+    ),
     (
         "approve",
         "let run what is asked about: /approve, /approve NUMBER, /approve always",
@@ -95,6 +102,7 @@ impl Command {
             "stop" => Self::Stop,
             "status" => Self::Status,
             "compact" => Self::Compact(rest.to_owned()),
+            "model" => Self::Model(rest.to_owned()),
             "approve" => {
                 let (number, rest) = numbered(rest);
                 Self::Approve {
@@ -118,10 +126,13 @@ impl Command {
         match self {
             Self::New | Self::Compact(_) => Action::Reset,
             Self::Stop => Action::Stop,
+            Self::Model(name) if !name.is_empty() => Action::ChooseModel,
             Self::Approve { .. } | Self::Answer(_) => Action::Approve,
             Self::Deny(..) => Action::Deny,
             Self::Skills(_) => Action::Administer,
-            Self::Status | Self::Usage | Self::Help | Self::Unknown(_) => Action::Look,
+            Self::Status | Self::Usage | Self::Model(_) | Self::Help | Self::Unknown(_) => {
+                Action::Look
+            }
         }
     }
 }
@@ -149,6 +160,7 @@ pub(crate) async fn run(
         Command::Stop => stop(core, event).await,
         Command::Status => status(core, event).await,
         Command::Compact(focus) => compact(core, event, focus).await,
+        Command::Model(name) => model(core, event, name).await,
         Command::Approve { number, always } => {
             let given = (AnswerValue::Approve, *always);
             answer(core, event, *number, given).await
@@ -255,6 +267,19 @@ async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
 
 async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<Taken, MailboxError> {
     let session = event.chat.session();
+    let handle = core.session(&session);
+    if !core.shown.is_running(&session) && handle.waiting().await? == 0 {
+        let history = handle.messages().await;
+        let early = history.map(|it| too_early(&it));
+        let text = match early {
+            Ok(None) => None,
+            Ok(Some(early)) => Some(format!("There is nothing to sum up yet: {early}.")),
+            Err(error) => Some(format!("Not done: {}.", error.line())),
+        };
+        if let Some(text) = text {
+            return core.tell(event, text).await;
+        }
+    }
     let mail = NewMail {
         session: session.clone(),
         key: event.inbound.event_id.clone(),
@@ -272,6 +297,39 @@ async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<Taken, M
     };
     let taken = core.done(event, commit, String::new()).await?;
     core.wake(&session);
+    Ok(taken)
+}
+
+async fn model(core: &Core, event: &Event<'_>, name: &str) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let named = Some(name.to_owned()).filter(|it| !it.is_empty());
+    let chosen = core.session(&session).model(named.clone()).await;
+    let chosen = match (chosen, named) {
+        (Ok(chosen), Some(_)) => chosen,
+        (Ok(chosen), None) => {
+            let text = format!("Model: {chosen}\n/model NAME chooses another one.");
+            return core.tell(event, text).await;
+        }
+        (Err(error), _) => {
+            return core
+                .tell(event, format!("Not done: {}.", error.line()))
+                .await;
+        }
+    };
+    let Some(row) = core.models.row(&session, &chosen) else {
+        let text = "Not done: too many chats have a model of their own.".to_owned();
+        return core.tell(event, text).await;
+    };
+    let mut commit = HostCommit {
+        rows: event.rows(),
+        ..HostCommit::default()
+    };
+    commit.rows.push(row);
+    let text = format!("From the next message on: {chosen}.");
+    let taken = core.done(event, commit, text).await?;
+    if taken == Taken::Accepted {
+        core.models.set(&session, chosen);
+    }
     Ok(taken)
 }
 

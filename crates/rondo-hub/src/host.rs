@@ -271,6 +271,11 @@ impl Core {
         owner_chats(&*self.store).await
     }
 
+    /// Reads which models chats have named.
+    pub(crate) async fn load_models(&self) -> Result<()> {
+        self.models.load(&*self.store).await.map_err(unreadable)
+    }
+
     /// Forgets the private chats of those who are no owners any more by the configuration.
     pub(crate) async fn forget_former_owners(&self) -> Result<()> {
         let known = self.store.rows(OWNER_CHATS, "", OWNERS_MAX).await;

@@ -12,6 +12,7 @@ use crate::extending::{OwnExtensions, TurnExtensions};
 use crate::host::HubHost;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
+use crate::models::Models;
 use crate::progress::Shown;
 use crate::recovery::Retries;
 use crate::set_aside::Failing;
@@ -60,6 +61,7 @@ pub(crate) struct Core {
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) users: Users,
     pub(crate) chats: Chats,
+    pub(crate) models: Models,
     pub(crate) strangers: Strangers,
     pub(crate) steers: bool,
     pub(crate) shown: Shown,
@@ -110,6 +112,7 @@ impl Hub {
             outbox: service.outbox(),
             users: Users::new(config.users(), Arc::clone(&store)),
             chats: Chats::new(Arc::clone(&store)),
+            models: Models::default(),
             strangers: config.strangers,
             steers: config.steer,
             shown: Shown::new(Arc::clone(&store)),
@@ -172,6 +175,7 @@ impl Hub {
             let (core, receiving) = (Arc::clone(core), receiving.clone());
             receivers.spawn(async move { core.keep_going(&receiving).await });
         }
+        core.load_models().await?;
         core.forget_former_owners().await?;
         core.recover().await?;
         {
@@ -309,7 +313,11 @@ impl Core {
     /// Returns a session, which works in a directory of its own.
     pub(crate) fn session(&self, id: &SessionId) -> SessionHandle {
         let options = SessionOptions::in_directory(self.directory_of(id));
-        self.service.session(id.clone(), options)
+        let handle = self.service.session(id.clone(), options);
+        if let Some(model) = self.models.of(id) {
+            handle.set_model(&model);
+        }
+        handle
     }
 
     /// Returns the directory that a session works in: that of its chat, which it keeps when it begins anew. Spawned work is

@@ -10,7 +10,7 @@
 //! - [`hub`]: the hub, opened and run; [`config`]: the table `[hub]`.
 //! - [`inbox`]: where channels hand in what they receive; `receive`: what comes of it; [`commands`]: what begins with a slash.
 //! - [`users`]: who may speak; [`authorise`]: who may do what.
-//! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
+//! - [`chats`]: which session a chat talks to; `models`: which model it has named; `host`: what its turns are given, by the role of who asks.
 //! - [`extending`]: what the owner adds to the turns of all chats.
 //! - [`questions`]: what turns ask, and how an answer finds its question.
 //! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `left_over`: its files, which go afterwards; `undelivered`: who is told what never can be; `progress`: what chats see meanwhile.
@@ -45,6 +45,7 @@ pub mod inbox;
 pub mod keys;
 mod left_over;
 pub mod metrics;
+mod models;
 pub mod onboarding;
 pub mod outgoing;
 mod progress;

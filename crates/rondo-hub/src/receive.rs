@@ -15,10 +15,15 @@ use crate::shortage::shortage;
 use crate::undelivered;
 use crate::users::{Actor, Role, identity};
 use async_trait::async_trait;
-use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
-use rondo_core::session::Delivery;
+use rondo_core::ports::{HostCommit, HostRow, Mail, MailBody, MailboxError, NewMail};
+use rondo_core::session::{Delivery, TicketId};
+use rondo_runtime::service::SessionHandle;
 use rondo_types::units::counted;
-use rondo_types::{AnswerValue, Media, Message, Part, QuestionKind, SessionId, TimeMs};
+use rondo_types::{
+    AnswerValue, Media, Message, Part, QuestionKind, Role as MessageRole, SessionId, TimeMs,
+};
+
+use std::io;
 
 /// Bytes of an event's id.
 const EVENT_ID_BYTES_MAX: usize = 200;
@@ -28,6 +33,9 @@ const NAME_BYTES_MAX: usize = 200;
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Messages of a chat that may wait to be sent before no more is taken from it.
 const UNSENT_MAX: u64 = 256;
+/// What a person is told who edits a message that was read.
+const READ_BEFORE: &str =
+    "I read your message as it was before this edit. Send what you changed as a new message.";
 /// Characters of a sender's name that a model reads.
 const SHOWN_NAME_CHARS_MAX: usize = 64;
 /// What stands between the event and the message in the key of mail.
@@ -153,6 +161,7 @@ impl Core {
         };
         match &inbound.body {
             InboundBody::Answer { token, value } => self.answered(&event, token, value).await,
+            InboundBody::Message { text, .. } if inbound.is_edit => self.edited(&event, text).await,
             InboundBody::Message { text, .. } => match Command::parse(text) {
                 Some(command) => commands::run(self, &event, &command).await,
                 None if inbound.mentioned => self.said(&event).await,
@@ -254,6 +263,33 @@ impl Core {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Has a message that waits say what it says since it was edited. One that was read stays as it was.
+    async fn edited(&self, event: &Event<'_>, text: &str) -> Result<Taken, MailboxError> {
+        if authorise(&event.actor, Action::Speak, event.chat.kind).is_err() {
+            return Ok(Taken::Dropped);
+        }
+        let session = event.chat.session();
+        let handle = self.session(&session);
+        let waiting = handle.store().list(&session).await?;
+        let edited = event.inbound.message_id.as_deref();
+        let is_edited = |it: &&Mail| {
+            let is_of_sender = it.actor == event.actor.id && it.body.is_message();
+            is_of_sender && edited.is_some() && message_id(&it.key) == edited
+        };
+        if let Some(mail) = waiting.iter().find(is_edited) {
+            let message = self.message(event, &session).await?;
+            let edit = handle.edit(&TicketId(mail.key.clone()), message).await;
+            if edit.map_err(|error| MailboxError::Io(io::Error::other(error)))? {
+                return self.tell(event, String::new()).await;
+            }
+        }
+        let is_private = event.chat.kind == ChatKind::Private;
+        if !is_private || says(&handle, &waiting, text).await {
+            return Ok(Taken::Dropped);
+        }
+        self.tell(event, READ_BEFORE.to_owned()).await
     }
 
     async fn message(
@@ -426,6 +462,20 @@ impl Event<'_> {
 /// Returns whether what someone says may be meant to lead astray who speaks after them in the same chat, and may do more.
 fn is_outsider(actor: &Actor, kind: ChatKind) -> bool {
     actor.role == Role::Guest || (kind == ChatKind::Group && actor.role < Role::Owner)
+}
+
+/// Returns whether a message of a session, read or not, says the same: a messenger also reports as edits what changes no
+/// text, such as a preview of a link that it adds.
+async fn says(handle: &SessionHandle, waiting: &[Mail], text: &str) -> bool {
+    let end = format!("\n{text}");
+    let is_same = |message: &Message| message.text().ends_with(&end);
+    let in_mail = waiting.iter().any(|it| match &it.body {
+        MailBody::Message { message, .. } => is_same(message),
+        MailBody::Answer { .. } | MailBody::Cancel => false,
+    });
+    let said = handle.messages().await.unwrap_or_default();
+    let mut users = said.iter().filter(|it| it.role == MessageRole::User);
+    in_mail || users.any(|it| is_same(it))
 }
 
 /// Returns what the sender is told of a message in which nothing is said, such as one of a kind that is not understood.

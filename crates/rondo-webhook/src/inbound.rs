@@ -74,6 +74,7 @@ pub(crate) fn read(
         mentioned: true,
         body,
         message_id: None,
+        is_edit: false,
         at_ms: seconds.saturating_mul(1000),
     })
 }

@@ -289,6 +289,7 @@ async fn submit(
         mentioned: true,
         body,
         message_id: None,
+        is_edit: false,
         at_ms: Clock::system().now().0,
     };
     let taken = shared

@@ -8,8 +8,10 @@
 mod answering;
 mod approvals;
 mod attacks;
+mod choosing;
 mod defects;
 mod delivering;
+mod edits;
 mod elsewhere;
 mod expiring;
 mod extending;

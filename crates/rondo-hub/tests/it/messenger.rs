@@ -33,6 +33,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// What a message begins with that somebody else wrote.
 pub(crate) const FORWARDED: &str = "Fwd: ";
 
+/// What an edit begins with, before the event of the message that it changes.
+pub(crate) const EDITED: &str = "Edit ";
+
 /// What the messenger tells of an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -505,9 +508,21 @@ async fn show(stream: TcpStream, message: &Sent) -> std::io::Result<Said> {
     Ok(serde_json::from_str(&line).unwrap())
 }
 
-fn inbound(event: Event) -> Inbound {
+fn inbound(mut event: Event) -> Inbound {
+    let edited = event.text.strip_prefix(EDITED);
+    let edited = edited.and_then(|it| it.split_once(": "));
+    let edited = edited.map(|(of, text)| (of.to_owned(), text.to_owned()));
+    let is_edit = edited.is_some();
+    let message = match edited {
+        Some((of, text)) => {
+            event.text = text;
+            of
+        }
+        None => event.id.clone(),
+    };
     Inbound {
-        message_id: Some(format!("m-{}", event.id)),
+        message_id: Some(format!("m-{message}")),
+        is_edit,
         event_id: event.id,
         chat: ChatKey {
             channel: NAME.to_owned(),

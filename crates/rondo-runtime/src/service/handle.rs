@@ -5,6 +5,7 @@ use super::entry::{Attendance, AwaitsRest, Entry};
 use super::off_thread;
 use super::records::RecordReader;
 use super::subscription::Subscription;
+use super::taking;
 use super::update::UpdateBody;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -259,6 +260,23 @@ impl SessionHandle {
         read.await
     }
 
+    /// Returns the messages of the session, as a model reads them next.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn messages(&self) -> Result<Vec<Arc<Message>>> {
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        let read = off_thread(move || match store.history(&session) {
+            Ok(history) => Ok(history.transcript().iter().cloned().collect()),
+            Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(sessions::failed(error)),
+        });
+        read.await
+    }
+
     /// Returns whether the latest turn has no end and waits for nobody, and neither this process nor another works on
     /// the session: [`resume`](Self::resume) carries such a turn on.
     ///
@@ -336,6 +354,19 @@ impl SessionHandle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *named = Some(model.to_owned());
+    }
+
+    /// Returns the full name of the model that the session's next turn asks, or would ask if `named` were given to
+    /// [`set_model`](Self::set_model).
+    ///
+    /// # Errors
+    /// When the model or its provider is not known, or a key of it is missing.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn model(&self, named: Option<String>) -> Result<String> {
+        let entry = Arc::clone(&self.entry);
+        off_thread(move || taking::model(&entry, named)).await
     }
 
     /// Has the session's next turns use these settings over all others, such as another profile or what runs without

@@ -6,6 +6,7 @@ use crate::session::Session;
 use crate::sessions;
 use crate::settings::Settings;
 use crate::table::Layer;
+use crate::target::ModelTarget;
 use rondo_core::ports::{Record, RecordBody};
 use rondo_core::session_store::{SessionInfo, StoreError};
 use rondo_types::{Answer, Question, TurnId};
@@ -122,6 +123,19 @@ fn of_new(entry: &Entry) -> Result<Settings> {
     values.model = named_model(entry).or(values.model.take());
     keeps(entry, &mut settings)?;
     Ok(settings)
+}
+
+/// Returns the model that the next turn asks, or would ask if this one were named.
+pub(super) fn model(entry: &Entry, named: Option<String>) -> Result<String> {
+    let mut settings = match entry.store().session(&entry.id) {
+        Ok(info) => found(entry, info, None)?.settings,
+        Err(StoreError::Unknown { .. }) => of_new(entry)?,
+        Err(error) => return Err(sessions::failed(error)),
+    };
+    settings.values.model = named.or(settings.values.model.take());
+    let target = ModelTarget::make(&settings)?;
+    target.check_key(&settings)?;
+    Ok(target.full_name())
 }
 
 /// Takes a session, be it there or not.

@@ -158,7 +158,11 @@ async fn poll(
         .maybe_offset(offset)
         .limit(UPDATES_MAX)
         .timeout(timeout)
-        .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
+        .allowed_updates(vec![
+            AllowedUpdate::Message,
+            AllowedUpdate::EditedMessage,
+            AllowedUpdate::CallbackQuery,
+        ])
         .build();
     let within = Duration::from_secs(u64::from(timeout)) + POLL_MARGIN;
     let api = &telegram.api;

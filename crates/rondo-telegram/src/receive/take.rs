@@ -91,7 +91,7 @@ async fn take_group(
                 _ => None,
             });
             let messages: Vec<&Message> = messages.collect();
-            take_message(telegram, inbox, me, first.id, message, &messages).await
+            take_message(telegram, inbox, me, first, message, &messages).await
         }
         Content::Press(query) => take_press(telegram, inbox, query).await,
         Content::Other => Ok(()),
@@ -102,7 +102,7 @@ async fn take_message(
     telegram: &Telegram,
     inbox: &Inbox,
     me: &Me,
-    update_id: i64,
+    update: &Update,
     message: &Message,
     all: &[&Message],
 ) -> Result<(), Later> {
@@ -122,13 +122,15 @@ async fn take_message(
     };
     let mut event = Inbound {
         // After a week of silence ids begin anew anywhere: the date tells apart what has one id.
-        event_id: format!("{update_id}-{}", message.date),
+        event_id: format!("{}-{}", update.id, message.date),
         chat: place.key(),
         chat_kind: update::kind(message),
         sender,
         mentioned: is_meant,
         body,
-        message_id: Some(message.message_id.to_string()),
+        message_id: (!update.is_edit || !update::may_be_part(message))
+            .then(|| message.message_id.to_string()),
+        is_edit: update.is_edit,
         at_ms: message.date.saturating_mul(1000),
     };
     // A stranger's is handed in as well: the hub tells them who they are.
@@ -229,6 +231,7 @@ async fn take_press(
         mentioned: true,
         body: InboundBody::Answer { token, value },
         message_id: Some(message_id.to_string()),
+        is_edit: false,
         at_ms: clock::wall_ms(),
     };
     match inbox.push(event).await {

@@ -41,6 +41,8 @@ pub(super) struct Me {
 pub(super) struct Update {
     pub(super) id: i64,
     pub(super) content: Content,
+    /// Whether it is what a message says since it was edited.
+    pub(super) is_edit: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -55,6 +57,7 @@ pub(super) enum Content {
 struct Envelope {
     update_id: i64,
     message: Option<Value>,
+    edited_message: Option<Value>,
     callback_query: Option<Value>,
 }
 
@@ -63,7 +66,8 @@ impl Update {
     /// must not keep those behind it from being read.
     pub(super) fn read(json: &str) -> Option<Self> {
         let envelope: Envelope = serde_json::from_str(json).ok()?;
-        let content = if let Some(message) = envelope.message {
+        let is_edit = envelope.edited_message.is_some();
+        let content = if let Some(message) = envelope.message.or(envelope.edited_message) {
             read_message(message)
         } else if let Some(query) = envelope.callback_query {
             serde_json::from_value(query).map_or(Content::Other, Content::Press)
@@ -73,6 +77,7 @@ impl Update {
         Some(Self {
             id: envelope.update_id,
             content,
+            is_edit,
         })
     }
 
@@ -85,12 +90,10 @@ impl Update {
         }
     }
 
-    /// Returns the album that it is a part of.
+    /// Returns the album that it is a part of; an edit stands by itself.
     pub(super) fn album(&self) -> Option<&str> {
-        match &self.content {
-            Content::Message(message) => message.media_group_id.as_deref(),
-            _ => None,
-        }
+        let message = self.message().filter(|_| !self.is_edit);
+        message.and_then(|it| it.media_group_id.as_deref())
     }
 }
 
@@ -126,6 +129,16 @@ pub(super) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
+fn is_long(message: &Message) -> bool {
+    let text = message.text.as_ref();
+    text.is_some_and(|text| units(text) >= LONG_TEXT_UNITS)
+}
+
+/// Returns whether a message may have been taken as one with others: its text alone does not say what they say together.
+pub(super) fn may_be_part(message: &Message) -> bool {
+    message.media_group_id.is_some() || is_long(message)
+}
+
 impl Update {
     fn message(&self) -> Option<&Message> {
         match &self.content {
@@ -140,8 +153,8 @@ impl Update {
     }
 
     fn is_long_text(&self) -> bool {
-        let text = self.message().and_then(|it| it.text.as_ref());
-        text.is_some_and(|text| units(text) >= LONG_TEXT_UNITS)
+        let message = self.message().filter(|_| !self.is_edit);
+        message.is_some_and(is_long)
     }
 
     /// Returns whether it is another part of the album that an earlier update is of.
@@ -166,6 +179,9 @@ impl Update {
         let (Some(message), Some(earlier)) = (self.message(), before.message()) else {
             return false;
         };
+        if self.is_edit || before.is_edit {
+            return false;
+        }
         let is_together = place(message) == place(earlier)
             && self.is_of_sender(before)
             && message.date.abs_diff(earlier.date) <= TOGETHER_SECONDS;
