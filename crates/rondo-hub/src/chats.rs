@@ -131,6 +131,11 @@ pub(crate) fn session_row(session: &SessionId, chat: &ChatKey) -> HostRow {
     HostRow::set(SESSIONS, session.as_str(), chat.text())
 }
 
+/// Returns the row by which a session that is gone speaks nowhere any more.
+pub(crate) fn forget_session_row(session: &SessionId) -> HostRow {
+    HostRow::removed(SESSIONS, session.as_str())
+}
+
 /// Returns the first session of the chat that has this one, or for which this one was started: a chat's sessions are
 /// named alike, with `+N` for the N-th that followed.
 pub(crate) fn first_session(session: &SessionId) -> SessionId {

@@ -34,6 +34,8 @@ pub struct HubConfig {
     /// Messages of the past that stay once there are more than the profile's `compaction.max_messages`, in place of its
     /// `compaction.keep_messages`, which is 25 of 50 unless the user sets it.
     pub keep_messages: Option<u32>,
+    /// For how long sessions that chats have left are kept; for ever if not set.
+    pub keep_sessions: Option<TimeSpan>,
     /// The heartbeat; none where it is absent.
     pub heartbeat: Option<HeartbeatConfig>,
     /// Users by name, beside those of `rondo users`.

@@ -80,6 +80,7 @@ pub(crate) struct Core {
     pub(crate) directory: PathBuf,
     pub(crate) context_tokens: u64,
     pub(crate) keep_messages: Option<u32>,
+    pub(crate) keep_sessions: Option<Duration>,
     pub(crate) heartbeat: Option<HeartbeatConfig>,
     pub(crate) own_extensions: OwnExtensions,
     drain_for: Duration,
@@ -126,6 +127,7 @@ impl Hub {
             drain: CancellationToken::new(),
             context_tokens: config.context_tokens.unwrap_or(CONTEXT_TOKENS),
             keep_messages: config.keep_messages,
+            keep_sessions: config.keep_sessions.map(|it| it.0),
             heartbeat: config.heartbeat.clone(),
             own_extensions: OwnExtensions::new(),
             drain_for: config.drain(),
@@ -181,6 +183,10 @@ impl Hub {
         {
             let (core, receiving) = (Arc::clone(core), receiving.clone());
             receivers.spawn(async move { core.remove_left_over(&receiving).await });
+        }
+        {
+            let (core, receiving) = (Arc::clone(core), receiving.clone());
+            receivers.spawn(async move { core.remove_old_sessions(&receiving).await });
         }
         {
             let (core, receiving) = (Arc::clone(core), receiving.clone());

@@ -20,6 +20,7 @@
 //! - `elsewhere`: what other processes do with turns that wait for answers; [`exclusive`]: one process serves local data at a time.
 //! - [`onboarding`]: a new workspace.
 //! - [`states`]: which channels receive, and why others do not.
+//! - `retention`: sessions that are removed once they are old.
 //! - `recovery`: what happens after a crash or a failure, and `suspects`: what may have been its cause; `shortage`: while nothing can be noted. [`metrics`]: what is counted.
 
 pub mod accounts;
@@ -52,6 +53,7 @@ mod progress;
 pub mod questions;
 mod receive;
 mod recovery;
+mod retention;
 mod set_aside;
 mod shortage;
 pub mod states;

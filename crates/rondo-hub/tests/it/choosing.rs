@@ -1,6 +1,8 @@
 //! Commands of chats that change what a turn begins with: `/model` and `/compact`.
 
-use crate::world::{World, last_said, text};
+use crate::world::{RunningHub, World, last_said, text};
+use rondo_types::SessionId;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_model_that_is_chosen_in_a_chat_answers_there_also_after_new_and_a_restart() {
@@ -70,4 +72,55 @@ async fn what_was_said_in_a_chat_is_summed_up_by_a_command() {
     let last = requests[2]["messages"].to_string();
     assert!(last.contains("They count."), "{last}");
     assert!(!last.contains("since two and two"), "{last}");
+}
+
+#[tokio::test]
+async fn sessions_that_a_chat_has_left_are_removed_once_they_are_old_and_its_own_stays() {
+    let mut world = World::new([text(&["One."]), text(&["Two."]), text(&["Three."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "First.");
+    world.messenger.until("ann", 1).await;
+    world.messenger.say("ann", "/new");
+    world.messenger.say("ann", "Second.");
+    world.messenger.until("ann", 3).await;
+    let sessions = |hub: &RunningHub| {
+        let store = hub.hub.session(&SessionId::new("wire_ann")).store().clone();
+        let sessions = store.sessions(10).unwrap().into_iter();
+        sessions.map(|it| it.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(sessions(&hub), ["wire_ann+1", "wire_ann"]);
+    hub.stop().await;
+    world.config = format!("keep_sessions = '1s'\n{}", world.config);
+    // Nobody waits: the hub's time is that of the machine.
+    let store = world.open();
+    let old = store
+        .session(&SessionId::new("wire_ann"))
+        .info()
+        .unwrap()
+        .unwrap();
+    drop(store);
+    while rondo_core::clock::Clock::system().now().since(old.updated) < Duration::from_millis(1001)
+    {
+        tokio::task::yield_now().await;
+    }
+    let hub = world.start();
+    let row = async || {
+        hub.hub
+            .store()
+            .row("chat_of_session", "wire_ann")
+            .await
+            .unwrap()
+    };
+    while row().await.is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(sessions(&hub), ["wire_ann+1"]);
+    world.messenger.say("ann", "Third.");
+    world.messenger.until("ann", 4).await;
+    hub.stop().await;
+    let last = world.requests().pop().unwrap()["messages"].to_string();
+    assert!(
+        last.contains("Second.") && !last.contains("First."),
+        "{last}"
+    );
 }

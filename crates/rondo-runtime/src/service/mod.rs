@@ -284,6 +284,12 @@ impl SessionService {
         &self.shared.runtime
     }
 
+    /// Returns the journal of all sessions that are not in memory alone.
+    #[must_use]
+    pub fn store(&self) -> Store {
+        self.shared.store.clone()
+    }
+
     /// Returns what is sent to the outside by the sessions of the journal.
     #[must_use]
     pub fn outbox(&self) -> Arc<dyn Outbox> {

@@ -10,7 +10,7 @@ use rondo_hub::{Hub, HubConfig, config};
 use rondo_runtime::{Env, Layer, NoNotices, Runtime};
 use rondo_telegram::Api;
 use rondo_testkit::telegram::{BOT_NAME, BotServer, Fault, Place};
-use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
+use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -84,6 +84,16 @@ impl RunningHub {
 
 fn text(said: &str) -> Response {
     openai::streamed(&ReplyScript::text([said]).usage(1, 1))
+}
+
+/// A reply that does not go on before the gate opens.
+fn slow(said: &str, gate: &Gate) -> Response {
+    let frames = openai::frames(&ReplyScript::text([said]).usage(1, 1));
+    let mut response = Response::sse(Vec::<String>::new()).step(Step::Gate(gate.clone()));
+    for frame in frames {
+        response = response.send(frame);
+    }
+    response
 }
 
 fn writes(path: &str) -> Response {
@@ -242,6 +252,80 @@ async fn a_voice_message_asks_no_model_and_a_photo_is_seen_by_it() {
     assert!(world.last_read().contains("what is it?"));
     assert!(world.last_read().contains("data:image/png;base64,"));
     hub.stopped().await;
+}
+
+#[tokio::test]
+async fn an_image_that_is_none_or_that_the_provider_refuses_is_answered_in_words() {
+    let refusal =
+        json!({ "error": { "message": "could not process image", "code": "invalid_image" } });
+    let replies = [
+        text("A file."),
+        Response::text(400, refusal.to_string()),
+        text("No picture."),
+    ];
+    let world = World::new(replies).await;
+    let hub = world.start();
+    world.server.add_file("none", b"no image".to_vec());
+    let cut = b"\x89PNG\r\n\x1a\n".to_vec();
+    world.server.add_file("cut", cut);
+    let photo = |id: &str| json!({ "photo": [{ "file_id": id, "file_unique_id": id, "width": 1, "height": 1 }] });
+    world.server.write(Place::Private(7), 7, &photo("none"));
+    let seen = world.server.shown(7, 1).await.remove(0);
+    assert_eq!(seen.text, "A file.");
+    assert!(
+        world
+            .last_read()
+            .contains("photo.jpg` came with this message]")
+    );
+    world.server.write(Place::Private(7), 7, &photo("cut"));
+    let seen = world.server.shown(7, 2).await.remove(1);
+    assert_eq!(seen.text, "No picture.");
+    let read = world.last_read();
+    assert!(read.contains("cannot be read by this model"), "{read}");
+    assert!(!read.contains("data:image/png"), "{read}");
+    hub.stopped().await;
+}
+
+#[tokio::test]
+async fn an_edited_message_of_telegram_replaces_the_one_that_waits() {
+    let gate = Gate::new();
+    let world = World::new([slow("One.", &gate), text("Two.")]).await;
+    let hub = world.start();
+    let edited = |id: i64, text: &str, more: Value| {
+        let mut message = json!({
+            "message_id": id, "date": 5, "edit_date": 6, "text": text,
+            "chat": { "id": 7, "type": "private", "first_name": "Ann" },
+            "from": { "id": 7, "is_bot": false, "first_name": "Ann" },
+        });
+        for (name, value) in more.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        world.server.push("edited_message", message)
+    };
+    world.server.say(Place::Private(7), 7, "First.");
+    world.model.request(0).await;
+    world.server.say(Place::Private(7), 7, "Waits.");
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    edited(2, "Edited.", json!({}));
+    world.server.until(|it| it.unconfirmed() == 0).await;
+    // A part of an album says not all that was said.
+    edited(2, "Part.", json!({ "media_group_id": "a" }));
+    let told = world.server.shown(7, 1).await.remove(0);
+    assert!(
+        told.text.starts_with("I read your message as it was"),
+        "{}",
+        told.text
+    );
+    gate.open();
+    world.server.shown(7, 3).await;
+    hub.stopped().await;
+    assert_eq!(world.model.requests().len(), 2);
+    let read = world.last_read();
+    assert!(
+        read.contains("Edited.") && !read.contains("Waits."),
+        "{read}"
+    );
+    assert_eq!(world.server.violations(), Vec::<String>::new());
 }
 
 /// What is logged.
