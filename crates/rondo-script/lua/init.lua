@@ -91,6 +91,26 @@ end
 rondo.json = { decode = checked(core.json_decode), encode = checked(core.json_encode), array = core.array, null = core.null }
 rondo.env = core.env
 
+local sleep = checked(core.sleep)
+function rondo.sleep(seconds)
+  return sleep(expect("rondo.sleep", seconds, "number"))
+end
+
+rondo.files = {}
+for _, name in ipairs({ "read", "exists", "list" }) do
+  local call = checked(core["files_" .. name])
+  rondo.files[name] = function(path)
+    return call(expect("rondo.files." .. name, path, "string"))
+  end
+end
+for _, name in ipairs({ "write", "append" }) do
+  local call = checked(core["files_" .. name])
+  rondo.files[name] = function(path, text)
+    local of = "rondo.files." .. name
+    return call(expect(of, path, "string"), expect("the text of " .. of, text, "string"))
+  end
+end
+
 rondo.log = function(...)
   core.note(words_of(...))
 end

@@ -138,3 +138,44 @@ async fn a_file_in_the_directories_of_chats_is_never_run() {
     let said: String = messages.iter().map(content).collect();
     assert!(!said.contains("from the chat") && said.contains("Mind the tickets."));
 }
+
+#[tokio::test]
+async fn the_owners_file_reads_and_writes_files_and_sleeps_within_its_time() {
+    let init = "
+rondo.tool {
+  name = 'ticket', parameters = { number = 'integer' }, read_only = true,
+  run = function(given)
+    rondo.sleep(0.01)
+    rondo.files.write('seen', 'ticket')
+    rondo.files.append('seen', ' 3')
+    local is_there = rondo.files.exists('seen') and not rondo.files.exists('unseen')
+    local names = table.concat(rondo.files.list('.'), ' ')
+    local ok, why = pcall(rondo.files.read, '/dev/zero')
+    return rondo.files.read('seen') .. ' ' .. tostring(is_there) .. ' ' .. tostring(ok) .. ' ' .. why .. ' ' .. names
+  end,
+}
+rondo.on('before_tool', function(call)
+  if call.arguments.number == 4 then rondo.sleep(3600) end
+end)
+";
+    let world = world(init, [ticket(3), ticket(4), text(&["Seen."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "What is ticket 3?");
+    world.messenger.until("ann", 1).await;
+    hub.stop().await;
+    let requests = world.requests();
+    let result = last_said(&requests[1]);
+    assert!(result.starts_with("ticket 3 true false "), "{result}");
+    assert!(
+        result.contains("rondo.files.read: `/dev/zero`: it is no regular file"),
+        "{result}"
+    );
+    assert!(
+        result.contains(" init.lua") && result.contains(" seen"),
+        "{result}"
+    );
+    let seen = world.home.path().join("seen");
+    assert_eq!(std::fs::read_to_string(seen).unwrap(), "ticket 3");
+    let denied = last_said(&requests[2]);
+    assert!(denied.contains("it took longer than it may"), "{denied}");
+}

@@ -7,7 +7,7 @@ use crate::ledger::{Keeping, RESULT_BYTES_MAX};
 use crate::shared::{Position, Shared, to_lua};
 use rondo_types::CallId;
 use serde_json::{Value, json};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -178,11 +178,20 @@ async fn append(
 
 /// Why a text was not appended.
 #[derive(Debug)]
-enum AppendError {
+pub(crate) enum AppendError {
     /// The file is as it was.
     NotDone(io::Error),
     /// The text, or a part of it, may be in the file.
     InDoubt(String),
+}
+
+impl Display for AppendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotDone(error) => error.fmt(f),
+            Self::InDoubt(why) => why.fmt(f),
+        }
+    }
 }
 
 impl From<io::Error> for AppendError {
@@ -214,7 +223,7 @@ fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> Result
 }
 
 /// Appends all bytes or none: what was written before a failure is taken back.
-fn append_all(file: &mut File, bytes: &[u8]) -> Result<(), AppendError> {
+pub(crate) fn append_all(file: &mut File, bytes: &[u8]) -> Result<(), AppendError> {
     let before = file.metadata()?.len();
     let mut left = bytes;
     let error = loop {
@@ -248,7 +257,7 @@ fn length(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |it| it.len())
 }
 
-fn read_bounded(file: &PathBuf, bytes_max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_bounded(file: &PathBuf, bytes_max: u64) -> io::Result<Vec<u8>> {
     let opened = File::open(file)?;
     let mut bytes = Vec::new();
     opened
@@ -262,7 +271,7 @@ fn read_bounded(file: &PathBuf, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-fn list(directory: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn list(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory)?.take(ENTRIES_MAX) {
         names.push(entry?.file_name().to_string_lossy().into_owned());
@@ -279,7 +288,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|err| CallError::failed(named(path, err)))
 }
 
-fn named(path: &str, why: impl Display) -> String {
+pub(crate) fn named(path: &str, why: impl Display) -> String {
     format!("`{path}`: {why}")
 }
 

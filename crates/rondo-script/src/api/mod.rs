@@ -9,10 +9,10 @@
 mod agents;
 mod branches;
 mod commands;
-mod files;
+pub(crate) mod files;
 mod json;
 mod servers;
-mod system;
+pub(crate) mod system;
 mod tools;
 
 pub(crate) use commands::told;

@@ -94,7 +94,7 @@ fn streams(to: &Functions<'_>) -> mlua::Result<()> {
 }
 
 /// Records are JSON, which has texts only.
-pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, CallError> {
+pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, CallError> {
     String::from_utf8(bytes).map_err(|_| CallError::failed("it is no text in UTF-8"))
 }
 

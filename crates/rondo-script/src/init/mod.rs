@@ -6,6 +6,7 @@
 //! - `vm`: its Lua, one call at a time on a thread that may block, each within its time; `registered`: what the file
 //!   registers; `handlers`: the handlers of turns; `tool`: its tools.
 
+mod files;
 mod handlers;
 mod own;
 mod registered;

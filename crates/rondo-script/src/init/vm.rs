@@ -2,7 +2,7 @@
 //! time is over. One that hangs where nothing of Lua runs is given up, and with it all others.
 
 use super::registered::{Command, EACH_MAX, Event, Handler, Registered, RegisteredTool, Run};
-use super::{InitKey, tool};
+use super::{InitKey, files, tool};
 use crate::api::{add_json, date, told};
 use crate::error::{CallError, message_of};
 use crate::names::INIT_OPTIONS;
@@ -62,7 +62,7 @@ impl Default for Threads {
 }
 
 /// What the functions share.
-struct Within {
+pub(super) struct Within {
     session: ScriptSession,
     notices: Arc<dyn Notices>,
     clock: Clock,
@@ -81,6 +81,17 @@ impl Within {
             true => Err(mlua::Error::runtime("it took longer than it may")),
             false => Ok(()),
         }
+    }
+
+    /// Returns for how long the function that runs may still run.
+    pub(super) fn left(&self) -> Duration {
+        let until = TimeMs(self.until.load(Ordering::Relaxed));
+        until.since(self.clock.now())
+    }
+
+    /// Returns the directory that paths start in.
+    pub(super) fn directory(&self) -> &Path {
+        &self.session.settings().directory
     }
 
     fn begin(&self, time: Duration) {
@@ -222,6 +233,7 @@ fn functions(lua: &Lua, shared: &Arc<Within>) -> mlua::Result<Table> {
     let core = lua.create_table()?;
     registering(lua, &core, shared)?;
     add_json(lua, &core)?;
+    files::add_all(lua, &core, shared)?;
     let of = Arc::clone(shared);
     add(
         lua,
@@ -354,7 +366,7 @@ fn named(
 }
 
 /// Adds a function that returns a value, or nothing and why.
-fn add<A: mlua::FromLuaMulti, R: mlua::IntoLua>(
+pub(super) fn add<A: mlua::FromLuaMulti, R: mlua::IntoLua>(
     lua: &Lua,
     core: &Table,
     name: &'static str,
@@ -365,6 +377,7 @@ fn add<A: mlua::FromLuaMulti, R: mlua::IntoLua>(
         match make(lua, arguments) {
             Ok(value) => Ok((value.into_lua(lua)?, None)),
             Err(error) => {
+                let name = name.replace("files_", "files.");
                 let message = format!("{}rondo.{name}: {}", at.prefix(), error.reason());
                 Ok((LuaValue::Nil, Some(message)))
             }
@@ -387,8 +400,7 @@ fn exec(
     if let Some(cwd) = options.get::<Option<String>>("cwd")? {
         arguments.insert("working_directory".to_owned(), Value::String(cwd));
     }
-    let until = TimeMs(shared.until.load(Ordering::Relaxed));
-    let left = until.since(shared.clock.now()).as_secs_f64();
+    let left = shared.left().as_secs_f64();
     let wanted = options.get::<Option<f64>>("timeout")?.unwrap_or(left);
     arguments.insert("timeout".to_owned(), json!(wanted.min(left).max(0.001)));
     let number = shared.commands.fetch_add(1, Ordering::Relaxed);
