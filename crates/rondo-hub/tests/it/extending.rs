@@ -177,5 +177,5 @@ end)
     let seen = world.home.path().join("seen");
     assert_eq!(std::fs::read_to_string(seen).unwrap(), "ticket 3");
     let denied = last_said(&requests[2]);
-    assert!(denied.contains("it took longer than it may"), "{denied}");
+    assert!(denied.contains("the user's handler failed"), "{denied}");
 }
