@@ -270,7 +270,7 @@ impl SessionHandle {
     pub async fn messages(&self) -> Result<Vec<Arc<Message>>> {
         let (store, session) = (self.entry.store().clone(), self.id().clone());
         let read = off_thread(move || match store.history(&session) {
-            Ok(history) => Ok(history.transcript().iter().cloned().collect()),
+            Ok(history) => Ok(history.transcript().to_vec()),
             Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
             Err(error) => Err(sessions::failed(error)),
         });

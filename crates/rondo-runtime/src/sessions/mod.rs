@@ -2,6 +2,7 @@
 
 mod cells;
 mod conversation;
+mod directory;
 mod engine;
 mod fork;
 mod last_asked;
@@ -10,6 +11,7 @@ mod watched;
 pub use cells::{Cells, KeptCell};
 pub(crate) use conversation::grants;
 pub use conversation::{Conversation, CutOff, note_lost_end};
+pub use directory::directory_name;
 pub use engine::{in_memory, open, open_to_read, open_to_remove, open_to_repair, sync_above};
 pub use fork::{Fork, StepPlace, before_latest_turn, fork, fork_at};
 pub use last_asked::LastAsked;
@@ -17,6 +19,7 @@ pub use watched::Watched;
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use directory::named_directory;
 use rondo_core::ports::{Entry, RecordBody, Seq};
 use rondo_core::replay::ReplayError;
 use rondo_core::session_store::{SessionInfo, StoreError};
@@ -181,12 +184,6 @@ pub fn with_children(store: &Store, infos: Vec<SessionInfo>) -> Result<Vec<Sessi
     Ok(all)
 }
 
-/// Returns the name under which sessions record a directory.
-pub fn directory_name(directory: &Path) -> String {
-    let real = directory.canonicalize();
-    real.as_deref().unwrap_or(directory).display().to_string()
-}
-
 /// Returns a session's own directory, if it differs from `here`.
 ///
 /// # Errors
@@ -195,7 +192,7 @@ pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>>
     if info.directory.is_empty() || info.directory == directory_name(here) {
         return Ok(None);
     }
-    let directory = PathBuf::from(&info.directory);
+    let directory = named_directory(&info.directory);
     if directory.is_dir() {
         return Ok(Some(directory));
     }
