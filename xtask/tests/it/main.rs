@@ -1,5 +1,6 @@
 //! What the workspace promises about its own shape.
 
+mod copies;
 mod dependencies;
 mod documents;
 mod files;
