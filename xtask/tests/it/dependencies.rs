@@ -32,6 +32,8 @@ const LAYERS: [&[&str]; 10] = [
     &["rondo-telegram", "rondo-tui", "rondo-webhook"],
     &["rondo-cli"],
 ];
+/// The bound on the longest chain of crates that depend on each other. It may only fall; the aim is 7.
+const CHAIN_MAX: usize = 9;
 /// Crates that are never part of the program, so that nothing but a test may depend on them.
 const DEVELOPMENT: [&str; 8] = [
     "rondo-bench",
@@ -67,10 +69,7 @@ fn dependencies_point_down_only() {
     let metadata = metadata();
     let mut found = Vec::new();
     for package in &metadata.packages {
-        let ours = package.dependencies.iter().filter(|dependency| {
-            dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
-        });
-        for dependency in ours {
+        for dependency in package.dependencies.iter().filter(|it| is_ours(it)) {
             if !may_depend(&package.name, &dependency.name) {
                 found.push(format!("`{}` on `{}`", package.name, dependency.name));
             }
@@ -88,6 +87,43 @@ fn every_crate_has_a_layer() {
         .filter(|name| layer(name).is_none() && !DEVELOPMENT.contains(&name.as_str()))
         .collect();
     tree::assert_none("crates without a layer", &found);
+}
+
+#[test]
+fn chains_of_dependencies_are_short() {
+    let metadata = metadata();
+    let chains: Vec<Vec<&str>> = LAYERS
+        .iter()
+        .flat_map(|names| names.iter())
+        .map(|name| chain(&metadata, name))
+        .collect();
+    let longest = chains.into_iter().max_by_key(Vec::len).unwrap_or_default();
+    assert!(
+        longest.len() <= CHAIN_MAX,
+        "{} crates: {}",
+        longest.len(),
+        longest.join(", ")
+    );
+}
+
+/// Returns the longest chain of our crates from one down.
+fn chain<'a>(metadata: &'a Metadata, name: &str) -> Vec<&'a str> {
+    let package = metadata
+        .packages
+        .iter()
+        .find(|package| package.name == name);
+    let package = package.expect("a layer names crates that are there");
+    let below = package
+        .dependencies
+        .iter()
+        .filter(|it| is_ours(it))
+        .map(|it| chain(metadata, &it.name));
+    let below = below.max_by_key(Vec::len).unwrap_or_default();
+    [vec![package.name.as_str()], below].concat()
+}
+
+fn is_ours(dependency: &Dependency) -> bool {
+    dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod copies;
 mod dependencies;
 mod documents;
 mod files;
+mod imports;
 mod library_cost;
 mod manifests;
 mod rules;
