@@ -258,7 +258,12 @@ fn read(path: &str, text: &str) -> (Module, Source) {
     let code = rust_text::code_only(text);
     let mut code = rust_text::without_tests(&code, &code);
     let (mut imports, mut re_exports) = (Vec::new(), BTreeSet::new());
-    while let Some(at) = rust_text::find_words(&code, "use").first().copied() {
+    // `use<'a>` captures lifetimes.
+    let is_import = |code: &str, at: &usize| code[at + 3..].starts_with(char::is_whitespace);
+    while let Some(at) = rust_text::find_words(&code, "use")
+        .into_iter()
+        .find(|at| is_import(&code, at))
+    {
         let end = code[at..]
             .find(';')
             .map_or(code.len(), |length| at + length);
