@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use rondo_core::history::last_turn;
-use rondo_core::ports::{Asker, Commit, MemoryJournal, OutputSink, ProgressSink};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink};
 use rondo_core::{
-    Approver, EventReceiver, Gate, GateRequest, Model, OutsideText, QuestionReply, ToolInvocation,
-    Toolbox, TurnSetup, Verdict, control, events, run_turn,
+    EventReceiver, Gate, GateRequest, Model, ToolInvocation, Toolbox, TurnSetup, Verdict, control,
+    events, run_turn,
 };
 use rondo_types::{
-    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
-    Role, SessionId, Transcript, TurnId,
+    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role,
+    SessionId, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -57,25 +57,17 @@ impl Run {
         S: Future<Output = ()> + Send,
     {
         let setup = TurnSetup {
-            session: fresh_session(&self.profile.name),
-            turn: TurnId::new("1"),
             turn_number: free_turn_number(&self.history),
-            journal: Arc::new(MemoryJournal::default()),
-            response_schema: None,
-            answer_check: None,
-            opening: Commit::default(),
             seed: random(),
-            outside_text: OutsideText::default(),
-            model: self.model,
-            fallbacks: Vec::new(),
             tools: self.tools,
             gate: self.gate,
-            approver: Arc::new(Nobody),
-            tool_sources: Vec::new(),
-            interceptors: Vec::new(),
-            budgets: Vec::new(),
-            profile: self.profile.into(),
             system: self.system.into(),
+            ..TurnSetup::new(
+                fresh_session(&self.profile.name),
+                TurnId::new("1"),
+                self.model,
+                self.profile.into(),
+            )
         };
         let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());
         let (history, input) = (self.history, self.input);
@@ -110,16 +102,6 @@ pub(crate) struct AllowAll;
 impl Gate for AllowAll {
     async fn check(&self, _: &GateRequest) -> Verdict {
         Verdict::Allow
-    }
-}
-
-/// Answers for a person where the designs know of none.
-struct Nobody;
-
-#[async_trait]
-impl Approver for Nobody {
-    async fn ask(&self, question: &Question) -> QuestionReply {
-        QuestionReply::denied(question, "program", "nobody is here to allow it")
     }
 }
 

@@ -151,26 +151,14 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let profile = profiles::builtin("default")?;
+//! let system = Vec::from_iter(profile.system_prompt.clone()).into();
+//! let (session, turn) = (SessionId::new("docs"), TurnId::new("docs-1"));
 //! let setup = TurnSetup {
-//!     session: SessionId::new("docs"),
-//!     turn: TurnId::new("docs-1"),
-//!     turn_number: 1,
-//!     model: Arc::new(Scripted),
-//!     fallbacks: Vec::new(),
 //!     tools: Toolbox::new([Arc::new(Add) as Arc<dyn Tool>])?,
 //!     gate: Arc::new(AllowAll),
 //!     approver: Arc::new(AllowAll),
-//!     journal: Arc::new(MemoryJournal::default()),
-//!     system: Vec::from_iter(profile.system_prompt.clone()).into(),
-//!     profile: Arc::new(profile),
-//!     response_schema: None,
-//!     answer_check: None,
-//!     tool_sources: Vec::new(),
-//!     interceptors: Vec::new(),
-//!     budgets: Vec::new(),
-//!     opening: Commit::default(),
-//!     seed: 1,
-//!     outside_text: OutsideText::default(),
+//!     system,
+//!     ..TurnSetup::new(session, turn, Arc::new(Scripted), Arc::new(profile))
 //! };
 //! let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
 //! let (_handle, control) = control();

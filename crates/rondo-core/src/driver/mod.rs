@@ -34,6 +34,7 @@ mod park;
 mod record_batch;
 mod request;
 mod resume;
+mod setup;
 mod spans;
 mod task_end;
 mod tool_work;

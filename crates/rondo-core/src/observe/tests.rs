@@ -179,25 +179,16 @@ impl Approver for Willing {
 
 fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJournal>) -> TurnSetup {
     TurnSetup {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        turn_number: 1,
-        model: Arc::clone(model) as Arc<dyn Model>,
-        fallbacks: Vec::new(),
         tools: Toolbox::new(vec![Arc::clone(tool) as Arc<dyn Tool>]).unwrap(),
         gate: Arc::new(Willing),
         approver: Arc::new(Willing),
         journal: Arc::clone(journal) as _,
-        profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new().into(),
-        response_schema: None,
-        answer_check: None,
-        tool_sources: Vec::new(),
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
-        opening: crate::ports::Commit::default(),
-        seed: 1,
-        outside_text: crate::OutsideText::default(),
+        ..TurnSetup::new(
+            SessionId::new("s"),
+            TurnId::new("t"),
+            Arc::clone(model) as Arc<dyn Model>,
+            profile::builtin("default").unwrap().into(),
+        )
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::support::{model, openai, request};
 use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _};
-use rondo_core::ports::MemoryJournal;
 use rondo_core::{
     Approver, Gate as ToolGate, GateRequest, Model, ModelStream, QuestionReply, Tool,
     ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
@@ -169,25 +168,15 @@ impl Tool for Delegate {
 
 async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
     let setup = TurnSetup {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        turn_number: 1,
-        model: Arc::new(model.clone()),
-        fallbacks: Vec::new(),
         tools: Toolbox::new(tools).unwrap(),
         gate: Arc::new(AllowAll),
         approver: Arc::new(AllowAll),
-        journal: Arc::new(MemoryJournal::default()),
-        profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new().into(),
-        response_schema: None,
-        answer_check: None,
-        tool_sources: Vec::new(),
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
-        opening: rondo_core::ports::Commit::default(),
-        seed: 1,
-        outside_text: rondo_core::OutsideText::default(),
+        ..TurnSetup::new(
+            SessionId::new("s"),
+            TurnId::new("t"),
+            Arc::new(model.clone()),
+            profile::builtin("default").unwrap().into(),
+        )
     };
     let (events, _nobody) = events::channel(setup.session.clone(), setup.turn.clone());
     let (_handle, control) = control();

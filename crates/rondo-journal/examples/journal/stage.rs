@@ -153,10 +153,7 @@ fn setup(
     let has_two = play.fallback.is_some();
     let fallback = play.fallback.map(|replies| model("m2", replies, true));
     Ok(TurnSetup {
-        session: session.clone(),
-        turn: TurnId::new(format!("t-{}", play.number)),
         turn_number: play.number,
-        model: Arc::new(model("m", play.replies, has_two)),
         fallbacks: fallback
             .map(|it| Arc::new(it) as Arc<dyn Model>)
             .into_iter()
@@ -165,16 +162,18 @@ fn setup(
         gate: Arc::new(ByArguments(Arc::clone(stage))),
         approver: Arc::new(ByArguments(Arc::clone(stage))),
         journal,
-        profile: Arc::new(profile(layer)?),
         system: vec!["Be brief.".to_owned()].into(),
         response_schema: play.response_schema,
         answer_check: play.answer_check,
         tool_sources: play.tool_sources,
         interceptors: play.interceptors,
         budgets: play.budgets,
-        opening: rondo_core::ports::Commit::default(),
-        seed: 1,
-        outside_text: rondo_core::OutsideText::default(),
+        ..TurnSetup::new(
+            session.clone(),
+            TurnId::new(format!("t-{}", play.number)),
+            Arc::new(model("m", play.replies, has_two)),
+            Arc::new(profile(layer)?),
+        )
     })
 }
 

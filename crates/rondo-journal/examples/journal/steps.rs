@@ -33,25 +33,16 @@ pub(crate) async fn measure(dir: &Path) -> Result<Value, Failure> {
 
 async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, Failure> {
     let setup = TurnSetup {
-        session: session.clone(),
-        turn: TurnId::new("t"),
-        turn_number: 1,
-        model: Arc::new(Caller),
-        fallbacks: Vec::new(),
         tools: Toolbox::new([Arc::new(Noop) as Arc<dyn Tool>])?,
         gate: Arc::new(Everything),
         approver: Arc::new(Everything),
         journal,
-        profile: Arc::new(profile::builtin("default")?),
-        system: Vec::new().into(),
-        response_schema: None,
-        answer_check: None,
-        tool_sources: Vec::new(),
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
-        opening: rondo_core::ports::Commit::default(),
-        seed: 1,
-        outside_text: rondo_core::OutsideText::default(),
+        ..TurnSetup::new(
+            session.clone(),
+            TurnId::new("t"),
+            Arc::new(Caller),
+            Arc::new(profile::builtin("default")?),
+        )
     };
     let (events, mut listener) = events::channel(session.clone(), TurnId::new("t"));
     let (_handle, control) = control();

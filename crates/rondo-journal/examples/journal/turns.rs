@@ -44,25 +44,18 @@ fn question(number: u32) -> Message {
 
 fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnSetup, Failure> {
     Ok(TurnSetup {
-        session: session.id().clone(),
-        turn: TurnId::new(format!("t-{number}")),
         turn_number: number,
-        model: Arc::new(Caller(scene)),
-        fallbacks: Vec::new(),
         tools: Toolbox::new([Arc::new(Look(scene)) as Arc<dyn Tool>])?,
         gate: Arc::new(Everything),
         approver: Arc::new(Everything),
         journal: Arc::clone(session) as Arc<dyn Journal>,
-        profile: Arc::new(profile::builtin("default")?),
         system: vec!["Be brief.".to_owned()].into(),
-        response_schema: None,
-        answer_check: None,
-        tool_sources: Vec::new(),
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
-        opening: rondo_core::ports::Commit::default(),
-        seed: 1,
-        outside_text: rondo_core::OutsideText::default(),
+        ..TurnSetup::new(
+            session.id().clone(),
+            TurnId::new(format!("t-{number}")),
+            Arc::new(Caller(scene)),
+            Arc::new(profile::builtin("default")?),
+        )
     })
 }
 

@@ -125,11 +125,6 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         points: points.clone(),
     };
     TurnSetup {
-        session: SessionId::new(SESSION),
-        turn: TurnId::new("t"),
-        turn_number: 1,
-        model: Arc::new(model),
-        fallbacks: Vec::new(),
         tools: tools(&order.home, &points),
         gate: Arc::new(Everything),
         approver: Arc::new(Everything),
@@ -137,16 +132,12 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
             inner: owned,
             points,
         }),
-        profile: profile::builtin("default").unwrap().into(),
-        system: Vec::new().into(),
-        response_schema: None,
-        answer_check: None,
-        tool_sources: Vec::new(),
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
-        opening: rondo_core::ports::Commit::default(),
-        seed: 1,
-        outside_text: rondo_core::OutsideText::default(),
+        ..TurnSetup::new(
+            SessionId::new(SESSION),
+            TurnId::new("t"),
+            Arc::new(model),
+            profile::builtin("default").unwrap().into(),
+        )
     }
 }
 

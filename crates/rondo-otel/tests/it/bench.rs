@@ -1,6 +1,5 @@
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use rondo_core::ports::MemoryJournal;
 use rondo_core::{
     Approver, EventSender, Gate, GateRequest, Model, ModelStream, QuestionReply, Tool,
     ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
@@ -127,29 +126,21 @@ impl Bench {
     /// Returns what a turn takes. Nobody listens to its events.
     pub(crate) fn setup(self) -> (TurnSetup, EventSender) {
         let setup = TurnSetup {
-            session: SessionId::new(self.session),
-            turn: TurnId::new("t-1"),
-            turn_number: 1,
-            model: if self.queued {
-                Arc::new(Queued(self.model, self.ticks))
-            } else {
-                self.model
-            },
             fallbacks: self.fallbacks,
             tools: Toolbox::new(self.tools).unwrap(),
             gate: Arc::new(Willing),
             approver: Arc::new(Willing),
-            journal: Arc::new(MemoryJournal::default()),
-            profile: self.profile.into(),
             system: vec!["be-terse".to_owned()].into(),
-            response_schema: None,
-            answer_check: None,
-            tool_sources: Vec::new(),
-            interceptors: Vec::new(),
-            budgets: Vec::new(),
-            opening: rondo_core::ports::Commit::default(),
-            seed: 1,
-            outside_text: rondo_core::OutsideText::default(),
+            ..TurnSetup::new(
+                SessionId::new(self.session),
+                TurnId::new("t-1"),
+                if self.queued {
+                    Arc::new(Queued(self.model, self.ticks))
+                } else {
+                    self.model
+                },
+                self.profile.into(),
+            )
         };
         let (events, _) = events::channel(setup.session.clone(), setup.turn.clone());
         (setup, events)

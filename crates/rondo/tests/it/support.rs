@@ -2,10 +2,10 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo::types::{Concurrency, Effects, ErrorClass, Recovery, ToolError};
 use rondo::{
-    Approver, Endpoint, EventBody, Gate, GateRequest, HttpModel, Limits, MemoryJournal, Message,
-    Model, ModelCard, Outcome, Profile, Question, QuestionReply, SessionId, Tool, ToolErrorCode,
-    ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent, TurnHandle, TurnId,
-    TurnSetup, Verdict, control, events, profiles, run_turn,
+    Approver, Endpoint, EventBody, Gate, GateRequest, HttpModel, Limits, Message, ModelCard,
+    Outcome, Profile, Question, QuestionReply, SessionId, Tool, ToolErrorCode, ToolInvocation,
+    ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent, TurnHandle, TurnId, TurnSetup, Verdict,
+    control, events, profiles, run_turn,
 };
 use rondo_testkit::{Response, Server, assert_paired};
 use serde_json::{Value, json};
@@ -119,26 +119,20 @@ impl Bench {
     pub(crate) async fn ask_beside(self, question: &str, user: impl AsyncFnOnce(&mut User)) -> Ran {
         crate::log::start_logging();
         let (handle, turn_control) = control();
+        let model = Arc::new(self.model());
         let setup = TurnSetup {
-            session: SessionId::new("s"),
-            turn: TurnId::new("t"),
             turn_number: self.turn_number,
-            model: Arc::new(self.model()) as Arc<dyn Model>,
-            fallbacks: Vec::new(),
             tools: Toolbox::new(self.tools).unwrap(),
             gate: Arc::new(Always(self.verdict)),
             approver: Arc::new(Willing),
-            journal: Arc::new(MemoryJournal::default()),
-            profile: self.profile.into(),
             system: self.system.into(),
             response_schema: self.response_schema,
-            answer_check: None,
-            tool_sources: Vec::new(),
-            interceptors: Vec::new(),
-            budgets: Vec::new(),
-            opening: rondo::rondo_core::ports::Commit::default(),
-            seed: 1,
-            outside_text: rondo_core::OutsideText::default(),
+            ..TurnSetup::new(
+                SessionId::new("s"),
+                TurnId::new("t"),
+                model,
+                self.profile.into(),
+            )
         };
         let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
         let (see, seen) = watch::channel(Vec::new());

@@ -365,25 +365,22 @@ impl Bench {
     pub(super) fn setup(self) -> (TurnSetup, Arc<ScriptedModel>) {
         let model = Arc::new(self.model);
         let setup = TurnSetup {
-            session: SessionId::new("s"),
-            turn: TurnId::new("t"),
-            turn_number: 1,
-            model: Arc::clone(&model) as Arc<dyn Model>,
             fallbacks: self.fallbacks,
             tools: Toolbox::new(self.tools).unwrap(),
             gate: self.gate,
             approver: self.approver,
             journal: self.journal,
-            profile: self.profile.into(),
             system: self.system.into(),
             response_schema: self.response_schema,
-            answer_check: None,
             tool_sources: self.tool_sources,
             interceptors: self.interceptors,
             budgets: self.budgets,
-            opening: Commit::default(),
-            seed: 1,
-            outside_text: crate::OutsideText::default(),
+            ..TurnSetup::new(
+                SessionId::new("s"),
+                TurnId::new("t"),
+                Arc::clone(&model) as Arc<dyn Model>,
+                self.profile.into(),
+            )
         };
         (setup, model)
     }

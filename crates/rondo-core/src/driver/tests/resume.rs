@@ -313,31 +313,24 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         false => Arc::new(AllowAll),
     };
     TurnSetup {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        turn_number: 1,
-        model: Arc::new(Stateless {
-            script: script(),
-            process: Arc::clone(process),
-        }),
-        fallbacks: vec![],
         tools: Toolbox::new(tools).unwrap(),
         gate,
         approver: Arc::new(Desk(Arc::clone(&process.world))),
         journal: Arc::new(Durable(Arc::clone(process))),
-        profile: profile::builtin("default").unwrap().into(),
-        system: vec![].into(),
-        response_schema: None,
-        answer_check: None,
         budgets: vec![Arc::new(Purse(Arc::clone(&process.world)))],
-        tool_sources: Vec::new(),
         interceptors: match process.world.intercepts {
             true => vec![Arc::new(Hook(Arc::clone(&process.world)))],
             false => vec![],
         },
-        opening: Commit::default(),
-        seed: 1,
-        outside_text: crate::OutsideText::default(),
+        ..TurnSetup::new(
+            SessionId::new("s"),
+            TurnId::new("t"),
+            Arc::new(Stateless {
+                script: script(),
+                process: Arc::clone(process),
+            }),
+            profile::builtin("default").unwrap().into(),
+        )
     }
 }
 
