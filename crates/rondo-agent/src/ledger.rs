@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq, WrappedJournal};
+use rondo_core::ports::{Append, AppendError, Fence, Record, RecordBody, Seq, WrappedJournal};
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,19 +64,13 @@ impl WrappedJournal for Ledger {
         &*self.journal
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
         let place = Arc::clone(&self.appending).lock_owned().await;
         let (journal, fence) = (Arc::clone(&self.journal), fence.clone());
         let records = Arc::clone(&self.turn);
         let append = tokio::spawn(async move {
-            let kept = journal.keeps_records().then(|| batch.clone());
-            let appended = journal.append(&fence, expected, batch, commit).await;
+            let kept = journal.keeps_records().then(|| append.batch.clone());
+            let appended = journal.append(&fence, append).await;
             if appended.is_ok() {
                 note(&records, kept.unwrap_or_default());
             }

@@ -18,6 +18,7 @@
 //! - [`lookups`]: sessions found by name, lineage, directory and state.
 //! - [`budgets`]: budgets that processes share.
 //! - [`maintenance`]: checks, export and import, room.
+//! - [`samples`]: records and mail, for tests of an engine of its own too.
 
 #![warn(missing_docs)]
 #![expect(
@@ -32,7 +33,7 @@ pub mod lookups;
 pub mod mailbox;
 pub mod maintenance;
 pub mod outbox;
-mod samples;
+pub mod samples;
 pub mod sessions;
 
 pub use engine::Engine;

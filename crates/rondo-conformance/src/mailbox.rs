@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::samples::{accepted, all_said, answer, append, cancel, id, keys, message, row};
 use rondo_core::ports::{
-    BODY_BYTES_MAX, CONTROLS_MAX, Fence, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailId, MailboxError,
-    NAME_BYTES_MAX, NewMail, Pushed, Seq, WAITING_BYTES_MAX,
+    Append, BODY_BYTES_MAX, CONTROLS_MAX, Fence, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailId,
+    MailboxError, NAME_BYTES_MAX, NewMail, Pushed, Seq, WAITING_BYTES_MAX,
 };
 use rondo_types::{Commit, Message};
 use std::sync::Arc;
@@ -128,7 +128,14 @@ pub async fn what_is_edited_before_it_is_acknowledged_stays(engine: Box<dyn Engi
             epoch: journal.epoch(),
         };
         let commit = Commit::of_unedited(mail, revision);
-        let appended = journal.append(&fence, Seq(at), all_said(["x"]), commit);
+        let appended = journal.append(
+            &fence,
+            Append {
+                expected: Seq(at),
+                batch: all_said(["x"]),
+                commit,
+            },
+        );
         appended.await.unwrap();
         let left = mailbox.get(&session, "1").await.unwrap();
         let said = Mail {

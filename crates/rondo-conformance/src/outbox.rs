@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::samples::{all_said, id, keys, message};
 use rondo_core::ports::{
-    Attempt, Commit, Fence, HostCommit, HostRow, MESSAGES_MAX, MailboxError, Outbox, OutboxEntry,
-    OutboxId, OutboxKind, OutboxRow, OutboxState, Seq,
+    Append, Attempt, Commit, Fence, HostCommit, HostRow, MESSAGES_MAX, MailboxError, Outbox,
+    OutboxEntry, OutboxId, OutboxKind, OutboxRow, OutboxState, Seq,
 };
 use rondo_types::{TimeMs, TurnId};
 
@@ -58,12 +58,26 @@ pub async fn a_reply_is_queued_with_its_records_or_not_at_all(engine: Box<dyn En
         rows: vec![HostRow::set("turn", "a", key)],
         ..Commit::sending(entry(key, "c", OutboxKind::Final, key))
     };
-    let refused = journal.append(&fence, Seq(7), all_said(["x"]), commit("k1"));
+    let refused = journal.append(
+        &fence,
+        Append {
+            expected: Seq(7),
+            batch: all_said(["x"]),
+            commit: commit("k1"),
+        },
+    );
     assert!(refused.await.is_err());
     let (outbox, host) = (engine.outbox(), engine.host_store());
     assert_eq!(due(&*outbox, 0).await, []);
     assert_eq!(host.row("turn", "a").await.unwrap(), None);
-    let appended = journal.append(&fence, Seq(0), all_said(["x"]), commit("k2"));
+    let appended = journal.append(
+        &fence,
+        Append {
+            expected: Seq(0),
+            batch: all_said(["x"]),
+            commit: commit("k2"),
+        },
+    );
     appended.await.unwrap();
     assert_eq!(due_keys(&*outbox, 0).await, ["k2"]);
     let noted = host.row("turn", "a").await.unwrap();

@@ -2,7 +2,7 @@
 
 use rondo_core::Journal;
 use rondo_core::ports::{
-    AppendError, Commit, Fence, Mail, MailBody, MailId, Mailbox, NewMail, Pushed, Record,
+    Append, AppendError, Commit, Fence, Mail, MailBody, MailId, Mailbox, NewMail, Pushed, Record,
     RecordBody, Seq,
 };
 use rondo_core::profile;
@@ -11,11 +11,15 @@ use rondo_core::session_store::{NewSession, SessionStore, StoreError};
 use rondo_types::{Message, SessionId, StopReason, TimeMs, TurnId};
 use std::sync::Arc;
 
-pub(crate) fn id(name: &str) -> SessionId {
+/// Returns a session id.
+#[must_use]
+pub fn id(name: &str) -> SessionId {
     SessionId::new(name)
 }
 
-pub(crate) fn said(text: &str) -> Record {
+/// Returns the record of a message.
+#[must_use]
+pub fn said(text: &str) -> Record {
     Record {
         turn: TurnId::new("t1"),
         step: 0,
@@ -109,10 +113,21 @@ pub(crate) async fn append_to(
         ack: ack.into(),
         ..Commit::default()
     };
-    journal.append(&fence, Seq(expected), batch, commit).await
+    journal
+        .append(
+            &fence,
+            Append {
+                expected: Seq(expected),
+                batch,
+                commit,
+            },
+        )
+        .await
 }
 
-pub(crate) fn message(session: &str, key: &str, text: &str) -> NewMail {
+/// Returns a message of `ann` to a session.
+#[must_use]
+pub fn message(session: &str, key: &str, text: &str) -> NewMail {
     NewMail {
         session: id(session),
         key: key.to_owned(),
@@ -146,7 +161,9 @@ pub(crate) fn answer(session: &str, key: &str) -> NewMail {
     }
 }
 
-pub(crate) fn row(id: MailId, mail: NewMail) -> Mail {
+/// Returns mail as the mailbox keeps it.
+#[must_use]
+pub fn row(id: MailId, mail: NewMail) -> Mail {
     Mail {
         id,
         session: mail.session,
@@ -158,7 +175,11 @@ pub(crate) fn row(id: MailId, mail: NewMail) -> Mail {
     }
 }
 
-pub(crate) async fn accepted(mailbox: &dyn Mailbox, mail: NewMail) -> MailId {
+/// Pushes mail that was not there yet.
+///
+/// # Panics
+/// When the mailbox refuses it or has it already.
+pub async fn accepted(mailbox: &dyn Mailbox, mail: NewMail) -> MailId {
     match mailbox.push(mail).await.unwrap() {
         Pushed::Accepted(id) => id,
         Pushed::Duplicate(id) => panic!("it was taken for {id}"),

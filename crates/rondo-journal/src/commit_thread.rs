@@ -7,7 +7,7 @@ use crate::mailbox;
 use crate::outbox;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::{AppendError, ChainHash, Commit, Entry, Fence, Head, Record, Seq};
+use rondo_core::ports::{Append, AppendError, ChainHash, Entry, Fence, Head, Record, Seq};
 use rondo_core::session_store::NewSession;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior, ffi};
 use std::io;
@@ -209,13 +209,13 @@ impl CommitThread {
     /// Appends a batch and returns after its commit.
     pub(crate) async fn append(
         &self,
-        append: Append,
+        append: QueuedAppend,
         tell: Option<watch::Sender<u64>>,
     ) -> Appended {
-        let commit = &append.commit;
+        let commit = &append.append.commit;
         let acks = commit.ack.len() + commit.ack_unedited.len();
         let beside = acks + commit.outbox.len() + commit.rows.len();
-        let rows = append.batch.len() + beside;
+        let rows = append.append.batch.len() + beside;
         self.write(rows, tell, move |connection| append.write(connection))
             .await?
     }
@@ -446,23 +446,22 @@ fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<()
 }
 
 /// What one append is about.
-pub(crate) struct Append {
+pub(crate) struct QueuedAppend {
     pub(crate) fence: Fence,
-    pub(crate) expected: Seq,
-    pub(crate) batch: Vec<Record>,
-    pub(crate) commit: Commit,
+    pub(crate) append: Append,
     /// The session itself, where it is begun with its first records.
     pub(crate) new: Option<Arc<NewSession>>,
 }
 
-impl Append {
+impl QueuedAppend {
     /// Is refused (inner error) before anything is written, or written whole.
     fn write(&self, connection: &Connection) -> Result<Appended, JournalError> {
-        let (fence, expected) = (&self.fence, self.expected);
+        let (fence, append) = (&self.fence, &self.append);
+        let expected = append.expected;
         if let Some(new) = &self.new
             && expected == Seq(0)
         {
-            begin(connection, new, &self.batch)?;
+            begin(connection, new, &append.batch)?;
         }
         let Some(head) = head(connection, fence)? else {
             let session = fence.session.clone();
@@ -474,7 +473,7 @@ impl Append {
         }
         let mut last = (head.seq, head.hash);
         let (mut at, mut tally) = (0, head.tally);
-        for record in &self.batch {
+        for record in &append.batch {
             tally.note(&record.body);
             let entry = Entry::following(last, fence.epoch, record)
                 .map_err(|error| JournalError::from(to_sql(error)))?;
@@ -482,15 +481,15 @@ impl Append {
             last = (entry.seq, entry.hash);
             at = entry.at.0;
         }
-        if !self.batch.is_empty() {
+        if !append.batch.is_empty() {
             advance(connection, head.id, last, at)?;
         }
         if tally != head.tally {
             set_tally(connection, head.id, tally)?;
         }
-        let (ack, unedited) = (&self.commit.ack, &self.commit.ack_unedited);
+        let (ack, unedited) = (&append.commit.ack, &append.commit.ack_unedited);
         mailbox::acknowledge(connection, &fence.session, ack, unedited)?;
-        outbox::add(connection, &self.commit.outbox, &self.commit.rows)?;
+        outbox::add(connection, &append.commit.outbox, &append.commit.rows)?;
         let (seq, hash) = last;
         Ok(Ok(Head { seq, hash }))
     }

@@ -1,6 +1,6 @@
 //! A session that one process writes.
 
-use crate::commit_thread::{self, Append, FIRST_EPOCH, to_u64};
+use crate::commit_thread::{self, FIRST_EPOCH, QueuedAppend, to_u64};
 use crate::error::JournalError;
 use crate::import;
 use crate::lock::SessionLock;
@@ -8,7 +8,7 @@ use crate::read;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq};
+use rondo_core::ports::{Append, AppendError, Fence, Head, Seq};
 use rondo_core::session_store::{NewSession, StoreError, check_id};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
@@ -158,21 +158,14 @@ impl Journal for OwnedSession {
         self.fence.epoch
     }
 
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let commit = &append.commit;
         let acks = !(commit.ack.is_empty() && commit.ack_unedited.is_empty());
         let tell = acks.then(|| self.store.mail_changes().clone());
         let sends = !commit.outbox.is_empty();
-        let append = Append {
+        let append = QueuedAppend {
             fence: fence.clone(),
-            expected,
-            batch,
-            commit,
+            append,
             new: self.new.clone(),
         };
         let appended = self.store.writer().append(append, tell).await;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq, WrappedJournal};
+use rondo_core::ports::{Append, AppendError, Fence, Record, RecordBody, Seq, WrappedJournal};
 use rondo_types::Commit;
 use std::sync::Arc;
 
@@ -36,17 +36,11 @@ impl WrappedJournal for SendingJournal {
         &*self.inner
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let mut commit = commit;
-        self.source.add(&batch, &mut commit);
-        let asks = batch.iter().any(is_request);
-        let appended = self.inner.append(fence, expected, batch, commit).await;
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let mut append = append;
+        self.source.add(&append.batch, &mut append.commit);
+        let asks = append.batch.iter().any(is_request);
+        let appended = self.inner.append(fence, append).await;
         if asks {
             self.source.before_request().await;
         }

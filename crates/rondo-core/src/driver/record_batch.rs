@@ -3,8 +3,8 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{
-    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Reservation, Seq,
-    settled,
+    Append, AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody,
+    Reservation, Seq, settled,
 };
 use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
@@ -397,7 +397,14 @@ impl RecordBatch {
         let commit = std::mem::take(&mut self.commit);
         let records = batch.len();
         let journal = self.journal.as_ref();
-        let append = journal.append(&self.fence, self.at, batch, commit);
+        let append = journal.append(
+            &self.fence,
+            Append {
+                expected: self.at,
+                batch,
+                commit,
+            },
+        );
         let appended = timeout(limit.min(FLUSH_TIMEOUT), async {
             settled(journal, append.await).await
         });

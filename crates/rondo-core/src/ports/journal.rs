@@ -67,22 +67,40 @@ pub trait Journal: Send + Sync {
     }
 
     /// Appends records at once or not at all, and returns the place of the last one when they are
-    /// durable. What `commit` holds becomes durable with them or not at all, also where there are no records.
+    /// durable.
     ///
     /// # Errors
-    /// When the writer no longer owns the session, when `expected` is not its last place, or when
+    /// When the writer no longer owns the session, when [`Append::expected`] is not its last place, or when
     /// the records cannot be made durable; then the effect they announce must not happen. After
     /// [`AppendError::Unknown`] the two may be there: [`settled`] finds out.
     ///
     /// # Cancel safety
     /// Not cancel safe: a dropped append may or may not have happened.
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError>;
+    async fn append(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError>;
+}
+
+/// Records to append, and what becomes durable together with them.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The place of the session's last record, as its writer knows it.
+    pub expected: Seq,
+    /// The records, in order.
+    pub batch: Vec<Record>,
+    /// Becomes durable with the records or not at all, also if there are none.
+    pub commit: Commit,
+}
+
+impl Append {
+    /// Returns an append of records alone.
+    #[must_use]
+    pub fn new(expected: Seq, batch: Vec<Record>) -> Self {
+        let commit = Commit::default();
+        Self {
+            expected,
+            batch,
+            commit,
+        }
+    }
 }
 
 /// Why records were not appended.

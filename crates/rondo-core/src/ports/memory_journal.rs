@@ -1,9 +1,8 @@
 //! Journals in memory, for tests and for sessions that leave nothing behind. They have no mailbox and no outbox: mail,
 //! and what is sent, go through an engine, which may be in memory as a whole.
 
-use super::journal::{AppendError, ChainHash, Fence, Head, Journal, Record, Seq};
+use super::journal::{Append, AppendError, ChainHash, Fence, Head, Journal, Record, Seq};
 use async_trait::async_trait;
-use rondo_types::Commit;
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,14 +35,9 @@ impl Journal for NoJournal {
         false
     }
 
-    async fn append(
-        &self,
-        _: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        _: Commit,
-    ) -> Result<Seq, AppendError> {
-        let new = expected.0.saturating_add(batch.len() as u64);
+    async fn append(&self, _: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let expected = append.expected;
+        let new = expected.0.saturating_add(append.batch.len() as u64);
         let order = Ordering::Relaxed;
         match self.head.compare_exchange(expected.0, new, order, order) {
             Ok(_) => Ok(Seq(new)),
@@ -162,13 +156,10 @@ impl Journal for MemoryJournal {
         self.epoch
     }
 
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        _: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let Append {
+            expected, batch, ..
+        } = append;
         let mut shared = self.shared();
         if fence.epoch != shared.epoch {
             let session = fence.session.clone();
@@ -207,12 +198,12 @@ mod tests {
         };
         let batch = vec![record.clone(), record.clone()];
         let at = journal
-            .append(&fence, Seq(0), batch, Commit::default())
+            .append(&fence, Append::new(Seq(0), batch))
             .await
             .unwrap();
         assert_eq!((at, journal.at()), (Seq(2), Seq(2)));
         let refused = journal
-            .append(&fence, Seq(1), vec![record], Commit::default())
+            .append(&fence, Append::new(Seq(1), vec![record]))
             .await;
         assert!(matches!(
             refused,
@@ -236,7 +227,7 @@ mod tests {
         assert_eq!(first.head().await.unwrap(), Head::default());
         let batch = vec![record("a")];
         first
-            .append(&fence(&first), Seq(0), batch, Commit::default())
+            .append(&fence(&first), Append::new(Seq(0), batch))
             .await
             .unwrap();
         let one = first.head().await.unwrap();
@@ -244,7 +235,7 @@ mod tests {
         assert!(lost.is_cancelled() && !second.lost().is_cancelled());
         let batch = vec![record("b")];
         second
-            .append(&fence(&second), Seq(1), batch, Commit::default())
+            .append(&fence(&second), Append::new(Seq(1), batch))
             .await
             .unwrap();
         let two = second.head().await.unwrap();

@@ -38,8 +38,8 @@ pub use interceptor::{
     REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, ResultDecision, StepContext, StepDecision,
 };
 pub use journal::{
-    AppendError, ChainHash, Fence, Head, Journal, Purpose, Record, RecordBody, RequestParts, Seq,
-    settled,
+    Append, AppendError, ChainHash, Fence, Head, Journal, Purpose, Record, RecordBody,
+    RequestParts, Seq, settled,
 };
 pub use mailbox::{
     BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, Mailbox,

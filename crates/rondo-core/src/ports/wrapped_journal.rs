@@ -1,8 +1,7 @@
 //! Journals around another one.
 
-use super::journal::{AppendError, Fence, Head, Journal, Record, Seq};
+use super::journal::{Append, AppendError, Fence, Head, Journal, Seq};
 use async_trait::async_trait;
-use rondo_types::Commit;
 use tokio_util::sync::CancellationToken;
 
 /// A journal around another one, which differs in how it appends: in all else it is the inner one, what is added to
@@ -19,13 +18,7 @@ pub trait WrappedJournal: Send + Sync {
     ///
     /// # Cancel safety
     /// As [`Journal::append`].
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError>;
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError>;
 }
 
 #[async_trait]
@@ -50,13 +43,7 @@ impl<W: WrappedJournal> Journal for W {
         self.inner().keeps_records()
     }
 
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        self.append_around(fence, expected, batch, commit).await
+    async fn append(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        self.append_around(fence, append).await
     }
 }

@@ -14,7 +14,7 @@ use crate::sessions::store;
 use crate::stage::{Beat, Play, Played, dot, origin, play};
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq, WrappedJournal};
+use rondo_core::ports::{Append, AppendError, Fence, Record, RecordBody, Seq, WrappedJournal};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
 use rondo_types::{
     CallId, Media, MediaKind, Message, Part, SessionId, TimeMs, ToolCall, ToolContent,
@@ -212,19 +212,12 @@ impl WrappedJournal for Dated {
     }
 
     /// On a thread of its own, for which the clock of the turns stands still.
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let batch = batch.into_iter().map(|it| self.dated(it)).collect();
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let batch = append.batch.into_iter().map(|it| self.dated(it)).collect();
+        let append = Append { batch, ..append };
         let (session, fence) = (Arc::clone(&self.session), fence.clone());
         let runtime = Handle::current();
-        let appended = spawn_blocking(move || {
-            runtime.block_on(session.append(&fence, expected, batch, commit))
-        });
+        let appended = spawn_blocking(move || runtime.block_on(session.append(&fence, append)));
         appended
             .await
             .unwrap_or_else(|lost| Err(AppendError::Io(std::io::Error::other(lost))))

@@ -3,7 +3,7 @@
 use crate::Failure;
 use rondo_core::Journal as _;
 use rondo_core::compaction::{Change, Compaction};
-use rondo_core::ports::{Commit, Purpose, Record, RecordBody, Seq};
+use rondo_core::ports::{Append, Purpose, Record, RecordBody, Seq};
 use rondo_core::profile;
 use rondo_journal::{Durability, Options, OwnedSession, Store};
 use rondo_types::{
@@ -34,7 +34,7 @@ pub(crate) async fn append(
     batch: Vec<Record>,
 ) -> Result<Seq, Failure> {
     Ok(session
-        .append(session.fence(), at, batch, Commit::default())
+        .append(session.fence(), Append::new(at, batch))
         .await?)
 }
 

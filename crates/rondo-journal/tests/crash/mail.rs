@@ -7,7 +7,8 @@
 use crate::MAIL_ARGS;
 use rondo_core::Journal;
 use rondo_core::ports::{
-    AppendError, Commit, MailBody, Mailbox as _, NewMail, Pushed, Record, RecordBody, Seq, settled,
+    Append, AppendError, Commit, MailBody, Mailbox as _, NewMail, Pushed, Record, RecordBody, Seq,
+    settled,
 };
 use rondo_core::session::Delivery;
 use rondo_journal::{NewSession, Options, Store};
@@ -90,7 +91,16 @@ async fn work(store: &Store, number: u64, is_long: bool) {
         println!("sent {number} {n}");
         let fence = owned.fence().clone();
         let commit = Commit::of(pushed.id());
-        let appended = owned.append(&fence, Seq(n), vec![record(n)], commit).await;
+        let appended = owned
+            .append(
+                &fence,
+                Append {
+                    expected: Seq(n),
+                    batch: vec![record(n)],
+                    commit,
+                },
+            )
+            .await;
         if matches!(appended, Err(AppendError::Unknown { .. })) {
             println!("{UNKNOWN} {number} {n}");
         }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rondo_core::ports::{
-    AppendError, Commit, Fence, InterruptedCall, Journal, Model, ModelStream, OutputSink,
+    Append, AppendError, Fence, InterruptedCall, Journal, Model, ModelStream, OutputSink,
     Reconciled, Record, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use rondo_types::{ModelInfo, ModelRequest, ToolOutcome, ToolSpec};
@@ -80,16 +80,10 @@ impl<J: Journal> WrappedJournal for MortalJournal<J> {
         &self.inner
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let kinds = kinds(&batch);
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let kinds = kinds(&append.batch);
         self.points.pass(&format!("journal before {kinds}"));
-        let appended = self.inner.append(fence, expected, batch, commit).await;
+        let appended = self.inner.append(fence, append).await;
         self.points.pass(&format!("journal after {kinds}"));
         appended
     }

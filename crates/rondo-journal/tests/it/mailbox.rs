@@ -1,47 +1,16 @@
 //! What waits for sessions, in the journal's file. What all engines have in common is checked in `conformance`.
 
 use crate::support::{Journal, id, journal, meddle, said};
+use rondo_conformance::samples::{accepted, message, row};
 use rondo_core::Journal as _;
 use rondo_core::ports::{
-    AppendError, Commit, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Seq,
+    Append, AppendError, Commit, Mailbox, MailboxError,
+    Seq,
 };
-use rondo_core::session::Delivery;
 use rondo_journal::{Options, OwnedSession, Store};
 use rondo_types::{Message, TimeMs};
 use std::time::Duration;
 use tempfile::TempDir;
-
-fn message(session: &str, key: &str, text: &str) -> NewMail {
-    NewMail {
-        session: id(session),
-        key: key.to_owned(),
-        actor: "ann".to_owned(),
-        at_ms: TimeMs(5),
-        body: MailBody::Message {
-            message: Message::user(text),
-            delivery: Delivery::Steer,
-        },
-    }
-}
-
-fn row(id: MailId, mail: NewMail) -> Mail {
-    Mail {
-        id,
-        session: mail.session,
-        key: mail.key,
-        actor: mail.actor,
-        at_ms: mail.at_ms,
-        revision: 0,
-        body: mail.body,
-    }
-}
-
-async fn accepted(mailbox: &dyn Mailbox, mail: NewMail) -> MailId {
-    match mailbox.push(mail).await.unwrap() {
-        Pushed::Accepted(id) => id,
-        Pushed::Duplicate(id) => panic!("it was taken for {id}"),
-    }
-}
 
 async fn keys(mailbox: &dyn Mailbox, session: &str) -> Vec<String> {
     let mails = mailbox.list(&id(session)).await.unwrap();
@@ -104,7 +73,7 @@ async fn mail_of_a_later_version_stays_and_damaged_mail_is_named() {
         // An append that shares the commit is not in its way.
         let (edited, appended) = tokio::join!(
             store.edit(&other, "1", Message::user("y")),
-            session.append(session.fence(), Seq(0), batch, Commit::default()),
+            session.append(session.fence(), Append::new(Seq(0), batch)),
         );
         assert_eq!(appended.unwrap(), Seq(1));
         for damaged in [listed, edited.unwrap_err()] {
@@ -151,7 +120,16 @@ async fn a_lock_that_is_held_elsewhere_is_waited_for_and_nothing_is_lost_by_it()
     let refused = store.withdraw(&id("a"), "1").await;
     assert!(matches!(refused, Err(MailboxError::Io(_))), "{refused:?}");
     let fence = session.fence();
-    let append = || session.append(fence, Seq(0), vec![said("x")], Commit::of(first));
+    let append = || {
+        session.append(
+            fence,
+            Append {
+                expected: Seq(0),
+                batch: vec![said("x")],
+                commit: Commit::of(first),
+            },
+        )
+    };
     let refused = append().await;
     assert!(matches!(refused, Err(AppendError::Io(_))), "{refused:?}");
     let listed = store.list(&id("a")).await.unwrap();

@@ -1,6 +1,6 @@
 use crate::support::{append, id, journal, said, say, three};
 use rondo_core::Journal as _;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Seq};
+use rondo_core::ports::{Append, AppendError, Fence, Head, Seq};
 use rondo_core::session_store::StoreError;
 use rondo_journal::{Durability, JournalError, NewSession, Options, Store};
 use rondo_types::TimeMs;
@@ -127,7 +127,7 @@ async fn sessions_are_taken_without_a_wait_for_the_disk() {
         session: id("7"),
         epoch: 2,
     };
-    let append = taken[&7].append(&fence, Seq(0), vec![said("x")], Commit::default());
+    let append = taken[&7].append(&fence, Append::new(Seq(0), vec![said("x")]));
     assert_eq!(append.await.unwrap(), Seq(1));
     assert_eq!(
         store.syncs(),
@@ -154,7 +154,7 @@ async fn a_journal_in_memory_is_seen_by_its_clones_alone_and_has_one_owner_of_a_
     let fence = owned.fence().clone();
     let before = store.version().unwrap();
     let batch = vec![said("x")];
-    let appended = owned.append(&fence, Seq(0), batch, Commit::default()).await;
+    let appended = owned.append(&fence, Append::new(Seq(0), batch)).await;
     assert_eq!(appended.unwrap(), Seq(1));
     assert_ne!(store.version().unwrap(), before);
     assert_eq!(store.read(&session, Seq(1), 9).unwrap().len(), 1);
@@ -179,7 +179,7 @@ async fn readers_of_a_journal_in_memory_wait_for_its_writer_and_it_for_them() {
         };
     for at in 0..200 {
         let batch = vec![said("x")];
-        let appended = owned.append(&fence, Seq(at), batch, Commit::default());
+        let appended = owned.append(&fence, Append::new(Seq(at), batch));
         assert_eq!(appended.await.unwrap(), Seq(at + 1));
     }
     reading.join().unwrap();

@@ -1,7 +1,8 @@
+pub(crate) use rondo_conformance::samples::{id, said};
 use rondo_core::Journal as _;
-use rondo_core::ports::{AppendError, Commit, Record, RecordBody, Seq};
+use rondo_core::ports::{Append, AppendError, Record, Seq};
 use rondo_journal::{Options, OwnedSession, Store};
-use rondo_types::{Message, SessionId, TimeMs, TurnId};
+use rondo_types::TimeMs;
 use tempfile::TempDir;
 
 pub(crate) struct Journal {
@@ -13,21 +14,6 @@ pub(crate) fn journal() -> Journal {
     let dir = TempDir::new().unwrap();
     let store = Store::open(dir.path(), Options::default()).unwrap();
     Journal { dir, store }
-}
-
-pub(crate) fn id(name: &str) -> SessionId {
-    SessionId::new(name)
-}
-
-pub(crate) fn said(text: &str) -> Record {
-    Record {
-        turn: TurnId::new("t1"),
-        step: 0,
-        at_ms: TimeMs(1000),
-        body: RecordBody::UserMessage {
-            message: Message::user(text),
-        },
-    }
 }
 
 /// Appends one record for each text, each by itself.
@@ -44,7 +30,7 @@ pub(crate) async fn append(
     batch: Vec<Record>,
 ) -> Result<Seq, AppendError> {
     session
-        .append(session.fence(), expected, batch, Commit::default())
+        .append(session.fence(), Append::new(expected, batch))
         .await
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{id, said, say};
 use rondo_core::Journal as _;
-use rondo_core::ports::{Commit, MailBody, Mailbox as _, NewMail, Seq};
+use rondo_core::ports::{Append, Commit, MailBody, Mailbox as _, NewMail, Seq};
 use rondo_journal::{Options, Store};
 use rondo_types::TimeMs;
 use std::fs::{self, OpenOptions};
@@ -68,7 +68,16 @@ async fn at_every_cut_what_is_recorded_waits_no_more() {
         states.push((fs::metadata(&wal).unwrap().len(), n, 1));
         let (fence, batch) = (session.fence(), vec![said("a record")]);
         let commit = Commit::of(pushed.id());
-        let appended = session.append(fence, Seq(n), batch, commit).await;
+        let appended = session
+            .append(
+                fence,
+                Append {
+                    expected: Seq(n),
+                    batch,
+                    commit,
+                },
+            )
+            .await;
         assert_eq!(appended.unwrap(), Seq(n + 1));
         states.push((fs::metadata(&wal).unwrap().len(), n + 1, 0));
     }

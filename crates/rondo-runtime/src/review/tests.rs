@@ -104,18 +104,13 @@ impl Gate for Yolo {
 }
 
 fn request() -> GateRequest {
-    GateRequest {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        step: 1,
-        call_id: CallId::new("c"),
-        spec: Arc::new(ToolSpec {
+    GateRequest::new(
+        ToolSpec {
             name: "exec".to_owned(),
             ..ToolSpec::default()
-        }),
-        arguments: json!({"command": "make"}),
-        has_outside_text: false,
-    }
+        },
+        json!({"command": "make"}),
+    )
 }
 
 #[test]

@@ -139,20 +139,15 @@ fn it_is_offered_unless_approval_or_the_sandbox_is_decided_elsewhere() {
 }
 
 fn request(name: &str, kind: ToolKind, arguments: Value) -> GateRequest {
-    GateRequest {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        step: 1,
-        call_id: CallId::new("c"),
-        spec: Arc::new(ToolSpec {
+    GateRequest::new(
+        ToolSpec {
             name: name.to_owned(),
             kind,
             effects: rondo_types::Effects::Writes,
             ..ToolSpec::default()
-        }),
+        },
         arguments,
-        has_outside_text: false,
-    }
+    )
 }
 
 fn command(line: &str) -> GateRequest {

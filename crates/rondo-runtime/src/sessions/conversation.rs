@@ -11,7 +11,9 @@ use rondo_core::Journal as _;
 use rondo_core::OutsideText;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_core::ports::{Commit, Entry, Fence, MailId, MemoryJournal, Record, RecordBody, Seq};
+use rondo_core::ports::{
+    Append, Commit, Entry, Fence, MailId, MemoryJournal, Record, RecordBody, Seq,
+};
 use rondo_core::session_store::{NewSession, SessionInfo};
 use rondo_core::storage::Store;
 use rondo_policy::Grants;
@@ -221,9 +223,14 @@ impl Conversation {
             at_ms,
             body,
         });
-        let appended = self
-            .journal
-            .append(&fence, self.journal.at(), records.collect(), commit);
+        let appended = self.journal.append(
+            &fence,
+            Append {
+                expected: self.journal.at(),
+                batch: records.collect(),
+                commit,
+            },
+        );
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
             SetupError::because(SetupErrorKind::Journal, context, err)

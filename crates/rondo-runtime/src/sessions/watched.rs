@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq, WrappedJournal, settled};
+use rondo_core::ports::{Append, AppendError, Fence, Seq, WrappedJournal, settled};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,16 +32,10 @@ impl WrappedJournal for Watched {
         &*self.inner
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
         // What is dropped on its way counts as failed.
         self.failed.store(true, Ordering::Relaxed);
-        let appended = self.inner.append(fence, expected, batch, commit).await;
+        let appended = self.inner.append(fence, append).await;
         let appended = settled(self.inner.as_ref(), appended).await?;
         self.failed.store(false, Ordering::Relaxed);
         Ok(appended)

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rondo_core::Tool;
 use rondo_core::ports::ToolInvocation;
 use rondo_types::{
-    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
+    ToolErrorCode, ToolKind, ToolOutcome, ToolOutput,
     ToolSpec,
 };
 use serde_json::{Value, json};
@@ -47,12 +47,7 @@ impl Tool for SkillTool {
                 "required": ["name"],
                 "additionalProperties": false
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Read,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Read)
         }
     }
 

@@ -232,10 +232,7 @@ async fn a_budget_that_panics_or_hangs_grants_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_does_not_wait_for_a_budget() {
     let (seen, _) = bench(Arc::new(Broken { panics: false }))
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(1)).await;
-            handle.cancel();
-        })
+        .run_cancelled(Duration::from_secs(1))
         .await;
     assert_eq!(seen.outcome.stop_reason, StopReason::Cancelled);
     assert!(seen.took < Duration::from_secs(2), "{:?}", seen.took);

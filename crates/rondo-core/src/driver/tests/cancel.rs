@@ -12,10 +12,7 @@ use tokio::time::sleep;
 async fn fa_28_fa_30_a_cancel_in_the_middle_of_a_stream_ends_the_turn_at_once() {
     let script = vec![vec![Beat::Event(text("half")), Beat::Hang]];
     let (ran, _) = Bench::new("stream", script)
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(3)).await;
-            handle.cancel();
-        })
+        .run_cancelled(Duration::from_secs(3))
         .await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
     assert_eq!(ran.took, Duration::from_secs(3));
@@ -27,10 +24,7 @@ async fn fa_28_a_cancel_waits_for_the_tools_teardown_and_pairs_every_call() {
     let asked = calls(&[("act", r#"{"n":1}"#), ("act", r#"{"n":2}"#)]);
     let (ran, model) = Bench::new("stream", vec![asked])
         .tool("act", false, &[Act::UntilCancelled])
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(2)).await;
-            handle.cancel();
-        })
+        .run_cancelled(Duration::from_secs(2))
         .await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
     let codes: Vec<_> = ran
@@ -59,10 +53,7 @@ async fn fa_28_a_cancel_waits_for_the_tools_teardown_and_pairs_every_call() {
 async fn a_cancel_is_bounded_by_the_grace_period_where_a_tool_ignores_it() {
     let (ran, _) = Bench::new("stream", vec![calls(&[("act", "{}")])])
         .tool("act", false, &[Act::Stubborn])
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(1)).await;
-            handle.cancel();
-        })
+        .run_cancelled(Duration::from_secs(1))
         .await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
     assert_eq!(ran.took, Duration::from_secs(6));
@@ -169,10 +160,7 @@ async fn a_cancel_is_the_stop_reason_whatever_else_ran_out() {
     bench.profile.limits.max_tool_calls = Some(1);
     let (ran, _) = bench
         .tool("act", false, &[Act::UntilCancelled])
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(2)).await;
-            handle.cancel();
-        })
+        .run_cancelled(Duration::from_secs(2))
         .await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
 }

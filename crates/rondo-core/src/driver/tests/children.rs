@@ -5,7 +5,7 @@ use super::journal::kinds;
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
 use crate::events;
 use crate::ports::{
-    AppendError, Approver, CallEnd, Commit, Fence, InterruptedCall, Journal, MemoryJournal,
+    Append, AppendError, Approver, CallEnd, Fence, InterruptedCall, Journal, MemoryJournal,
     QuestionReply, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use crate::replay::{Changes, replay};
@@ -59,13 +59,7 @@ impl WrappedJournal for Mortal {
         &*self.journal
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
         let n = {
             let mut appends = self.process.appends.lock().unwrap();
             *appends += 1;
@@ -74,7 +68,7 @@ impl WrappedJournal for Mortal {
         if self.process.death == Some((n, true)) {
             self.process.die().await;
         }
-        let appended = self.journal.append(fence, expected, batch, commit).await;
+        let appended = self.journal.append(fence, append).await;
         if self.process.death == Some((n, false)) {
             self.process.die().await;
         }
@@ -365,12 +359,7 @@ async fn stopping_a_turn_that_waits_for_a_child_ends_the_call() {
         Bench::new("default", vec![asked]).tool("look", true, &[Act::SleepThenReturn(5_000)]);
     let tool = Delegate(process(&world, None));
     bench.tools.push(Arc::new(tool));
-    let (ran, _) = bench
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(1)).await;
-            handle.cancel();
-        })
-        .await;
+    let (ran, _) = bench.run_cancelled(Duration::from_secs(1)).await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
     assert_eq!(result(&ran.outcome).0, Some(ToolErrorCode::Cancelled));
     assert_eq!(kinds(&world.child.records()).last(), Some(&"parked"));

@@ -3,7 +3,7 @@
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
-    AppendError, Approver, Commit, Fence, Gate, GateRequest, InterruptedCall, Journal,
+    Append, AppendError, Approver, Fence, Gate, GateRequest, InterruptedCall, Journal,
     MemoryJournal, QuestionReply, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
     Verdict, WrappedJournal,
 };
@@ -107,12 +107,7 @@ async fn a_tool_that_does_not_say_what_it_knows_is_waited_for_within_the_turns_t
 #[tokio::test(start_paused = true)]
 async fn a_cancel_does_not_wait_for_what_a_tool_knows() {
     let bench = bench(Recovery::Checkable);
-    let (ran, _) = bench
-        .run_with(|handle| async move {
-            sleep(Duration::from_secs(1)).await;
-            handle.cancel();
-        })
-        .await;
+    let (ran, _) = bench.run_cancelled(Duration::from_secs(1)).await;
     assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
     assert!(ran.took < Duration::from_secs(9), "{:?}", ran.took);
 }
@@ -180,15 +175,9 @@ impl WrappedJournal for Slow {
         &*self.0
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
         sleep(self.1).await;
-        self.0.append(fence, expected, batch, commit).await
+        self.0.append(fence, append).await
     }
 }
 

@@ -4,7 +4,7 @@ use super::fakes::{Beat, Bench, answer, calls, check_replayed, observe};
 use super::journal::kinds;
 use crate::driver::{control, resume_turn, run_turn};
 use crate::ports::{
-    Commit, Fence, Journal as _, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool,
+    Append, Fence, Journal as _, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool,
     ToolInvocation, ToolScope, ToolSource,
 };
 use crate::redact::Secrets;
@@ -156,7 +156,7 @@ async fn process(world: &Arc<World>, results: usize, before: &[Record], offset: 
         session: SessionId::new("s"),
         epoch: 0,
     };
-    let told = journal.append(&fence, Seq(0), before.to_vec(), Commit::default());
+    let told = journal.append(&fence, Append::new(Seq(0), before.to_vec()));
     told.await.unwrap();
     let (mut setup, scripted) = bench.setup();
     let model = Arc::new(Caller {

@@ -7,7 +7,7 @@ use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    Approver, Budgets, Commit, Fence, Gate, GateRequest, Interceptor, Journal, MemoryJournal,
+    Append, Approver, Budgets, Fence, Gate, GateRequest, Interceptor, Journal, MemoryJournal,
     Model, ModelStream, QuestionReply, Record, RecordBody, Seq, Tool, ToolInvocation, ToolSource,
     Verdict,
 };
@@ -297,6 +297,15 @@ impl Bench {
         self.run_before(user, |events| events).await
     }
 
+    /// Runs the turn, and cancels it after that time.
+    pub(super) async fn run_cancelled(self, after: Duration) -> (Ran, Arc<ScriptedModel>) {
+        let cancel = |handle: TurnHandle| async move {
+            tokio::time::sleep(after).await;
+            handle.cancel();
+        };
+        self.run_with(cancel).await
+    }
+
     async fn run_before<F: Future<Output = ()>>(
         self,
         user: impl FnOnce(TurnHandle) -> F,
@@ -327,7 +336,7 @@ impl Bench {
         };
         let told = self
             .records
-            .append(&fence, Seq(0), records.clone(), Commit::default());
+            .append(&fence, Append::new(Seq(0), records.clone()));
         told.await.unwrap();
         let (_handle, turn_control) = control();
         let kept = Arc::clone(&self.records);

@@ -4,7 +4,7 @@ use super::fakes::{AskAlways, Bench, answer, calls, observe};
 use crate::driver::{control, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approver, Commit, Fence, Journal as _, MemoryJournal, QuestionReply, Record, RecordBody, Seq,
+    Append, Approver, Fence, Journal as _, MemoryJournal, QuestionReply, Record, RecordBody, Seq,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
@@ -49,7 +49,7 @@ async fn then_another(records: Vec<Record>) -> Vec<Record> {
         epoch: 0,
     };
     journal
-        .append(&fence, Seq(0), records, Commit::default())
+        .append(&fence, Append::new(Seq(0), records))
         .await
         .unwrap();
     let mut bench = Bench::new("default", vec![answer("done")]);

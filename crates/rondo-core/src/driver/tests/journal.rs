@@ -2,7 +2,7 @@
 
 use super::fakes::{Bench, answer, calls};
 use crate::ports::{
-    AppendError, Commit, Fence, Head, Journal, MemoryJournal, Record, RecordBody, Seq,
+    Append, AppendError, Fence, Head, Journal, MemoryJournal, Record, RecordBody, Seq,
     WrappedJournal,
 };
 use async_trait::async_trait;
@@ -104,18 +104,12 @@ impl WrappedJournal for Failing {
         &*self.inner
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let append = self.appends.fetch_add(1, Ordering::Relaxed);
-        if self.refused.contains(&append) {
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let count = self.appends.fetch_add(1, Ordering::Relaxed);
+        if self.refused.contains(&count) {
             return Err(AppendError::Full);
         }
-        self.inner.append(fence, expected, batch, commit).await
+        self.inner.append(fence, append).await
     }
 }
 
@@ -215,16 +209,11 @@ impl Journal for Vague {
         self.inner.lost()
     }
 
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let after = MemoryJournal::with_records([self.inner.records(), batch.clone()].concat());
+    async fn append(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let after =
+            MemoryJournal::with_records([self.inner.records(), append.batch.clone()].concat());
         if self.makes {
-            self.inner.append(fence, expected, batch, commit).await?;
+            self.inner.append(fence, append).await?;
         }
         let head = after.head().await?;
         let source = std::io::Error::other("the line is dead");

@@ -3,8 +3,8 @@
 use super::fakes::{Bench, answer, calls};
 use super::journal::kinds;
 use crate::ports::{
-    AppendError, Commit, Fence, InterruptedCall, Journal, MailId, MemoryJournal, Reconciled,
-    Record, RecordBody, Seq, Tool, ToolInvocation, WrappedJournal,
+    Append, AppendError, Commit, Fence, InterruptedCall, Journal, MailId, MemoryJournal,
+    Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -26,16 +26,10 @@ impl WrappedJournal for Watching {
         &*self.inner
     }
 
-    async fn append_around(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let append = (kinds(&batch), commit.clone());
-        self.appends.lock().unwrap().push(append);
-        self.inner.append(fence, expected, batch, commit).await
+    async fn append_around(&self, fence: &Fence, append: Append) -> Result<Seq, AppendError> {
+        let seen = (kinds(&append.batch), append.commit.clone());
+        self.appends.lock().unwrap().push(seen);
+        self.inner.append(fence, append).await
     }
 }
 

@@ -7,7 +7,7 @@ use super::journal::{Failing, kinds};
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approver, Commit, Fence, Journal as _, MemoryJournal, NoJournal, QuestionReply, Record,
+    Append, Approver, Fence, Journal as _, MemoryJournal, NoJournal, QuestionReply, Record,
     RecordBody, Seq,
 };
 use async_trait::async_trait;
@@ -328,7 +328,7 @@ async fn a_parked_turn_that_cannot_be_driven_again_closes_its_calls_and_answers(
         session: SessionId::new("s"),
         epoch: 0,
     };
-    let appended = journal.append(&fence, Seq(0), records.clone(), Commit::default());
+    let appended = journal.append(&fence, Append::new(Seq(0), records.clone()));
     appended.await.unwrap();
     let (setup, model) = again.setup();
     let (_handle, turn_control) = control();

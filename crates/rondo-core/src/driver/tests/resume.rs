@@ -6,7 +6,7 @@ use crate::events;
 use crate::history::History;
 use crate::joined::joined;
 use crate::ports::{
-    Amount, AppendError, Approver, Budgets, CallDecision, Commit, Fence, FinishedCall, Gate,
+    Amount, Append, AppendError, Approver, Budgets, CallDecision, Fence, FinishedCall, Gate,
     GateRequest, Head, Interceptor, InterruptedCall, Journal, MemoryBudget, MemoryJournal, Model,
     ModelStream, QuestionReply, Reconciled, Record, RecordBody, ReservationRequest, Reserved,
     ResultDecision, Seq, StepContext, StepDecision, Tool, ToolInvocation,
@@ -107,19 +107,13 @@ impl Journal for Durable {
         CancellationToken::new()
     }
 
-    async fn append(
-        &self,
-        _: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        _: Commit,
-    ) -> Result<Seq, AppendError> {
+    async fn append(&self, _: &Fence, append: Append) -> Result<Seq, AppendError> {
         let n = next(&self.0.appends);
         if self.0.death == Death::BeforeCommit(n) {
             self.0.die().await;
         }
-        assert_eq!(self.at(), expected);
-        self.0.world.records.lock().unwrap().extend(batch);
+        assert_eq!(self.at(), append.expected);
+        self.0.world.records.lock().unwrap().extend(append.batch);
         if self.0.death == Death::AfterCommit(n) {
             self.0.die().await;
         }
@@ -665,6 +659,22 @@ async fn what_is_decided_about_a_cut_off_call_is_recorded_by_its_class() {
     }
 }
 
+/// Goes on with records, and returns why that is refused.
+async fn refused(world: &Arc<World>, records: &[Record]) -> ResumeError {
+    let process = Arc::new(Process {
+        world: Arc::clone(world),
+        death: Death::Never,
+        appends: Mutex::default(),
+        calls: Mutex::default(),
+        died: Notify::new(),
+    });
+    let setup = setup(&process);
+    let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (_handle, control) = control();
+    let resumed = resume_turn(setup, Transcript::new(), records, tx, control).await;
+    resumed.unwrap_err()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_over_or_was_never_begun_does_not_go_on() {
     let world = Arc::new(World::default());
@@ -674,18 +684,7 @@ async fn a_turn_that_is_over_or_was_never_begun_does_not_go_on() {
         (&records[..], ResumeError::Finished),
         (&records[..1], ResumeError::Redrive(RedriveError::NoMessage)),
     ] {
-        let process = Arc::new(Process {
-            world: Arc::clone(&world),
-            death: Death::Never,
-            appends: Mutex::default(),
-            calls: Mutex::default(),
-            died: Notify::new(),
-        });
-        let setup = setup(&process);
-        let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
-        let (_handle, control) = control();
-        let resumed = resume_turn(setup, Transcript::new(), records, tx, control).await;
-        assert_eq!(resumed.unwrap_err(), error);
+        assert_eq!(refused(&world, records).await, error);
     }
 }
 
@@ -701,18 +700,7 @@ async fn records_of_another_kind_of_turn_are_refused() {
         )
     });
     *world.records.lock().unwrap() = records.clone();
-    let process = Arc::new(Process {
-        world: Arc::clone(&world),
-        death: Death::Never,
-        appends: Mutex::default(),
-        calls: Mutex::default(),
-        died: Notify::new(),
-    });
-    let setup = setup(&process);
-    let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
-    let (_handle, control) = control();
-    let refused = resume_turn(setup, Transcript::new(), &records, tx, control).await;
-    let error = refused.unwrap_err();
+    let error = refused(&world, &records).await;
     assert!(matches!(
         error,
         ResumeError::Redrive(RedriveError::Diverged { .. })

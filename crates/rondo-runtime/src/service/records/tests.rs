@@ -3,7 +3,7 @@
 use super::*;
 use crate::service::{NoHost, SessionService};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_core::ports::{Commit, Fence, Journal};
+use rondo_core::ports::{Append, Commit, Fence, Journal};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::NewSession;
 use rondo_testkit::{CallScript, ReplyScript, Server, openai};
@@ -62,7 +62,7 @@ pub(crate) async fn append(owned: &Arc<dyn Journal>, session: &SessionId, record
         session: session.clone(),
         epoch: owned.epoch(),
     };
-    let appended = owned.append(&fence, owned.at(), records, Commit::default());
+    let appended = owned.append(&fence, Append::new(owned.at(), records));
     appended.await.unwrap();
 }
 
