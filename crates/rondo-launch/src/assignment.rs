@@ -1,9 +1,9 @@
 //! What a supervisor is started with, by a keeper or for itself.
 
-use super::handed::{self, HANDED_BYTES_MAX, Variables};
+use super::handed::{self, HANDED_BYTES_MAX, SPEC_BYTES_MAX, Variables};
 use super::keeper::GUARD_ENDS;
 use super::pipe::{read_line, write_all};
-use super::protocol::{FrameKind, SPEC_BYTES_MAX, Watcher, encode_frame};
+use super::protocol::{FrameKind, Watcher, encode_frame};
 use super::serve::told_to_go;
 use super::unix::{self, descriptors, handover};
 use serde::de::DeserializeOwned;

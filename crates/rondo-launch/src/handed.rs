@@ -3,11 +3,13 @@
 //! The role's name as a line, the specification's line of JSON, and behind it names and values in turn, each ended
 //! by a NUL.
 
-use super::protocol::SPEC_BYTES_MAX;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+/// The bound on the specification line, in bytes; commands themselves are bounded by the kernel, and
+/// so are secrets by their type.
+pub(super) const SPEC_BYTES_MAX: usize = 2 << 20;
 /// The bound on a specification and an environment together, in bytes; kernels take less of the latter.
 pub(super) const HANDED_BYTES_MAX: usize = SPEC_BYTES_MAX + (8 << 20);
 

@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The bound on the specification line, in bytes; commands themselves are bounded by the kernel, and
-/// so are [secrets](Secrets::BYTES_MAX) by their type.
-pub(super) const SPEC_BYTES_MAX: usize = 2 << 20;
 /// The bound on one frame's payload, in bytes: output twice escaped and the rest of a status.
 pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
 /// The bound on the output kept for the model that a caller may ask for, in bytes.

@@ -1,9 +1,9 @@
 //! Starts supervisors, through a keeper where one can be had.
 
 use super::frames::{Frames, lossy, out_of_turn};
-use super::handed;
+use super::handed::{self, SPEC_BYTES_MAX};
 use super::keeper::{self, Handed, Keeper};
-use super::protocol::{END, FrameKind, GO, SPEC_BYTES_MAX, Watcher};
+use super::protocol::{END, FrameKind, GO, Watcher};
 use super::role::SUPERVISE_ARG;
 use super::spares::{SpareKind, Way};
 use super::start_error::StartError;

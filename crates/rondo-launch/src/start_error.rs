@@ -1,6 +1,6 @@
 //! Why what was to be supervised does not run.
 
-use super::protocol::SPEC_BYTES_MAX;
+use super::handed::SPEC_BYTES_MAX;
 use std::io;
 use std::path::PathBuf;
 

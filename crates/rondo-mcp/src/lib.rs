@@ -26,5 +26,6 @@ mod sign_in;
 
 pub use client::{Program, ProgramSpec, PromptInfo, ResourceInfo, StartPrograms, Streams};
 pub use offer::{Era, PREFIX, PinStore, Pins, ToolDefinition};
-pub use servers::{Consent, Options, ServerReport, Servers, SessionDirectory};
+pub use running::SessionDirectory;
+pub use servers::{Consent, Options, ServerReport, Servers};
 pub use sign_in::{SignIn, TokenStore};

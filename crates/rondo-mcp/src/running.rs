@@ -4,7 +4,6 @@
 use crate::client::{self, Live, Shared, StartPrograms};
 use crate::config::Server;
 use crate::offer::{Catalog, Era, PinStore};
-use crate::servers::SessionDirectory;
 use crate::sign_in::TokenStore;
 use futures_util::FutureExt as _;
 use rmcp::model::SubscriptionFilter;
@@ -18,6 +17,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// Returns the directory for files of a session.
+pub type SessionDirectory = Arc<dyn Fn(&SessionId) -> PathBuf + Send + Sync>;
 
 /// How often a server is started, all in all.
 const STARTS_MAX: u32 = 10;

@@ -4,7 +4,7 @@ use crate::client::{self, PromptInfo, ResourceInfo, StartPrograms};
 use crate::config::Server;
 use crate::content::{self, Shown};
 use crate::offer::{Catalog, Change, Era, PinStore, SessionTools};
-use crate::running::{Means, Ready, Running, State};
+use crate::running::{Means, Ready, Running, SessionDirectory, State};
 use crate::sign_in::TokenStore;
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequestParams, Role,
@@ -15,7 +15,6 @@ use rondo_core::ports::ToolSource;
 use rondo_http::Transport;
 use rondo_types::{Part, SessionId};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -38,9 +37,6 @@ pub enum Consent {
     /// It is set aside, with a note: there is no user to ask.
     SetAside,
 }
-
-/// Returns the directory for files of a session.
-pub type SessionDirectory = Arc<dyn Fn(&SessionId) -> PathBuf + Send + Sync>;
 
 /// What servers are started with.
 pub struct Options {

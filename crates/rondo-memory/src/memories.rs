@@ -9,10 +9,9 @@ use crate::origin::Origin;
 use crate::scope::Scope;
 use crate::start;
 use data_encoding::HEXLOWER;
-use rondo_core::clock::Clock;
 use rondo_core::ports::Embedder;
 use rondo_core::redact::Secrets;
-use rondo_types::{ChangedFile, FileVersion, SessionId, TimeMs};
+use rondo_types::{ChangedFile, FileVersion, SessionId};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -309,11 +308,6 @@ impl fmt::Debug for Memories {
 pub(crate) fn call_mark(key: &str) -> String {
     let hash = Sha256::digest(key);
     HEXLOWER.encode(hash.get(..8).unwrap_or_default())
-}
-
-/// Returns the time of a new memory.
-pub(crate) fn now() -> TimeMs {
-    Clock::system().now()
 }
 
 /// Returns where a memory goes: the file, its content, and its content with the memory.

@@ -6,6 +6,7 @@ use crate::folder::{FileState, Folder, OpenFolder};
 use crate::notes::{self, Memory};
 use crate::origin;
 use crate::scope::Scope;
+use rondo_core::clock::Clock;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +112,7 @@ fn refresh_file(
     }
     let bytes = open.read(&file.name)?.unwrap_or_default();
     let sha256 = Sha256::digest(&bytes).to_vec();
-    let now = i64::try_from(crate::memories::now().0).unwrap_or(i64::MAX);
+    let now = i64::try_from(Clock::system().now().0).unwrap_or(i64::MAX);
     let is_settled = file.modified_ns < now.saturating_mul(1_000_000).saturating_sub(UNSETTLED_NS);
     let inode = file.inode.cast_signed();
     let size = i64::try_from(file.bytes).unwrap_or(i64::MAX);

@@ -1,11 +1,12 @@
 //! The tool `save_memory`.
 
 use super::{SAVE_MEMORY, failed};
-use crate::memories::{Memories, NewMemory, Saved, call_mark, now};
+use crate::memories::{Memories, NewMemory, Saved, call_mark};
 use crate::notes::MEMORY_BYTES_MAX;
 use crate::origin::{Author, Origin};
 use crate::scope::Scope;
 use async_trait::async_trait;
+use rondo_core::clock::Clock;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
@@ -113,7 +114,7 @@ impl Tool for SaveMemory {
                 turn: Some(invocation.turn.to_string()),
                 call: Some(call_mark(&invocation.idempotency_key)),
                 from_outside: (self.outside.0)(),
-                ..Origin::new(Author::Model, now())
+                ..Origin::new(Author::Model, Clock::system().now())
             },
         };
         // Once it has begun it ends, so that a call that was cancelled has either saved or not.
