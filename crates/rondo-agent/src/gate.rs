@@ -90,7 +90,7 @@ impl Gate for OwnToolsRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::{CallId, SessionId, TurnId};
+
     use serde_json::json;
 
     #[tokio::test]
@@ -102,17 +102,15 @@ mod tests {
             (ToolKind::Fetch, true, AskReason::OutsideText),
         ] {
             let request = GateRequest {
-                session: SessionId::new("s"),
-                turn: TurnId::new("s-1"),
-                step: 1,
-                call_id: CallId::new("c"),
-                spec: Arc::new(ToolSpec {
-                    name: "theirs".to_owned(),
-                    kind,
-                    ..ToolSpec::default()
-                }),
-                arguments: json!({}),
                 has_outside_text,
+                ..GateRequest::new(
+                    ToolSpec {
+                        name: "theirs".to_owned(),
+                        kind,
+                        ..ToolSpec::default()
+                    },
+                    json!({}),
+                )
             };
             let verdict = OwnToolsRun::new([], None, &[]).check(&request).await;
             let prompt = "`theirs` wants to run with\n".to_owned();

@@ -48,15 +48,10 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
     let known = agent.tools().iter().find(|it| it.name == name).cloned();
     let mut spec = known.unwrap_or_else(|| named(name).spec().clone());
     spec.effects = effects;
-    let request = GateRequest {
-        session: rondo_types::SessionId::new("s"),
-        turn: rondo_types::TurnId::new("s-1"),
-        step: 1,
-        call_id: CallId::new("c"),
-        spec: Arc::new(spec),
-        arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
-        has_outside_text: false,
-    };
+    let request = GateRequest::new(
+        spec,
+        json!({"command": "rm -rf x", "path": "x", "content": ""}),
+    );
     agent.parts.gate.check(&request).await
 }
 

@@ -2,14 +2,13 @@
 
 use async_trait::async_trait;
 use rondo_core::history::last_turn;
-use rondo_core::ports::{Asker, OutputSink, ProgressSink};
 use rondo_core::{
     EventReceiver, Gate, GateRequest, Model, ToolInvocation, Toolbox, TurnSetup, Verdict, control,
     events, run_turn,
 };
 use rondo_types::{
-    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role,
-    SessionId, Transcript, TurnId,
+    ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role, SessionId, Transcript,
+    TurnId,
 };
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -116,19 +115,9 @@ pub(crate) fn invocation(
     arguments: Value,
     cancel: CancellationToken,
 ) -> ToolInvocation {
-    let session = fresh_session(tool);
     ToolInvocation {
-        idempotency_key: session.to_string(),
-        session,
-        turn: TurnId::new("1"),
-        call_id: CallId::generated(0, 0, 0),
-        arguments,
-        timeout: None,
         cancel,
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
+        ..ToolInvocation::new(fresh_session(tool), arguments)
     }
 }
 

@@ -5,16 +5,15 @@
 use async_trait::async_trait;
 use hyper::header::{HeaderMap, LOCATION};
 use rondo_core::notices::NoNotices;
-use rondo_core::ports::{Asker, OutputSink, ProgressSink, ToolInvocation, ToolScope};
+use rondo_core::ports::{Asker, ToolInvocation, ToolScope};
 use rondo_http::{RawRequest, Secret, Transport};
 use rondo_mcp::config::{Connection, Origin, Placeholders, Server, WrittenServer};
 use rondo_mcp::{
     Consent, Options, PinStore, Program, ProgramSpec, Servers, SignIn, StartPrograms, TokenStore,
 };
-use rondo_types::{Allowance, AnswerValue, CallId, QuestionKind, SessionId, TurnId};
+use rondo_types::{AnswerValue, QuestionKind, SessionId, TurnId};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The name of the server.
 const SERVER: &str = "server";
@@ -150,16 +149,6 @@ fn arguments(schema: &Value) -> Value {
 
 fn invocation(arguments: Value) -> ToolInvocation {
     ToolInvocation {
-        session: SessionId::new("s-1"),
-        turn: TurnId::new("t-1"),
-        call_id: CallId::new("c-1"),
-        idempotency_key: "k".to_owned(),
-        arguments,
-        timeout: None,
-        cancel: CancellationToken::new(),
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
         asker: Asker::new(|_, kind, _| {
             let answer = match kind {
                 QuestionKind::Input { .. } => AnswerValue::value(json!({})),
@@ -167,6 +156,7 @@ fn invocation(arguments: Value) -> ToolInvocation {
             };
             Box::pin(std::future::ready(Ok(answer)))
         }),
+        ..ToolInvocation::new(SessionId::new("s-1"), arguments)
     }
 }
 

@@ -14,7 +14,7 @@ use rondo_core::ports::{Gate, GateRequest};
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, TOKENS_MAX};
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleSpec};
 use rondo_policy::{AllowedDirs, GateOptions, StandardGate};
-use rondo_types::{CallId, SessionId, ToolKind, ToolSpec, TurnId};
+use rondo_types::{ToolKind, ToolSpec};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -177,15 +177,7 @@ fn request(command: &str) -> GateRequest {
         kind: ToolKind::Execute,
         ..ToolSpec::default()
     };
-    GateRequest {
-        session: SessionId::new("s"),
-        turn: TurnId::new("s-1"),
-        step: 1,
-        call_id: CallId::new("c"),
-        spec: Arc::new(spec),
-        arguments: json!({ "command": command }),
-        has_outside_text: false,
-    }
+    GateRequest::new(spec, json!({ "command": command }))
 }
 
 fn report(name: &str, mut times: Vec<Duration>) {

@@ -6,9 +6,7 @@ use crate::walk::{Found, Order, VISITED_MAX, Walk};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
-use rondo_types::{
-    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
-};
+use rondo_types::{ToolKind, ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -76,12 +74,7 @@ impl Tool for ListFiles {
                     "depth": {"type": "integer", "description": "Levels at most."}
                 }
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Search,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Search)
         }
     }
 

@@ -12,8 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{
-    Concurrency, ContentBlock, Effects, Media, MediaKind, MediaSource, Recovery, ToolHints,
-    ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    ContentBlock, Media, MediaKind, MediaSource, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -101,12 +100,7 @@ impl Tool for ReadFile {
                 },
                 "required": ["path"]
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Read,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Read)
         }
     }
 

@@ -13,9 +13,7 @@ use grep_searcher::{
 };
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::text::{first_chars, with_mark};
-use rondo_types::{
-    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
-};
+use rondo_types::{ToolKind, ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -100,12 +98,7 @@ impl Tool for SearchFiles {
                 },
                 "required": ["pattern"]
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Search,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Search)
         }
     }
 

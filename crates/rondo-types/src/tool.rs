@@ -69,6 +69,22 @@ impl Default for ToolSpec {
     }
 }
 
+impl ToolSpec {
+    /// Returns the defaults of a tool that only looks at what is there, so that its calls may run beside each other and
+    /// again.
+    #[must_use]
+    pub fn read_only(kind: ToolKind) -> Self {
+        Self {
+            effects: Effects::ReadOnly,
+            concurrency: Concurrency::Shared,
+            recovery: Recovery::ReadOnly,
+            kind,
+            hints: ToolHints::looks_only(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What is known of the effects of a tool's calls; nothing is promised where a hint is absent. A hint is a statement of
 /// the tool's author, so it may make a host more careful and never less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The tool `web_fetch`.
 
-use crate::calls::called;
+use crate::calls::{asking_outside, called};
 use crate::charset::decode;
 use crate::content::{Content, content};
 use crate::egress::{Ask, Egress, Fetched, Page};
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use hyper::header::HeaderMap;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{
-    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -131,14 +131,7 @@ impl Tool for WebFetch {
                 },
                 "required": ["url"]
             }),
-            // What is asked for tells the host something.
-            effects: Effects::Writes,
-            concurrency: Concurrency::Shared,
-            // Reading a page again changes nothing more.
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Fetch,
-            hints: ToolHints::new(false, true, true),
-            ..ToolSpec::default()
+            ..asking_outside()
         }
     }
 

@@ -57,6 +57,22 @@ pub struct GateRequest {
     pub has_outside_text: bool,
 }
 
+impl GateRequest {
+    /// Returns the request for a call outside of turns.
+    #[must_use]
+    pub fn new(spec: ToolSpec, arguments: Value) -> Self {
+        Self {
+            session: SessionId::new("1"),
+            turn: TurnId::new("1"),
+            step: 1,
+            call_id: CallId::generated(0, 0, 0),
+            spec: Arc::new(spec),
+            arguments,
+            has_outside_text: false,
+        }
+    }
+}
+
 /// What the gate says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]

@@ -147,6 +147,26 @@ pub struct ToolInvocation {
     pub asker: Asker,
 }
 
+impl ToolInvocation {
+    /// Returns a call outside of turns: its output and progress go nowhere, and its questions find nobody.
+    #[must_use]
+    pub fn new(session: SessionId, arguments: Value) -> Self {
+        Self {
+            idempotency_key: session.to_string(),
+            session,
+            turn: TurnId::new("1"),
+            call_id: CallId::generated(0, 0, 0),
+            arguments,
+            timeout: None,
+            cancel: CancellationToken::new(),
+            output: OutputSink::discard(),
+            progress: ProgressSink::discard(),
+            allowance: Allowance::default(),
+            asker: Asker::nobody(),
+        }
+    }
+}
+
 /// Takes how far a running call is, and what happens in a session that it started, for people to watch. Never blocks. A
 /// listener that is slow reads the latest only.
 #[derive(Clone)]

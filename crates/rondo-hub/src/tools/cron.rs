@@ -11,7 +11,7 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::HostRow;
 use rondo_core::{Tool, ToolInvocation};
 use rondo_types::{
-    Commit, Concurrency, Effects, Recovery, TimeMs, ToolHints, ToolKind, ToolOutcome, ToolOutput,
+    Commit, Concurrency, Recovery, TimeMs, ToolOutcome, ToolOutput,
     ToolSpec,
 };
 use serde::Deserialize;
@@ -60,11 +60,8 @@ impl Tool for Cron {
                           and one of `at`, `every_minutes` and `cron`; `list`, and `remove`, `pause` and `resume` by `id`."
                 .to_owned(),
             parameters: parameters(),
-            effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Idempotent,
-            kind: ToolKind::Other,
-            hints: ToolHints::default(),
             ..ToolSpec::default()
         }
     }

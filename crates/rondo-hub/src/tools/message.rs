@@ -13,7 +13,7 @@ use rondo_core::ports::OutboxKind;
 use rondo_core::{Tool, ToolInvocation};
 use rondo_runtime::files::sync_above;
 use rondo_types::{
-    Commit, Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    Commit, Concurrency, Recovery, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,12 +64,9 @@ impl Tool for SendMessage {
                     "chat": {"type": "string", "description": "Another chat, as `channel:chat`. This chat if left out."},
                 },
             }),
-            effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             // What it sends is committed with its result: a call without one has sent nothing.
             recovery: Recovery::Idempotent,
-            kind: ToolKind::Other,
-            hints: ToolHints::default(),
             ..ToolSpec::default()
         }
     }

@@ -10,10 +10,7 @@ use crate::running::Running;
 use async_trait::async_trait;
 use rondo_core::notices::Notices;
 use rondo_core::ports::{Tool, ToolInvocation, ToolScope, ToolSource};
-use rondo_types::{
-    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolSpec,
-};
+use rondo_types::{ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -204,12 +201,7 @@ impl Tool for FindTools {
                 "required": ["query"],
                 "additionalProperties": false
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Search,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Search)
         }
     }
 

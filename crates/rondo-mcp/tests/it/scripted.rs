@@ -3,21 +3,18 @@
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo_core::notices::Notices;
-use rondo_core::ports::{
-    Asker, OutputSink, ProgressSink, Tool, ToolInvocation, ToolScope, ToolSource,
-};
+use rondo_core::ports::{Tool, ToolInvocation, ToolScope, ToolSource};
 use rondo_mcp::config::{Origin, Placeholders, Server, WrittenServer};
 use rondo_mcp::{
     Consent, Options, PinStore, Program, ProgramSpec, Servers, StartPrograms, Streams, TokenStore,
 };
-use rondo_types::{Allowance, CallId, SessionId, ToolOutcome, TurnId};
+use rondo_types::{SessionId, ToolOutcome, TurnId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, split};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// Lines that wait to be written.
 const LINES_MAX: usize = 10_000;
@@ -320,17 +317,8 @@ pub(crate) fn find(source: &Arc<dyn ToolSource>, name: &str) -> Arc<dyn Tool> {
 
 pub(crate) fn invocation(arguments: Value) -> ToolInvocation {
     ToolInvocation {
-        session: SessionId::new("s-1"),
-        turn: TurnId::new("t-1"),
-        call_id: CallId::new("c-1"),
         idempotency_key: "k".to_owned(),
-        arguments,
-        timeout: None,
-        cancel: CancellationToken::new(),
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
+        ..ToolInvocation::new(SessionId::new("s-1"), arguments)
     }
 }
 

@@ -6,10 +6,7 @@ use crate::search::RESULTS_MAX;
 use crate::shown::as_data;
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
-use rondo_types::{
-    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolSpec,
-};
+use rondo_types::{ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -58,12 +55,7 @@ impl Tool for SearchMemory {
                 },
                 "required": ["query"]
             }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Search,
-            hints: ToolHints::looks_only(),
-            ..ToolSpec::default()
+            ..ToolSpec::read_only(ToolKind::Search)
         }
     }
 

@@ -1,13 +1,12 @@
 //! A user with a project, and memories in both.
 
-use rondo_core::ports::{Asker, OutputSink, ProgressSink, ToolInvocation};
+use rondo_core::ports::ToolInvocation;
 use rondo_core::redact::Secrets;
 use rondo_memory::{Author, Memories, NewMemory, Options, Origin, Scope};
-use rondo_types::{Allowance, CallId, SessionId, TimeMs, TurnId};
+use rondo_types::{SessionId, TimeMs, TurnId};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tokio_util::sync::CancellationToken;
 
 /// 2026-03-01, 12:00 UTC.
 pub(crate) const NOON: TimeMs = TimeMs(1_772_366_400_000);
@@ -74,16 +73,8 @@ pub(crate) fn texts(memories: &Memories) -> Vec<String> {
 
 pub(crate) fn invocation(key: &str, arguments: Value) -> ToolInvocation {
     ToolInvocation {
-        session: SessionId::new("s-1"),
         turn: TurnId::new("t-2"),
-        call_id: CallId::generated(0, 0, 0),
         idempotency_key: key.to_owned(),
-        arguments,
-        timeout: None,
-        cancel: CancellationToken::new(),
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
+        ..ToolInvocation::new(SessionId::new("s-1"), arguments)
     }
 }

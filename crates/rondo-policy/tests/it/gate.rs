@@ -3,7 +3,7 @@ use rondo_policy::rules::Decision;
 use rondo_policy::{
     AllowedDirs, Confined, GateOptions, StandardGate, ToolPatterns, Variables, Workdir,
 };
-use rondo_types::{CallId, Effects, ToolKind, ToolSpec};
+use rondo_types::{Effects, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -45,15 +45,7 @@ impl Fixture {
     }
 
     async fn check(&self, spec: ToolSpec, arguments: Value) -> Verdict {
-        let request = GateRequest {
-            session: rondo_types::SessionId::new("s"),
-            turn: rondo_types::TurnId::new("s-1"),
-            step: 1,
-            call_id: CallId::new("c"),
-            spec: Arc::new(spec),
-            arguments,
-            has_outside_text: false,
-        };
+        let request = GateRequest::new(spec, arguments);
         StandardGate::new(self.options.clone())
             .check(&request)
             .await

@@ -5,7 +5,7 @@ use rondo_policy::rules::{GrantSpec, RuleDirs, Rules};
 use rondo_policy::{
     AllowedDirs, Answers, GateOptions, StandardGate, ToolPatterns, Variables, Workdir,
 };
-use rondo_types::{CallId, Effects, Grant, GrantScope, ToolHints, ToolKind, ToolSpec};
+use rondo_types::{Effects, Grant, GrantScope, ToolHints, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -68,13 +68,8 @@ impl World {
 
     fn request(&self, spec: ToolSpec, arguments: Value) -> GateRequest {
         GateRequest {
-            session: rondo_types::SessionId::new("s"),
-            turn: rondo_types::TurnId::new("s-1"),
-            step: 1,
-            call_id: CallId::new("c"),
-            spec: Arc::new(spec),
-            arguments,
             has_outside_text: self.has_outside_text,
+            ..GateRequest::new(spec, arguments)
         }
     }
 

@@ -4,7 +4,7 @@ use crate::gate::Fixture;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
 use rondo_policy::rules::{Decision, RuleDirs, RuleSpec};
 use rondo_policy::{Confined, StandardGate};
-use rondo_types::{AskReason, CallId, SessionId, ToolKind, ToolSpec, TurnId};
+use rondo_types::{AskReason, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -19,17 +19,15 @@ async fn reasons(
         _ => "write_file",
     };
     let request = GateRequest {
-        session: SessionId::new("s"),
-        turn: TurnId::new("s-1"),
-        step: 1,
-        call_id: CallId::new("c"),
-        spec: Arc::new(ToolSpec {
-            name: name.to_owned(),
-            kind,
-            ..ToolSpec::default()
-        }),
-        arguments,
         has_outside_text,
+        ..GateRequest::new(
+            ToolSpec {
+                name: name.to_owned(),
+                kind,
+                ..ToolSpec::default()
+            },
+            arguments,
+        )
     };
     let gate = StandardGate::new(fixture.options.clone());
     match gate.check(&request).await {

@@ -1,6 +1,6 @@
-use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
+use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_tools::{Workspace, file_tools};
-use rondo_types::{Allowance, CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput, TurnId};
+use rondo_types::{SessionId, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,16 +100,7 @@ impl Bench {
 
 pub(crate) fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
     ToolInvocation {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        call_id: CallId::new("c"),
-        idempotency_key: "s-t-c".to_owned(),
-        arguments,
-        timeout: None,
         cancel,
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
+        ..ToolInvocation::new(SessionId::new("s"), arguments)
     }
 }

@@ -3,13 +3,13 @@
 use super::engine::SearchEngine;
 use super::results;
 use crate::WebError;
-use crate::calls::called;
+use crate::calls::{asking_outside, called};
 use crate::egress::{Ask, Egress, Fetched};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_http::Transport;
 use rondo_types::{
-    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -96,13 +96,7 @@ impl Tool for WebSearch {
                 "required": ["query"],
                 "additionalProperties": false
             }),
-            // The query leaves this machine.
-            effects: Effects::Writes,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-            kind: ToolKind::Fetch,
-            hints: ToolHints::new(false, true, true),
-            ..ToolSpec::default()
+            ..asking_outside()
         }
     }
 

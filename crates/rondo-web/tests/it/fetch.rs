@@ -2,26 +2,17 @@
 
 use crate::names::{egress, site};
 use crate::reader::{pdf, reader};
-use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool as _, ToolInvocation};
+use rondo_core::ports::{Tool as _, ToolInvocation};
 use rondo_testkit::{Response, Server, Step};
-use rondo_types::{Allowance, CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput, TurnId};
+use rondo_types::{SessionId, ToolErrorCode, ToolOutcome, ToolOutput};
 use rondo_web::WebFetch;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
     ToolInvocation {
-        session: SessionId::new("s"),
-        turn: TurnId::new("t"),
-        call_id: CallId::new("c"),
-        idempotency_key: "s-t-c".to_owned(),
-        arguments,
-        timeout: None,
         cancel,
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
+        ..ToolInvocation::new(SessionId::new("s"), arguments)
     }
 }
 

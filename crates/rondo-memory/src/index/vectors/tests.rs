@@ -88,21 +88,28 @@ fn only_vectors_of_the_same_model_and_dimension_are_compared() {
     assert_eq!(near(MODEL, &[f32::NAN; DIMENSION]), 0);
 }
 
+/// Returns what is nearest to a vector, with what is held in memory.
+fn nearest_to(
+    query: &[f32],
+    (connection, folders): (&Connection, &str),
+    quantised: &mut Option<Quantised>,
+    bounds: (usize, usize),
+) -> Vec<i64> {
+    nearest(connection, quantised, folders, MODEL, query, bounds).unwrap()
+}
+
 #[test]
 fn the_latest_take_part_where_there_are_too_many() {
     let (_home, connection, folders) = index(50);
     for (rows_max, expected) in [(49, 49), (50, 50), (51, 50)] {
         let mut quantised = None;
         let query = vector(1);
-        nearest(
-            &connection,
-            &mut quantised,
-            &folders,
-            MODEL,
+        nearest_to(
             &query,
+            (&connection, &folders),
+            &mut quantised,
             (10, rows_max),
-        )
-        .unwrap();
+        );
         let held = quantised.unwrap();
         assert_eq!(held.rows.len(), expected);
         assert_eq!(held.rows[0], 50);
@@ -114,26 +121,10 @@ fn what_is_held_in_memory_follows_the_file() {
     let (_home, mut connection, folders) = index(20);
     let mut quantised = None;
     let query = vector(500);
-    nearest(
-        &connection,
-        &mut quantised,
-        &folders,
-        MODEL,
-        &query,
-        (10, 100),
-    )
-    .unwrap();
+    nearest_to(&query, (&connection, &folders), &mut quantised, (10, 100));
     let text = Sha256::digest("memory number 3").to_vec();
     keep(&mut connection, MODEL, &vec![(text, query.clone())]).unwrap();
-    let found = nearest(
-        &connection,
-        &mut quantised,
-        &folders,
-        MODEL,
-        &query,
-        (10, 100),
-    )
-    .unwrap();
+    let found = nearest_to(&query, (&connection, &folders), &mut quantised, (10, 100));
     assert_eq!(found[0], 4);
 }
 
