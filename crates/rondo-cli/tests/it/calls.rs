@@ -1,6 +1,6 @@
 //! What commands leave on the disk, and for how long.
 
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::Person;
 use rondo_testkit::Server;
 use serde_json::{Value, json};
@@ -31,16 +31,7 @@ pub(crate) async fn waiting(env: &TestEnv) -> (Child, Server) {
     ])
     .await;
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--yolo",
-        "--json",
-        "x",
-    ];
+    let args = ask_args(&url, &["--yolo", "--json", "x"]);
     let child = env.command(&args).spawn().unwrap();
     read_all(env.project().join("up")).await;
     (child, server)
@@ -88,16 +79,22 @@ pub(crate) fn last_result(server: &Server) -> Value {
     serde_json::from_str(&told).unwrap()
 }
 
-#[tokio::test]
-async fn the_state_of_a_turn_that_runs_stays_whoever_else_starts() {
-    let env = TestEnv::new();
-    let (child, server) = waiting(&env).await;
-    let state = crowd(&env);
-    another(&env).await;
+/// Lets the command that waits go on, once another program has started and left its state, which is returned.
+async fn let_go_on(env: &TestEnv) -> PathBuf {
+    let state = crowd(env);
+    another(env).await;
     assert!(state.is_dir());
     tokio::fs::write(env.project().join("gate"), "on\n")
         .await
         .unwrap();
+    state
+}
+
+#[tokio::test]
+async fn the_state_of_a_turn_that_runs_stays_whoever_else_starts() {
+    let env = TestEnv::new();
+    let (child, server) = waiting(&env).await;
+    let_go_on(&env).await;
     let shown = env.wait(child).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let told = last_result(&server);
@@ -109,12 +106,7 @@ async fn the_state_of_a_turn_that_was_cut_off_stays_whoever_else_starts() {
     let env = TestEnv::new();
     let (mut child, server) = waiting(&env).await;
     child.kill().await.unwrap();
-    let state = crowd(&env);
-    another(&env).await;
-    assert!(state.is_dir());
-    tokio::fs::write(env.project().join("gate"), "on\n")
-        .await
-        .unwrap();
+    let state = let_go_on(&env).await;
     another(&env).await;
     let id = state.file_name().unwrap().to_str().unwrap();
     let shown = env
@@ -247,15 +239,7 @@ async fn a_command_that_is_stopped_before_it_is_executed_goes_on() {
     let command = json!({"command": "echo x >> made"});
     let server = serve(vec![calls("exec", &command), says("done")]).await;
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--yolo",
-        "x",
-    ];
+    let args = ask_args(&url, &["--yolo", "x"]);
     let output = env.wrapped(traced, &args).output();
     let output = tokio::time::timeout(Duration::from_secs(60), output).await;
     let shown = env.shown(&output.expect("the turn hangs").unwrap());

@@ -1,4 +1,4 @@
-use crate::harness::{TestEnv, calls, says};
+use crate::harness::{Shown, TestEnv, calls, says};
 use rondo_testkit::{Response, Server, openai};
 use serde_json::json;
 
@@ -55,21 +55,19 @@ async fn what_is_missing_is_an_error() {
     );
 }
 
+/// Checks with a model that nothing answers for.
+async fn unreachable(env: &TestEnv) -> Shown {
+    let named = ["-m", "openai/m", "--base-url", "http://127.0.0.1:9"];
+    env.run(&[&["doctor"], &named[..]].concat()).await
+}
+
 #[tokio::test]
 async fn a_directory_that_cannot_be_written_is_an_error() {
     let env = TestEnv::new();
     let file = env.home().join("file");
     std::fs::write(&file, "").unwrap();
     let env = env.var("RONDO_HOME", file.join("below").to_str().unwrap());
-    let shown = env
-        .run(&[
-            "doctor",
-            "-m",
-            "openai/m",
-            "--base-url",
-            "http://127.0.0.1:9",
-        ])
-        .await;
+    let shown = unreachable(&env).await;
     assert_eq!(shown.code, Some(1), "{shown:?}");
     for (what, below) in [
         ("state", "state"),
@@ -87,15 +85,7 @@ async fn a_directory_that_cannot_be_written_is_an_error() {
 #[tokio::test]
 async fn directories_are_written_to_and_left_as_they_were() {
     let env = TestEnv::new();
-    let shown = env
-        .run(&[
-            "doctor",
-            "-m",
-            "openai/m",
-            "--base-url",
-            "http://127.0.0.1:9",
-        ])
-        .await;
+    let shown = unreachable(&env).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(
         shown
@@ -111,15 +101,7 @@ async fn directories_are_written_to_and_left_as_they_were() {
 async fn a_broken_configuration_is_one_failed_check_with_its_line() {
     let env = TestEnv::new();
     env.user_config("max_steps = 3\nmodle = 'x'\n");
-    let shown = env
-        .run(&[
-            "doctor",
-            "-m",
-            "openai/m",
-            "--base-url",
-            "http://127.0.0.1:9",
-        ])
-        .await;
+    let shown = unreachable(&env).await;
     assert_eq!(
         (shown.code, shown.stderr.as_str()),
         (Some(1), ""),

@@ -1,6 +1,6 @@
 //! What the network does must end in the right class and a last `result` line.
 
-use crate::harness::{TestEnv, says};
+use crate::harness::{TestEnv, ask_args, says};
 use rondo_testkit::{Gate, Response, Script, Server, faults, openai, refused_url};
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ async fn a_refused_connection_is_explained() {
     let url = format!("{}/v1", refused_url().await);
     let env = TestEnv::new();
     env.user_config(NO_RETRY);
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "x"];
+    let args = ask_args(&url, &["x"]);
     let shown = env.run(&args).await;
     assert_eq!((shown.stdout.as_str(), shown.code), ("", Some(1)));
     assert!(

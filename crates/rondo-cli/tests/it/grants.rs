@@ -8,18 +8,19 @@ use rondo_testkit::{ReplyScript, Server};
 use serde_json::json;
 use std::fs;
 
-const QUESTION: &str = "Run it? y/n";
+pub(crate) const QUESTION: &str = "Run it? y/n";
 
 /// What is allowed for all commands that begin so counts only in the sandbox.
 fn in_sandbox() -> TestEnv {
     TestEnv::new().var("RONDO_SANDBOX", "workspace-write")
 }
 
-fn runs(command: &str) -> ReplyScript {
+pub(crate) fn runs(command: &str) -> ReplyScript {
     calls("exec", &json!({ "command": command }))
 }
 
-async fn asked(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
+/// Starts the prompt of the shell's design and asks for something.
+pub(crate) async fn asked(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
     let mut person = start(env, server, &[&["--profile", "shell"], args].concat());
     person.prompt("agent").await;
     person.enter("go").await;
@@ -27,7 +28,7 @@ async fn asked(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
 }
 
 /// Answers the question about a call, once both show.
-async fn answer(person: &mut Person, about: &str, key: &str) {
+pub(crate) async fn answer(person: &mut Person, about: &str, key: &str) {
     person.sees(about).await;
     person.sees_below(about, QUESTION).await;
     person.types_behind(": ").await;

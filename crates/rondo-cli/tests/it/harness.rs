@@ -90,12 +90,8 @@ impl TestEnv {
             // No test fetches a gigabyte because it names no model.
             .env("RONDO_OFFLINE", "1")
             .envs(self.variables.iter().cloned())
-            .current_dir(self.project())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        command
+            .current_dir(self.project());
+        piped(command)
     }
 
     /// Returns the program as bash starts it, which runs `script` for that.
@@ -114,12 +110,8 @@ impl TestEnv {
                     .get_envs()
                     .filter_map(|(name, value)| Some((name, value?))),
             )
-            .current_dir(self.project())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        command
+            .current_dir(self.project());
+        piped(command)
     }
 
     /// Returns where the state of a session's commands is, or that of all sessions.
@@ -146,10 +138,7 @@ impl TestEnv {
 
     /// Asks a server of the test's own.
     pub(crate) async fn ask(&self, server: &Server, args: &[&str]) -> Shown {
-        let url = server.url("/v1");
-        let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
-        all.extend(args);
-        self.run(&all).await
+        self.run(&ask_args(&server.url("/v1"), args)).await
     }
 
     pub(crate) fn shown(&self, output: &Output) -> Shown {
@@ -165,6 +154,16 @@ impl TestEnv {
             code: output.status.code(),
         }
     }
+}
+
+/// Has a command read nothing, have its output read, and end with the test.
+fn piped(mut command: Command) -> Command {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
 }
 
 /// Has what the tests start find signals as usual. A runner in the background, or under `nohup`, ignores some,
@@ -218,6 +217,12 @@ impl Shown {
         assert_eq!(last["exit_code"].as_i64(), self.code.map(i64::from));
         last
     }
+}
+
+/// Returns the arguments of `ask` with a server's address, and more.
+pub(crate) fn ask_args<'a>(url: &'a str, args: &[&'a str]) -> Vec<&'a str> {
+    let ask = ["ask", "-m", "openai/test", "--base-url", url];
+    [&ask, args].concat()
 }
 
 /// Starts a server that answers with these replies, streamed.

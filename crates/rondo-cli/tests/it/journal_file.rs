@@ -1,6 +1,6 @@
 //! The journal's file: gone while it is used, read-only, or on a disk that is full.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::person::Person;
 use crate::repl::{leave, start};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
@@ -31,15 +31,7 @@ async fn a_run_whose_journal_is_taken_away_ends_with_its_code() {
         let server = Server::start(Script::from(vec![held])).await;
         let env = TestEnv::new();
         let url = server.url("/v1");
-        let args = [
-            "ask",
-            "-m",
-            "openai/test",
-            "--base-url",
-            &url,
-            "--yolo",
-            "x",
-        ];
+        let args = ask_args(&url, &["--yolo", "x"]);
         let child = env.command(&args).spawn().unwrap();
         gate.reached().await;
         take_away(&sessions_dir(&env));

@@ -1,7 +1,7 @@
 //! Keys, and who else on the machine can read them.
 
 use crate::calls::{last_result, waiting};
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use rondo_testkit::{ReplyScript, Response, Script, Server, faults, openai};
 use serde_json::json;
 use std::fs;
@@ -142,16 +142,7 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_a_command_runs()
 async fn no_key_is_in_an_environment_that_others_can_read_while_python_is_there() {
     let server = stalling(vec![calls("eval_expr", &json!({"expr": "6 * 7"}))]).await;
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--profile",
-        "python",
-        "x",
-    ];
+    let args = ask_args(&url, &["--profile", "python", "x"]);
     let env = env();
     let child = env.command(&args).spawn().unwrap();
     let request = server.request(1).await;

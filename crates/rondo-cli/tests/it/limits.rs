@@ -1,4 +1,4 @@
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use rondo_testkit::{Script, Server, faults, openai};
 use serde_json::json;
 
@@ -245,7 +245,7 @@ async fn where_no_thread_can_be_started_each_command_says_so_and_none_panics() {
     let url = server.url("/v1");
     let env = TestEnv::new().var("RUST_MIN_STACK", "1000000000000000");
     env.write("s.lua", "print(rondo.exec('echo hi').stdout)");
-    let ask = ["ask", "-m", "openai/test", "--base-url", &url, "hi"];
+    let ask = ask_args(&url, &["hi"]);
     for (args, code) in [
         (&ask[..], 1),
         (&["run", "s.lua"], 1),

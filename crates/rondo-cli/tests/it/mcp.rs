@@ -1,7 +1,7 @@
 //! Servers of the Model Context Protocol, as the model and the user meet them.
 
 use crate::calls::{mkfifo, read_all};
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::screen::{leave, open};
 use crate::signals::signal;
 use rondo_testkit::Server;
@@ -342,7 +342,7 @@ async fn a_signal_before_the_model_is_asked_is_not_lost() {
     let server = serve(vec![says("never asked for")]).await;
     let url = server.url("/v1");
     let question = "what is in @py:note://slow ?";
-    let asking = ["ask", "-m", "openai/test", "--base-url", &url, question];
+    let asking = ask_args(&url, &[question]);
     let child = env.command(&asking).spawn().unwrap();
     read_all(env.project().join("up")).await;
     signal(&child, Signal::TERM);

@@ -1,6 +1,6 @@
 //! Servers and a person at the terminal: values that a server asks for, and its prompts.
 
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::{ENTER, Person};
 use crate::repl::{leave, messages, said, start};
 use crate::screen::open;
@@ -104,15 +104,7 @@ pub(crate) fn filled() -> Value {
 async fn values_that_a_server_asks_for_are_typed_at_the_terminal_of_ask() {
     let (env, server) = (with_server().await, booking().await);
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--yolo",
-        "x",
-    ];
+    let args = ask_args(&url, &["--yolo", "x"]);
     let mut person = Person::start(&env, &args);
     fill(&mut person).await;
     assert_eq!(person.code().await, Some(0));

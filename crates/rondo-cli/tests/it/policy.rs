@@ -55,6 +55,16 @@ async fn without_a_terminal_the_hint_about_a_call_that_a_rule_asks_about_names_w
     assert!(shown.stderr.contains(hint), "{shown:?}");
 }
 
+/// Returns what a model reads after it ran a command, with all calls allowed.
+pub(crate) async fn messages_after(env: &TestEnv, command: &str) -> String {
+    let call = calls("exec", &json!({ "command": command }));
+    let server = serve(vec![call, says("done")]).await;
+    let shown = env.ask(&server, &["--yolo", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let request = server.requests().pop().unwrap().json();
+    request["messages"].to_string()
+}
+
 #[tokio::test]
 async fn a_model_reads_why_a_rule_denies_its_command_though_all_calls_are_allowed() {
     let env = TestEnv::new();
@@ -63,12 +73,7 @@ async fn a_model_reads_why_a_rule_denies_its_command_though_all_calls_are_allowe
         ("git push origin", "Nothing leaves this machine."),
         ("sudo rm -rf /", "it removes the root directory"),
     ] {
-        let call = calls("exec", &json!({ "command": command }));
-        let server = serve(vec![call, says("done")]).await;
-        let shown = env.ask(&server, &["--yolo", "x"]).await;
-        assert_eq!(shown.code, Some(0), "{shown:?}");
-        let request = server.requests().pop().unwrap().json();
-        let told = request["messages"].to_string();
+        let told = messages_after(&env, command).await;
         assert!(told.contains(reason), "{told}");
     }
 }

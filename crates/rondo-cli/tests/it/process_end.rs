@@ -1,7 +1,7 @@
 //! When the process ends although something does not: output that nobody reads, files, servers and disks that hang.
 
 use crate::calls::mkfifo;
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::sessions::killed_at;
 use futures_util::future::join_all;
 use rondo_testkit::{Gate, Response, Script, Server, Step, openai};
@@ -42,7 +42,7 @@ async fn ask_unread(format: &[&str], options: &[&str]) -> (Option<i32>, Duration
     let url = server.url("/v1");
     let env = TestEnv::new();
     mkfifo(&env.project().join("pipe"));
-    let asked = ["ask", "-m", "openai/test", "--base-url", &url, "x"];
+    let asked = ask_args(&url, &["x"]);
     let mut command = env.command(&[&asked[..], format, options].concat());
     // The pipe after `-o` has no reader; what is shown beside it is read.
     let is_shown_read = format.contains(&"-o");
@@ -83,7 +83,7 @@ async fn the_session_of_a_detached_turn_that_nobody_reads_is_given_up_at_the_dea
     let server = silent().await;
     let url = server.url("/v1");
     let env = TestEnv::new();
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "--detach"];
+    let args = ask_args(&url, &["--detach"]);
     let all = [&args[..], &["--deadline", "2s", "x"]].concat();
     let (_reader, writer) = full_pipe();
     let begun = Instant::now();
@@ -113,7 +113,7 @@ async fn a_message_that_nobody_reads_does_not_keep_a_command() {
         let env = TestEnv::new();
         env.write("s.lua", "io.stderr:write('x') rondo.log('y') print('done')");
         env.write("failing.lua", "error('x')");
-        let asked = ["ask", "-m", "openai/test", "--base-url", &url, "x"];
+        let asked = ask_args(&url, &["x"]);
         let all = match options.first() {
             Some(&"run") => options.to_vec(),
             _ => [&asked[..], options].concat(),

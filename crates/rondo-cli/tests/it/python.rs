@@ -103,18 +103,20 @@ async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
     assert_eq!(responses[4]["result"]["repr"], "<built-in function len>");
 
     let again = server_of_run_code().await;
-    let allowed = [
-        "ask",
-        "--profile",
-        "mine",
-        "--allowed-tools",
-        "run_code",
-        "What is x?",
-    ];
     let shown = crate::python::env(&again);
     shown.user_config("[profiles.mine]\nextends = 'python'\ntools = ['run_code']\n");
-    shown.run(&allowed).await.check("42\n", "", 0);
+    shown.run(&ALLOWED).await.check("42\n", "", 0);
 }
+
+/// Asks with a profile of the user's own that may run code.
+const ALLOWED: [&str; 6] = [
+    "ask",
+    "--profile",
+    "mine",
+    "--allowed-tools",
+    "run_code",
+    "What is x?",
+];
 
 /// Modules that an interpreter imports when it starts, when it looks and when a look fails.
 const PLANTED: &str = "ast abc codecs codeop io json keyword linecache os posixpath runpy site sitecustomize stat \
@@ -167,15 +169,7 @@ async fn code_that_was_allowed_finds_modules_and_variables_as_it_would_without_r
         .var("PYTHONUSERBASE", "base");
     env.write("src/mine.py", "value = 5");
     env.user_config("[profiles.mine]\nextends = 'python'\ntools = ['run_code']\n");
-    let allowed = [
-        "ask",
-        "--profile",
-        "mine",
-        "--allowed-tools",
-        "run_code",
-        "What is x?",
-    ];
-    env.run(&allowed).await.check("(5, 'src:', False)\n", "", 0);
+    env.run(&ALLOWED).await.check("(5, 'src:', False)\n", "", 0);
 }
 
 async fn server_of_run_code() -> Server {

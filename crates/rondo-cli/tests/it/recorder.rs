@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use rondo_core::Journal as _;
 use rondo_core::joined::joined;
-use rondo_core::ports::{Commit, RecordBody, Seq};
+use rondo_core::ports::{Append, RecordBody, Seq};
 use rondo_core::{
     Approver, Gate, GateRequest, Model, ModelStream, QuestionReply, Toolbox, TurnSetup, Verdict,
     control, events, profile, run_turn,
@@ -125,25 +125,18 @@ pub(crate) async fn record(
     for (number, (said, script)) in (1..).zip(turns) {
         let workspace = Arc::new(Workspace::open(env.project()).unwrap());
         let setup = TurnSetup {
-            session: id.clone(),
-            turn: TurnId::new(format!("t{number}")),
             turn_number: number,
-            model: Arc::new(Scripted(Mutex::new(script.into()))),
-            fallbacks: vec![],
             tools: Toolbox::new(rondo_tools::file_tools(&workspace)).unwrap(),
             gate: Arc::new(Yes),
             approver: Arc::new(Yes),
             journal: Arc::clone(&journal) as _,
-            profile: profile::builtin("default").unwrap().into(),
             system: vec!["Be brief.".into()].into(),
-            response_schema: None,
-            answer_check: None,
-            tool_sources: Vec::new(),
-            interceptors: Vec::new(),
-            budgets: Vec::new(),
-            opening: rondo_core::ports::Commit::default(),
-            seed: 1,
-            outside_text: rondo_core::OutsideText::default(),
+            ..TurnSetup::new(
+                id.clone(),
+                TurnId::new(format!("t{number}")),
+                Arc::new(Scripted(Mutex::new(script.into()))),
+                profile::builtin("default").unwrap().into(),
+            )
         };
         let (events_tx, mut events_rx) = events::channel(id.clone(), setup.turn.clone());
         let (_handle, turn_control) = control();
@@ -172,7 +165,7 @@ pub(crate) async fn record_changed(
     let owned = store.begin(new).unwrap();
     let fence = owned.fence().clone();
     owned
-        .append(&fence, Seq(0), records, Commit::default())
+        .append(&fence, Append::new(Seq(0), records))
         .await
         .unwrap();
 }

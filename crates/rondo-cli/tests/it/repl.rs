@@ -2,7 +2,7 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, ENTER, ESC, F2, Person, SHIFT_TAB, TAB, UP};
-use rondo_testkit::{Gate, Script, Server, Step, assert_paired, openai};
+use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, assert_paired, openai};
 use serde_json::{Value, json};
 
 /// Starts a prompt that asks a server of the test's own.
@@ -32,6 +32,17 @@ pub(crate) fn said(server: &Server, request: usize) -> Vec<String> {
     users
         .map(|(_, content)| content.as_str().unwrap().to_owned())
         .collect()
+}
+
+/// Starts a server whose second reply never comes, for a turn that is killed there and carried on.
+pub(crate) async fn never_done(first: &ReplyScript) -> Server {
+    Server::start(Script::from(vec![
+        openai::streamed(first),
+        openai::streamed(&says("late")).before(Step::Stall),
+        openai::streamed(&says("It was made.")),
+        openai::streamed(&says("Nothing else.")),
+    ]))
+    .await
 }
 
 pub(crate) async fn leave(mut person: Person) {

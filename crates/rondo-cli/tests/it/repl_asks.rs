@@ -1,35 +1,11 @@
 //! What the agent of the shell's design does at the prompt, and what it asks about first.
 
+use crate::grants::{QUESTION, answer, asked, runs};
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::Person;
-use crate::repl::{leave, messages, start};
+use crate::repl::{leave, messages};
 use crate::sandbox::is_enforced;
 use rondo_testkit::{CallScript, ReplyScript, Server};
 use serde_json::json;
-
-/// What stands last on a question, whatever it offers.
-const QUESTION: &str = "Run it? y/n";
-
-fn runs(command: &str) -> ReplyScript {
-    calls("exec", &json!({ "command": command }))
-}
-
-/// Starts the prompt of the design and asks for something.
-async fn asked(env: &TestEnv, server: &Server) -> Person {
-    let mut person = start(env, server, &["--profile", "shell"]);
-    person.prompt("agent").await;
-    person.enter("go").await;
-    person
-}
-
-/// Answers the question about a call, once both show.
-async fn answer(person: &mut Person, about: &str, key: &str) {
-    person.sees(about).await;
-    person.sees_below(about, QUESTION).await;
-    person.types_behind(": ").await;
-    person.press(key).await;
-    person.press("\r").await;
-}
 
 /// Returns what the model was told of calls in a request, oldest first.
 fn told(server: &Server, request: usize) -> Vec<String> {
@@ -56,7 +32,7 @@ async fn gs_f1_a_command_is_confirmed_refused_or_allowed_from_now_on() {
     .await;
     // Elsewhere all commands that begin so are not allowed at once.
     let env = TestEnv::new().var("RONDO_SANDBOX", "workspace-write");
-    let mut person = asked(&env, &server).await;
+    let mut person = asked(&env, &server, &[]).await;
     answer(&mut person, "touch yes.txt", "y").await;
     answer(&mut person, "touch no.txt", "n").await;
     answer(&mut person, "touch always.txt", "a").await;
@@ -99,7 +75,7 @@ async fn gs_f4_files_are_read_written_edited_listed_and_searched() {
     env.user_config(
         "[profiles.shell]\ntools = ['exec', 'read_file', 'list_files', 'search_files', 'write_file', 'edit_file']\n",
     );
-    let mut person = asked(&env, &server).await;
+    let mut person = asked(&env, &server, &[]).await;
     answer(&mut person, "`edit_file` wants", "y").await;
     answer(&mut person, "`write_file` wants", "y").await;
     person.sees("Written.").await;
@@ -145,7 +121,7 @@ async fn the_model_reads_why_the_person_says_no() {
 async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
     let server = serve(vec![runs("touch first.txt"), says("That is all.")]).await;
     let env = TestEnv::new();
-    let mut person = asked(&env, &server).await;
+    let mut person = asked(&env, &server, &[]).await;
     answer(&mut person, "touch first.txt", "e").await;
     person.types_behind("edit: touch first.txt").await;
     // Ctrl-C ends the change alone.
@@ -177,7 +153,7 @@ async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
 async fn a_call_whose_question_was_open_when_rondo_was_killed_is_asked_about_again() {
     let server = serve(vec![runs("touch never.txt"), says("done")]).await;
     let env = TestEnv::new();
-    let mut person = asked(&env, &server).await;
+    let mut person = asked(&env, &server, &[]).await;
     person.sees("touch never.txt").await;
     person.sees_below("touch never.txt", QUESTION).await;
     let process = rustix::process::Pid::from_raw(person.process()).unwrap();

@@ -2,10 +2,11 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, Person};
-use crate::repl::{leave, messages, said, start};
-use rondo_testkit::{Gate, Script, Server, Step, openai};
+use crate::repl::{leave, messages, never_done, said, start};
+use rondo_testkit::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 async fn python(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
     let args = [&["--mode", "python"], args].concat();
@@ -101,19 +102,25 @@ async fn cells_begin_a_session_and_are_run_again_on_request_alone() {
     assert_eq!(kinds[8..10], ["cells_repeating", "cells_repeated"]);
 }
 
-#[tokio::test]
-async fn the_agents_code_is_run_again_too_and_recorded_once() {
+/// Has the agent make `y` from the `x` of a cell.
+async fn making_y(env: &TestEnv) -> (Person, Server) {
     let server = serve(vec![
         calls("run_code", &json!({"code": "y = x + 1"})),
         says("I made y."),
     ])
     .await;
-    let env = TestEnv::new();
-    let mut person = python(&env, &server, &["--yolo"]).await;
+    let mut person = python(env, &server, &["--yolo"]).await;
     cell(&mut person, "x = 41").await;
     person.enter("# make y").await;
     person.sees("I made y.").await;
     person.prompt("python").await;
+    (person, server)
+}
+
+#[tokio::test]
+async fn the_agents_code_is_run_again_too_and_recorded_once() {
+    let env = TestEnv::new();
+    let (person, server) = making_y(&env).await;
     leave(person).await;
     let session = latest(&env).await;
     let row = &sessions(&env).await[0];
@@ -135,12 +142,8 @@ async fn the_agents_code_is_run_again_too_and_recorded_once() {
     leave(person).await;
 }
 
-#[tokio::test]
-async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
-    let server = serve(Vec::new()).await;
-    let env = TestEnv::new();
-    let mut person = python(&env, &server, &[]).await;
-    cell(&mut person, "x = 1").await;
+/// Begins a cell that does not end, and returns the file that it makes first.
+pub(crate) async fn sleeping(env: &TestEnv, person: &mut Person) -> PathBuf {
     person
         .enter("open('begun', 'w').close(); __import__('time').sleep(600)")
         .await;
@@ -148,6 +151,16 @@ async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
     while !begun.exists() {
         tokio::task::yield_now().await;
     }
+    begun
+}
+
+#[tokio::test]
+async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 1").await;
+    let begun = sleeping(&env, &mut person).await;
     let process = Pid::from_raw(person.process()).unwrap();
     kill_process(process, Signal::KILL).unwrap();
     person.code().await;
@@ -225,17 +238,8 @@ async fn a_fork_has_an_interpreter_of_its_own_and_both_sides_diverge() {
 
 #[tokio::test]
 async fn what_a_turn_and_later_cells_left_in_python_is_taken_back_with_it() {
-    let server = serve(vec![
-        calls("run_code", &json!({"code": "y = x + 1"})),
-        says("I made y."),
-    ])
-    .await;
     let env = TestEnv::new();
-    let mut person = python(&env, &server, &["--yolo"]).await;
-    cell(&mut person, "x = 41").await;
-    person.enter("# make y").await;
-    person.sees("I made y.").await;
-    person.prompt("python").await;
+    let (mut person, _server) = making_y(&env).await;
     cell(&mut person, "z = y").await;
     person.enter("/undo").await;
     person
@@ -307,15 +311,8 @@ async fn a_lost_interpreter_is_restored_by_what_ran_in_it() {
 /// A cell may run while a turn waits to be carried on: the turn goes on as if it were not there.
 #[tokio::test]
 async fn a_cell_between_a_killed_turn_and_its_rest_is_no_part_of_it() {
-    let gate = Gate::new();
     let write = json!({"path": "a.txt", "content": "a\n"});
-    let server = Server::start(Script::from(vec![
-        openai::streamed(&calls("write_file", &write)),
-        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
-        openai::streamed(&says("It was made.")),
-        openai::streamed(&says("Nothing else.")),
-    ]))
-    .await;
+    let server = never_done(&calls("write_file", &write)).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &["--yolo"]);
     person.prompt("agent").await;

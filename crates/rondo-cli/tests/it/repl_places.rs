@@ -1,6 +1,6 @@
 //! Where the prompt works: shell, Python and the agent go there together.
 
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::{F2, Person};
 use crate::repl::{leave, messages, start};
 use rondo_testkit::Server;
@@ -157,7 +157,7 @@ async fn where_the_directory_is_gone_a_question_names_it_and_the_way_out() {
     let server = serve(vec![says("Hello.")]).await;
     let env = TestEnv::new();
     let url = server.url("/v1");
-    let asked = ["ask", "-m", "openai/test", "--base-url", &url, "hi"];
+    let asked = ask_args(&url, &["hi"]);
     let in_lost = "mkdir lost && cd lost && rmdir ../lost && exec \"$0\" \"$@\"";
     let shown = env.shown(&env.wrapped(in_lost, &asked).output().await.unwrap());
     shown.check(

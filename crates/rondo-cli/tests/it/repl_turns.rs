@@ -2,7 +2,7 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
-use crate::repl::{leave, messages, said, start};
+use crate::repl::{leave, messages, never_done, said, start};
 use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -69,6 +69,15 @@ async fn a_question_is_dropped_with_its_turn() {
     assert!(!env.project().join("a.txt").exists());
 }
 
+/// Begins a turn, and waits for its request.
+async fn asking(env: &TestEnv, server: &Server) -> Person {
+    let mut person = start(env, server, &[]);
+    person.prompt("agent").await;
+    person.enter("what is here?").await;
+    server.request(0).await;
+    person
+}
+
 #[tokio::test]
 async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
     let gate = Gate::new();
@@ -79,10 +88,7 @@ async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
     ]))
     .await;
     let env = TestEnv::new();
-    let mut person = start(&env, &server, &[]);
-    person.prompt("agent").await;
-    person.enter("what is here?").await;
-    server.request(0).await;
+    let mut person = asking(&env, &server).await;
     person.press("in Frenhc\x7f\x7fch please").await;
     person.sees("› in French please").await;
     person.press(ENTER).await;
@@ -485,14 +491,7 @@ async fn whoever_terminates_the_prompt_gets_its_code() {
 /// Killed in the middle, a turn is carried on by whoever comes next: it has its result already.
 #[tokio::test]
 async fn a_turn_that_was_cut_off_is_carried_on_at_the_next_prompt() {
-    let gate = Gate::new();
-    let server = Server::start(Script::from(vec![
-        openai::streamed(&writes("a.txt")),
-        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
-        openai::streamed(&says("It was made.")),
-        openai::streamed(&says("Nothing else.")),
-    ]))
-    .await;
+    let server = never_done(&writes("a.txt")).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &["--yolo"]);
     person.prompt("agent").await;
@@ -524,10 +523,7 @@ async fn a_line_that_is_shown_as_queued_is_not_lost_if_rondo_is_killed() {
     ]))
     .await;
     let env = TestEnv::new();
-    let mut person = start(&env, &server, &[]);
-    person.prompt("agent").await;
-    person.enter("what is here?").await;
-    server.request(0).await;
+    let mut person = asking(&env, &server).await;
     person.press("in French please\r").await;
     person.sees("queued: in French please").await;
     kill_process(Pid::from_raw(person.process()).unwrap(), Signal::KILL).unwrap();

@@ -1,6 +1,6 @@
 //! Commands that the kernel confines, and what is allowed for that.
 
-use crate::harness::{TestEnv, calls, says, serve};
+use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use serde_json::json;
 
 /// Most containers do not let a process confine itself; then a turn that needs it does not start.
@@ -366,16 +366,7 @@ async fn where_there_are_no_namespaces_less_holds_and_it_is_said() {
     ])
     .await;
     let url = server.url("/v1");
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--approval",
-        "auto",
-        "do it",
-    ];
+    let args = ask_args(&url, &["--approval", "auto", "do it"]);
     let shown = env.shown(&without_namespaces(&env, &args).output().await.unwrap());
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(

@@ -277,13 +277,28 @@ async fn words_are_found_in_all_of_the_session_and_the_end_is_followed_again() {
 async fn an_answer_is_copied_as_it_was_written() {
     let server = serve(vec![says("It is **four**.")]).await;
     let env = TestEnv::new();
-    let mut person = open(&env, &server, &[]).await;
+    leave(copying(&env, &server).await).await;
+}
+
+/// Copies the only answer.
+pub(crate) async fn copying(env: &TestEnv, server: &Server) -> Person {
+    let mut person = open(env, server, &[]).await;
     person.press("go\r").await;
     person.shows("1 step ·").await;
     person.press("\x1bc").await;
     person.shows("copied 1 line").await;
     assert_eq!(person.clipboard(), "It is **four**.");
-    leave(person).await;
+    person
+}
+
+/// Opens the screen, and says something twice.
+pub(crate) async fn after_two_turns(env: &TestEnv, server: &Server) -> Person {
+    let mut person = open(env, server, &[]).await;
+    person.press("first\r").await;
+    person.shows("1 step ·").await;
+    person.press("second\r").await;
+    person.shows_times("1 step ·", 2).await;
+    person
 }
 
 #[tokio::test]

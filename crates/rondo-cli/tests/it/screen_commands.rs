@@ -3,7 +3,7 @@
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, ENTER};
 use crate::repl::{said, start};
-use crate::screen::{leave, open};
+use crate::screen::{after_two_turns, leave, open};
 use serde_json::json;
 use std::time::Duration;
 
@@ -239,11 +239,7 @@ async fn a_cell_that_raises_shows_its_traceback_and_values_are_inspected() {
 async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
     let server = serve(["one", "two"].map(says).into()).await;
     let env = TestEnv::new();
-    let mut person = open(&env, &server, &[]).await;
-    person.press("first\r").await;
-    person.shows("1 step ·").await;
-    person.press("second\r").await;
-    person.shows_times("1 step ·", 2).await;
+    let mut person = after_two_turns(&env, &server).await;
     person.press("/fork\r").await;
     person.shows("which stays as it is").await;
     person.shows_times("1 step ·", 2).await;

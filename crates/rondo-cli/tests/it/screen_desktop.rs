@@ -2,7 +2,7 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::Person;
-use crate::screen::{REVIEW, leave, open};
+use crate::screen::{REVIEW, copying, leave, open};
 use rondo_testkit::Server;
 use serde_json::json;
 use std::fs::Permissions;
@@ -43,12 +43,7 @@ fn sent(server: &Server) -> String {
 async fn what_is_copied_is_on_the_desktops_clipboard_too() {
     let server = serve(vec![says("It is **four**.")]).await;
     let env = desktop();
-    let mut person = open(&env, &server, &[]).await;
-    person.press("go\r").await;
-    person.shows("1 step ·").await;
-    person.press("\x1bc").await;
-    person.shows("copied 1 line").await;
-    assert_eq!(person.clipboard(), "It is **four**.");
+    let person = copying(&env, &server).await;
     let file = env.project().join("clipboard");
     let waiting = tokio::time::timeout(std::time::Duration::from_secs(60), async {
         while !file.exists() {

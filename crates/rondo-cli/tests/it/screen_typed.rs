@@ -2,7 +2,7 @@
 
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, DOWN, ENTER, ESC, F2, SHIFT_TAB, TAB, UP};
-use crate::screen::{leave, open};
+use crate::screen::{after_two_turns, leave, open};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 use std::time::Duration;
 
@@ -329,11 +329,7 @@ async fn two_keys_change_what_runs_unasked_and_what_is_typed_and_a_command_who_a
 async fn esc_twice_on_an_empty_input_goes_back_a_turn() {
     let server = serve(vec![says("One."), says("Two.")]).await;
     let env = TestEnv::new();
-    let mut person = open(&env, &server, &[]).await;
-    person.press("first\r").await;
-    person.shows("1 step ·").await;
-    person.press("second\r").await;
-    person.shows_times("1 step ·", 2).await;
+    let mut person = after_two_turns(&env, &server).await;
     person.press(ESC).await;
     person
         .shows("Esc again goes back before the last turn")

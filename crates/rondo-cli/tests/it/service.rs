@@ -1,6 +1,6 @@
 //! A host that serves sessions, and the program beside it: what one does, the listeners of the other hear.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use rondo_core::session::Delivery;
 use rondo_exec::SupervisorCommand;
 use rondo_exec::shell::{Shell, ShellProgram, ShellSettings};
@@ -110,16 +110,7 @@ async fn who_listens_to_a_service_hears_what_the_program_does_in_the_session() {
     }
     assert!(env.project().join("made.txt").exists());
     let id = session.id().to_string();
-    let ask = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--session",
-        &id,
-        "once more",
-    ];
+    let ask = ask_args(&url, &["--session", &id, "once more"]);
     let asked = once_free(&env, &ask).await.shown;
     assert_eq!(asked.code, Some(0), "{asked:?}");
     for listener in &mut listeners {

@@ -1,6 +1,6 @@
 //! Sessions that outlive their process.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::repl::said;
 use rondo_testkit::{Gate, Response, Script, Server, Step, assert_paired, openai};
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,7 +28,7 @@ async fn rondo(env: &TestEnv, server: &Server, command: &str, args: &[&str]) -> 
 /// Starts a turn and kills it without warning, once an event of that kind says `awaited`.
 pub(crate) async fn killed_at(env: &TestEnv, server: &Server, kind: &str, awaited: &str) {
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "--yolo"];
+    let args = ask_args(&url, &["--yolo"]);
     let rest = ["--output-format", "stream-json", "do it"];
     let mut child = env.command(&[&args[..], &rest].concat()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -175,7 +175,7 @@ async fn a_session_in_use_is_refused_with_its_process_and_others_are_free() {
     let server = Server::start(Script::from(vec![held, second])).await;
     let env = TestEnv::new();
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "one"];
+    let args = ask_args(&url, &["one"]);
     let child = env.command(&args).spawn().unwrap();
     let pid = child.id().unwrap();
     gate.reached().await;
@@ -318,15 +318,7 @@ async fn a_key_that_a_command_prints_in_pieces_or_encoded_is_not_shown_and_in_no
 async fn with_small_files(env: &TestEnv, server: &Server, kib: u32, asked: &str) -> Shown {
     let url = server.url("/v1");
     let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--yolo",
-        asked,
-    ];
+    let args = ask_args(&url, &["--yolo", asked]);
     let rondo = env.command(&args);
     let mut command = env.command(&[]);
     let mut shell = tokio::process::Command::new("/bin/sh");

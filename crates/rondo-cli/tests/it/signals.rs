@@ -1,24 +1,27 @@
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use rondo_testkit::{Gate, Response, Script, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-/// Starts a turn that never ends by itself, and waits until its reply has begun.
-async fn start(args: &[&str]) -> (Child, Server, TestEnv) {
+/// Starts a server that sends half a reply and no more; the gate is reached then.
+async fn half_a_reply() -> (Server, Gate) {
     let mut frames = openai::frames(&says("partial text"));
     frames.truncate(2);
     let gate = Gate::new();
     let response = Response::sse(frames)
         .step(Step::Gate(gate.clone()))
         .step(Step::Stall);
-    let server = Server::start(response).await;
+    (Server::start(response).await, gate)
+}
+
+/// Starts a turn that never ends by itself, and waits until its reply has begun.
+async fn start(args: &[&str]) -> (Child, Server, TestEnv) {
+    let (server, gate) = half_a_reply().await;
     let url = server.url("/v1");
-    let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
-    all.extend(args);
     let env = TestEnv::new();
-    let child = env.command(&all).spawn().unwrap();
+    let child = env.command(&ask_args(&url, args)).spawn().unwrap();
     gate.reached().await;
     (child, server, env)
 }
@@ -71,24 +74,10 @@ async fn every_signal_that_ends_a_program_ends_the_turn_with_its_result() {
 /// As `nohup` starts it. An interrupt that comes second would end the process without a result.
 #[tokio::test]
 async fn a_hang_up_that_was_ignored_from_the_start_stays_ignored() {
-    let mut frames = openai::frames(&says("partial text"));
-    frames.truncate(2);
-    let gate = Gate::new();
-    let response = Response::sse(frames)
-        .step(Step::Gate(gate.clone()))
-        .step(Step::Stall);
-    let server = Server::start(response).await;
+    let (server, gate) = half_a_reply().await;
     let url = server.url("/v1");
     let env = TestEnv::new();
-    let args = [
-        "ask",
-        "-m",
-        "openai/test",
-        "--base-url",
-        &url,
-        "--json",
-        "x",
-    ];
+    let args = ask_args(&url, &["--json", "x"]);
     let mut command = env.wrapped("trap '' HUP; exec \"$0\" \"$@\"", &args);
     let child = command.spawn().unwrap();
     gate.reached().await;
@@ -290,7 +279,7 @@ async fn a_reader_that_went_away_is_told_from_one_that_read() {
     let server = serve(vec![says("Hello.")]).await;
     let url = server.url("/v1");
     let env = TestEnv::new();
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "x"];
+    let args = ask_args(&url, &["x"]);
     let mut child = env.command(&args).spawn().unwrap();
     drop(child.stdout.take());
     let shown = env.wait(child).await;

@@ -1,6 +1,7 @@
 //! Skills of a folder and of the user, as the model and the user meet them.
 
 use crate::harness::{TestEnv, calls, says, serve};
+use crate::policy::messages_after;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -69,12 +70,7 @@ async fn a_program_of_a_skill_runs_only_from_a_trusted_folder() {
         "sh .claude/skills/greet/greet.sh",
         "sh .claude/../.claude/skills/./greet/greet.sh",
     ] {
-        let call = calls("exec", &json!({ "command": command }));
-        let server = serve(vec![call, says("done")]).await;
-        let shown = env.ask(&server, &["--yolo", "x"]).await;
-        assert_eq!(shown.code, Some(0), "{shown:?}");
-        let request = server.requests().pop().unwrap().json();
-        let told = request["messages"].to_string();
+        let told = messages_after(&env, command).await;
         assert!(told.contains("a folder that is not trusted"), "{told}");
         assert!(!greeted(), "{command}");
     }

@@ -1,7 +1,7 @@
 //! What a person reads, as a whole: help, errors, transcripts, the line prompt and the screen. `cargo insta review` shows
 //! what a change makes of them; each was read before it was accepted.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
 use crate::repl::start;
 use crate::screen::{REVIEW, leave, open};
@@ -436,7 +436,7 @@ async fn failures_at_a_terminal_and_at_both_prompts() {
         let server = Server::start(Script::from(responses)).await;
         let url = server.url("/v1");
         let env = prepared();
-        let args = ["ask", "-m", "openai/test", "--base-url", &url, "hello"];
+        let args = ask_args(&url, &["hello"]);
         let mut person = Person::start(&env, &args);
         let code = person.code().await.unwrap_or(-1);
         let shown = person.all();

@@ -1,6 +1,6 @@
 //! Subagents and agent files, as a user runs them; and a turn with three children whose process is killed.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, Options, Store};
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Response, Script, Server, openai};
@@ -81,15 +81,7 @@ impl Killed {
 
     async fn first_life(&self) -> Shown {
         let url = self.server.url("/v1");
-        let args = [
-            "ask",
-            "-m",
-            "openai/test",
-            "--base-url",
-            &url,
-            "--yolo",
-            "go",
-        ];
+        let args = ask_args(&url, &["--yolo", "go"]);
         let child = self.env.command(&args).spawn().unwrap();
         // The server is a task of this thread: it is asked nothing before the process is known.
         *self.pid.lock().unwrap() = child.id();
@@ -205,14 +197,7 @@ async fn a_childs_question_is_answered_on_its_parents_session_and_both_are_shown
         shown.stderr.contains("`write_file` wants to run"),
         "{shown:?}"
     );
-    let url = server.url("/v1");
-    let shown = env
-        .run(&["answer", "--base-url", &url, "latest", "y"])
-        .await;
-    assert_eq!(
-        (shown.code, shown.stdout.as_str()),
-        (Some(0), "Delegated.\n")
-    );
+    allowed(&env, &server, "Delegated.\n").await;
     assert!(env.project().join("made.txt").exists());
     let list = env.run(&["session", "list", "--json"]).await;
     let list = list.lines();
@@ -289,6 +274,15 @@ async fn the_to_do_list_is_an_event_and_is_shown_with_the_session() {
     assert_eq!(data.lines()[0]["todo"], items["items"]);
 }
 
+/// Answers the question of the latest session with yes, and compares what its turn says then.
+async fn allowed(env: &TestEnv, server: &Server, said: &str) {
+    let url = server.url("/v1");
+    let shown = env
+        .run(&["answer", "--base-url", &url, "latest", "y"])
+        .await;
+    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), said));
+}
+
 #[tokio::test]
 async fn a_spent_budget_parks_the_turn_and_says_which() {
     let env = TestEnv::new();
@@ -302,14 +296,7 @@ async fn a_spent_budget_parks_the_turn_and_says_which() {
     let spent = "the budget of 20 tokens for today is spent";
     assert!(shown.stderr.contains(spent), "{shown:?}");
     assert_eq!(server.requests().len(), 1);
-    let url = server.url("/v1");
-    let shown = env
-        .run(&["answer", "--base-url", &url, "latest", "y"])
-        .await;
-    assert_eq!(
-        (shown.code, shown.stdout.as_str()),
-        (Some(0), "Hello again.\n")
-    );
+    allowed(&env, &server, "Hello again.\n").await;
     // In money, the price must be known.
     let shown = ask(&["--max-daily-usd", "1", "hi"]).await;
     assert_eq!(shown.code, Some(52), "{shown:?}");

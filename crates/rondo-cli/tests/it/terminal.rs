@@ -1,6 +1,6 @@
 //! What a person at a terminal sees. Python's standard library provides the terminal.
 
-use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::person::Person;
 use crate::repl::{leave, start};
 use rondo_testkit::{Gate, ReplyScript, Response, Script, Server, Step, faults, openai};
@@ -35,9 +35,7 @@ async fn ask_ahead(
     args: &[&str],
 ) -> Shown {
     let url = server.url("/v1");
-    let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
-    all.extend(args);
-    let binary = env.command(&all);
+    let binary = env.command(&ask_args(&url, args));
     let binary = binary.as_std();
     let mut python = Command::new("python3");
     python
@@ -245,7 +243,7 @@ async fn words_are_shown_before_their_line_is_whole() {
     let server = Server::start(Script::from(vec![faults::half_open_after(frames)])).await;
     let env = TestEnv::new();
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let args = ask_args(&url, &["go"]);
     let mut person = Person::start(&env, &args);
     person.types_behind("Some strong words of a").await;
     let process = Pid::from_raw(person.process()).unwrap();
@@ -277,7 +275,7 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
     let server = serve(vec![calls("write_file", &arguments), says("Over.")]).await;
     let env = TestEnv::new();
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let args = ask_args(&url, &["go"]);
     let mut person = Person::start(&env, &args);
     person.types_behind("no, because…): ").await;
     let screen = person.screen();
@@ -311,7 +309,7 @@ async fn a_long_command_can_be_seen_whole_before_it_is_allowed_and_is_not_allowe
     let env = TestEnv::new();
     let server = serve(vec![run.clone(), says("Over.")]).await;
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let args = ask_args(&url, &["go"]);
     let mut person = Person::start(&env, &args);
     person.types_behind("no, because…): ").await;
     let first = person.all();
@@ -353,7 +351,7 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     let env = TestEnv::new();
     env.write("poem.txt", "roses\nare red\n");
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let args = ask_args(&url, &["go"]);
     let mut person = Person::start(&env, &args);
     person.types_behind("no, because…): ").await;
     let asked = "`write_file` wants to run with\n  path: poem.txt\n  1 line added, 1 removed\n  @@ -1,2 +1,2 @@\n  \
@@ -426,7 +424,7 @@ async fn one_signal_ends_what_writes_to_a_stopped_terminal() {
     let server = Server::start(Script::from(vec![response])).await;
     let env = TestEnv::new();
     let url = server.url("/v1");
-    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let args = ask_args(&url, &["go"]);
     let mut person = Person::start(&env, &args);
     person.sees("thinking").await;
     person.press("\x13").await;

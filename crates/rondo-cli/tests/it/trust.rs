@@ -159,15 +159,8 @@ async fn allow(person: &mut Person, question: &str) {
     person.press("y").await;
 }
 
-#[tokio::test]
-async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn() {
-    let server = serve(vec![
-        says("first"),
-        says("second"),
-        says("third"),
-        says("fourth"),
-    ])
-    .await;
+/// Says something on the screen, and again after the folder has changed.
+async fn at_a_change(server: &Server) -> (TestEnv, Person) {
     let env = TestEnv::new()
         .var("OPENAI_API_KEY", "sk-123456789")
         .var("OPENAI_BASE_URL", &server.url("/v1"));
@@ -179,6 +172,19 @@ async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn()
     person.shows("first").await;
     leave_a_change(&env);
     person.press("y\r").await;
+    (env, person)
+}
+
+#[tokio::test]
+async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn() {
+    let server = serve(vec![
+        says("first"),
+        says("second"),
+        says("third"),
+        says("fourth"),
+    ])
+    .await;
+    let (env, mut person) = at_a_change(&server).await;
     allow(&mut person, ".envrc: added").await;
     person.shows("second").await;
     env.write(".rondo/config.toml", "yolo = true\n");
@@ -201,17 +207,7 @@ async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn()
 #[tokio::test]
 async fn another_terminal_answers_what_the_screen_asks_about_the_folder() {
     let server = serve(vec![says("first"), says("second")]).await;
-    let env = TestEnv::new()
-        .var("OPENAI_API_KEY", "sk-123456789")
-        .var("OPENAI_BASE_URL", &server.url("/v1"));
-    env.user_config("model = 'openai/mine'\n");
-    let mut person = Person::start(&env, &[]);
-    person.is_alternate().await;
-    person.shows("? help").await;
-    person.press("x\r").await;
-    person.shows("first").await;
-    leave_a_change(&env);
-    person.press("y\r").await;
+    let (env, mut person) = at_a_change(&server).await;
     person.shows("1 question waits").await;
     assert_eq!(server.requests().len(), 1);
     let answered = env.run(&["answer", "latest", "y"]).await;

@@ -2,6 +2,7 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, Person};
+use crate::repl_cells::sleeping;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -274,13 +275,7 @@ async fn run_in_every_way(env: &TestEnv, person: &mut Person) {
     person.enter("# make y").await;
     person.sees("I made y.").await;
     person.prompt("python").await;
-    person
-        .enter("open('begun', 'w').close(); __import__('time').sleep(600)")
-        .await;
-    let begun = env.project().join("begun");
-    while !begun.exists() {
-        tokio::task::yield_now().await;
-    }
+    sleeping(env, person).await;
     person.press(CTRL_C).await;
     person.prompt("python").await;
     person.enter("import os; os._exit(3)").await;
