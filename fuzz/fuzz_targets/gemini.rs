@@ -1,12 +1,7 @@
 //! The decoder of `gemini`.
 #![no_main]
 
-#[path = "../../crates/rondo-wire/tests/it/any_body.rs"]
-mod any_body;
-#[path = "../../crates/rondo-wire/tests/memory/peak.rs"]
-mod peak;
+mod dialect;
+use dialect::any_body;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    any_body::check("gemini", input);
-    peak::check("gemini", input);
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| dialect::check("gemini", input));

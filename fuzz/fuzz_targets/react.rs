@@ -1,12 +1,7 @@
 //! The decoder of `react`.
 #![no_main]
 
-#[path = "../../crates/rondo-wire/tests/it/any_body.rs"]
-mod any_body;
-#[path = "../../crates/rondo-wire/tests/memory/peak.rs"]
-mod peak;
+mod dialect;
+use dialect::any_body;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    any_body::check("react", input);
-    peak::check("react", input);
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| dialect::check("react", input));

@@ -15,6 +15,16 @@ pub(crate) const RONDO: &[&str] = &[
     "parallel", "sleep", "tool",
 ];
 
+/// The options of a tool, of a script and of `init.lua`.
+const TOOL_OPTIONS: &[&str] = &[
+    "name",
+    "description",
+    "parameters",
+    "run",
+    "read_only",
+    "timeout",
+];
+
 /// The members of the tables in it.
 pub(crate) const MEMBERS: &[Names] = &[
     Names {
@@ -55,14 +65,7 @@ pub(crate) const OPTIONS: &[Names] = &[
     },
     Names {
         of: "rondo.tool",
-        names: &[
-            "name",
-            "description",
-            "parameters",
-            "run",
-            "read_only",
-            "timeout",
-        ],
+        names: TOOL_OPTIONS,
     },
     Names {
         of: "rondo.mcp",
@@ -114,14 +117,7 @@ pub(crate) const INIT_OPTIONS: &[Names] = &[
     },
     Names {
         of: "rondo.tool",
-        names: &[
-            "name",
-            "description",
-            "parameters",
-            "run",
-            "read_only",
-            "timeout",
-        ],
+        names: TOOL_OPTIONS,
     },
     Names {
         of: "rondo.exec",

@@ -44,12 +44,7 @@ impl Server {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn start(script: impl Into<Script>) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("a port of 127.0.0.1 is free");
-        let address = listener
-            .local_addr()
-            .expect("a bound socket has an address");
+        let (listener, address) = listen().await;
         let shared = Arc::new(Shared {
             script: Mutex::new(script.into()),
             log: watch::Sender::new(Log::default()),
@@ -131,14 +126,20 @@ impl Drop for Server {
 /// # Cancel safety
 /// Cancel safe.
 pub async fn refused_url() -> String {
+    let (listener, address) = listen().await;
+    drop(listener);
+    format!("http://{address}")
+}
+
+/// Listens on a free port of 127.0.0.1.
+async fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("a port of 127.0.0.1 is free");
     let address = listener
         .local_addr()
         .expect("a bound socket has an address");
-    drop(listener);
-    format!("http://{address}")
+    (listener, address)
 }
 
 impl Shared {

@@ -6,7 +6,7 @@ use rondo_exec::supervisor::{CallStatus, CommandState, SUPERVISE_ARG};
 use rondo_types::ToolErrorCode;
 use serde_json::json;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Ways to leave something behind; each carries the marker in its environment.
@@ -140,19 +140,15 @@ fn a_supervisor_whose_agent_is_killed_never_outlives_the_calls_deadline() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
-#[test]
-fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
-    let fixture = Fixture::new();
-    let spec = spec(&fixture, "touch made", PATIENCE_MS);
+/// Starts a supervisor with this input alone, and returns what it writes until it ends.
+fn supervised(input: &[u8]) -> (Child, Vec<u8>) {
     let mut supervisor = Command::new(program())
         .arg(SUPERVISE_ARG)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = serde_json::to_vec(&spec).unwrap();
-    line.push(b'\n');
-    supervisor.stdin.take().unwrap().write_all(&line).unwrap();
+    supervisor.stdin.take().unwrap().write_all(input).unwrap();
     let mut said = Vec::new();
     supervisor
         .stdout
@@ -160,6 +156,16 @@ fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
         .unwrap()
         .read_to_end(&mut said)
         .unwrap();
+    (supervisor, said)
+}
+
+#[test]
+fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
+    let fixture = Fixture::new();
+    let spec = spec(&fixture, "touch made", PATIENCE_MS);
+    let mut line = serde_json::to_vec(&spec).unwrap();
+    line.push(b'\n');
+    let (mut supervisor, said) = supervised(&line);
     // One frame, which says that it is ready.
     let length = u32::from_be_bytes(said[1..5].try_into().unwrap());
     assert_eq!((said[0], length as usize), (b'r', said.len() - 5));
@@ -174,20 +180,7 @@ fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
 #[test]
 fn a_supervisor_without_a_specification_says_why_it_ends() {
     for input in [&b""[..], b"{", b"{}\n", b"\xff\n"] {
-        let mut supervisor = Command::new(program())
-            .arg(SUPERVISE_ARG)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        supervisor.stdin.take().unwrap().write_all(input).unwrap();
-        let mut said = Vec::new();
-        supervisor
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_end(&mut said)
-            .unwrap();
+        let (mut supervisor, said) = supervised(input);
         assert_eq!(said.first(), Some(&b'f'));
         assert_eq!(supervisor.wait().unwrap().code(), Some(1));
     }

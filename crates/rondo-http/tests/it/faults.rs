@@ -224,8 +224,6 @@ async fn a_request_is_never_sent_twice_for_a_kept_connection_that_ended() {
 
 /// Runs a request that is answered with these frames in chunks, all at once with what is no chunk.
 async fn run_garbled(frames: Vec<Bytes>) -> Run {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let mut reply = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for frame in frames {
         reply.extend_from_slice(format!("{:x}\r\n", frame.len()).as_bytes());
@@ -233,14 +231,7 @@ async fn run_garbled(frames: Vec<Bytes>) -> Run {
         reply.extend_from_slice(b"\r\n");
     }
     reply.extend_from_slice(b"HTTP/1.1 502 Bad Gateway\r\n\r\n");
-    let server = async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        while stream.read_u8().await.unwrap() != b'\n' {}
-        stream.write_all(&reply).await.unwrap();
-        stream
-    };
-    let stream = ask(&model(&Endpoint::new("local", "openai-chat", url)));
-    tokio::join!(drive(stream, Timers::default()), server).0
+    run_raw(reply).await
 }
 
 #[tokio::test]

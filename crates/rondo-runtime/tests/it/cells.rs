@@ -161,13 +161,8 @@ async fn a_live_python_session_is_the_agents_too_and_moves_to_another_session_wi
     assert!(Arc::ptr_eq(&other.take_python().unwrap(), &live));
 }
 
-#[tokio::test]
-async fn a_cell_waits_for_the_turn_that_runs_and_is_stopped_by_a_cancel() {
-    let gate = Gate::new();
-    let world = World::new([gated(&["Half ", "of ", "it."], &gate)]).await;
-    let service = world.service();
-    let session = service.new_session(world.options());
-    session.lend_python(&python(&world));
+/// Begins a turn, and returns once its reply has begun.
+async fn replying(session: &SessionHandle) -> Subscription {
     let mut listener = session.subscribe(Cursor::START);
     let message = Message::user("Go.");
     session.submit(message, Delivery::Queue).await.unwrap();
@@ -175,6 +170,17 @@ async fn a_cell_waits_for_the_turn_that_runs_and_is_stopped_by_a_cancel() {
         matches!(event(it), Some(EventBody::TextDelta { .. }))
     })
     .await;
+    listener
+}
+
+#[tokio::test]
+async fn a_cell_waits_for_the_turn_that_runs_and_is_stopped_by_a_cancel() {
+    let gate = Gate::new();
+    let world = World::new([gated(&["Half ", "of ", "it."], &gate)]).await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    session.lend_python(&python(&world));
+    let mut listener = replying(&session).await;
     let sleeps = "import time\nprint('runs', flush=True)\ntime.sleep(600)";
     let cell = session.cell(code(sleeps));
     let stopping = async {
@@ -248,13 +254,7 @@ async fn a_cell_of_a_session_that_another_process_works_on_is_refused() {
     let world = World::new([gated(&["Half ", "of ", "it."], &gate)]).await;
     let [service, another] = [(), ()].map(|()| world.service());
     let session = service.new_session(world.options());
-    let mut listener = session.subscribe(Cursor::START);
-    let message = Message::user("Go.");
-    session.submit(message, Delivery::Queue).await.unwrap();
-    until(&mut listener, |it| {
-        matches!(event(it), Some(EventBody::TextDelta { .. }))
-    })
-    .await;
+    let mut listener = replying(&session).await;
     let there = another.session(session.id().clone(), world.options());
     there.lend_python(&python(&world));
     let refused = timeout(LONG, there.cell(code("1"))).await.unwrap();

@@ -2,7 +2,9 @@
 
 use crate::service::{LONG, World, approve, event, is_parked, is_result, text, until, writes};
 use rondo_core::session::Delivery;
-use rondo_runtime::service::{Cursor, SessionHandle, Subscription, UpdateBody};
+use rondo_runtime::service::{
+    Attendance, Cursor, SessionHandle, SessionService, Subscription, UpdateBody,
+};
 use rondo_types::{AnswerValue, EventBody, Message, Question, QuestionKind};
 use std::fs;
 use tokio::time::timeout;
@@ -60,15 +62,21 @@ async fn a_person_who_attends_is_asked_about_the_folder_and_a_yes_counts_for_the
     assert_eq!(session.questions().await.unwrap(), []);
 }
 
+/// Says something in an attended session of a folder that brings settings.
+async fn first_said(world: &World) -> (SessionService, SessionHandle, Attendance, Subscription) {
+    bring(world, "yolo = true");
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let attendance = session.attend();
+    let listener = session.subscribe(Cursor::START);
+    submit(&session, "first").await;
+    (service, session, attendance, listener)
+}
+
 #[tokio::test]
 async fn a_no_is_kept_and_the_turn_goes_on_without_what_the_folder_brings() {
     let world = World::new([text(&["One."]), text(&["Two."])]).await;
-    bring(&world, "yolo = true");
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let _attendance = session.attend();
-    let mut listener = session.subscribe(Cursor::START);
-    submit(&session, "first").await;
+    let (_service, session, _attendance, mut listener) = first_said(&world).await;
     let question = asked(&session, &mut listener).await;
     let reason = "no".to_owned();
     let no = question.answered("someone", AnswerValue::Deny { reason });
@@ -121,12 +129,7 @@ async fn nobody_is_waited_for_who_does_not_attend_and_a_later_answer_holds_from_
 #[tokio::test]
 async fn a_yes_does_not_count_for_a_folder_that_changed_since_it_was_asked_about() {
     let world = World::new([text(&["One."])]).await;
-    bring(&world, "yolo = true");
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let _attendance = session.attend();
-    let mut listener = session.subscribe(Cursor::START);
-    submit(&session, "first").await;
+    let (_service, session, _attendance, mut listener) = first_said(&world).await;
     let before = asked(&session, &mut listener).await;
     bring(&world, "yolo = true\nallowed_tools = ['exec']");
     session.answer(approve(&before)).await.unwrap();
@@ -143,12 +146,7 @@ async fn a_yes_does_not_count_for_a_folder_that_changed_since_it_was_asked_about
 #[tokio::test]
 async fn a_message_is_taken_back_while_the_folder_is_asked_about() {
     let world = World::new([text(&["One."])]).await;
-    bring(&world, "yolo = true");
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let _attendance = session.attend();
-    let mut listener = session.subscribe(Cursor::START);
-    submit(&session, "first").await;
+    let (_service, session, _attendance, mut listener) = first_said(&world).await;
     asked(&session, &mut listener).await;
     session.cancel().await.unwrap();
     timeout(LONG, session.at_rest()).await.unwrap();

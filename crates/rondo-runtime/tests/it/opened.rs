@@ -1,11 +1,12 @@
 //! Sessions that their host has opened before a service works on them.
 
+use crate::hosting::Yes;
 use crate::service::{
     LONG, World, event, gated, is_parked, is_result, results, says, text, until, writes,
 };
 use async_trait::async_trait;
 use rondo_core::session::{Delivery, SessionEvent};
-use rondo_core::{Approver, QuestionReply, TurnEnd, TurnHandle};
+use rondo_core::{TurnEnd, TurnHandle};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{
     AskedTurn, Cursor, OpenedSession, SessionHandle, SessionHost, SessionService, UpdateBody,
@@ -14,7 +15,7 @@ use rondo_runtime::{
     Layer, NoNotices, Runtime, SessionSource, SetupError, Turn, TurnBuilder, parking,
 };
 use rondo_testkit::Gate;
-use rondo_types::{AnswerValue, EventBody, Message, Question, SessionId, StopReason};
+use rondo_types::{AnswerValue, EventBody, Message, SessionId, StopReason};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -24,15 +25,6 @@ struct Host {
     told: mpsc::UnboundedSender<String>,
     approves: bool,
     asked: Arc<Mutex<Vec<bool>>>,
-}
-
-struct Yes;
-
-#[async_trait]
-impl Approver for Yes {
-    async fn ask(&self, question: &Question) -> QuestionReply {
-        QuestionReply::Answered(question.answered("host", AnswerValue::Approve), None)
-    }
 }
 
 #[async_trait]

@@ -4,7 +4,7 @@ use crate::env;
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::{
-    Cursor, NoHost, SessionHost, SessionService, Subscription, Update, UpdateBody,
+    Cursor, NoHost, SessionHandle, SessionHost, SessionService, Subscription, Update, UpdateBody,
 };
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
 use rondo_testkit::{CallScript, Dice, Gate, ReplyScript, Response, Script, Server, Step, openai};
@@ -269,6 +269,16 @@ async fn two_listeners_hear_the_same_and_one_that_comes_later_too() {
     }
 }
 
+/// Has a file written and allows it, and returns what was told until the question.
+async fn written(session: &SessionHandle, listener: &mut Subscription) -> Vec<Update> {
+    let message = Message::user("Write.");
+    session.submit(message, Delivery::Queue).await.unwrap();
+    let told = until(listener, is_parked).await;
+    let question = &session.questions().await.unwrap()[0];
+    session.answer(approve(question)).await.unwrap();
+    told
+}
+
 #[tokio::test]
 async fn who_reconnects_with_any_cursor_misses_nothing_and_hears_nothing_twice() {
     let world = World::new([
@@ -280,15 +290,7 @@ async fn who_reconnects_with_any_cursor_misses_nothing_and_hears_nothing_twice()
     let service = world.service();
     let session = service.new_session(world.options());
     let mut listener = session.subscribe(Cursor::START);
-    session
-        .submit(Message::user("Write."), Delivery::Queue)
-        .await
-        .unwrap();
-    let mut all = until(&mut listener, is_parked).await;
-    session
-        .answer(approve(&session.questions().await.unwrap()[0]))
-        .await
-        .unwrap();
+    let mut all = written(&session, &mut listener).await;
     all.extend(until(&mut listener, is_result).await);
     session
         .submit(Message::user("Bye."), Delivery::Queue)
@@ -495,15 +497,7 @@ fn what_a_listener_was_told_and_was_lost_with_its_process_is_taken_back() {
         let service = world.service();
         let session = service.new_session(world.options());
         let mut listener = session.subscribe(Cursor::START);
-        session
-            .submit(Message::user("Write."), Delivery::Queue)
-            .await
-            .unwrap();
-        let mut told = until(&mut listener, is_parked).await;
-        session
-            .answer(approve(&session.questions().await.unwrap()[0]))
-            .await
-            .unwrap();
+        let mut told = written(&session, &mut listener).await;
         told.extend(until(&mut listener, |it| says(it, "of")).await);
         (session.id().clone(), told)
     });

@@ -357,6 +357,15 @@ async fn children_that_write_work_one_after_another() {
     assert_eq!(overlaps.load(Ordering::SeqCst), 0);
 }
 
+/// Has a session of its own delegate, and returns what it told until its result.
+async fn delegated(world: &World) -> Vec<Update> {
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Delegate").await;
+    until(&mut listener, is_result).await
+}
+
 #[tokio::test]
 async fn an_error_of_the_api_is_a_failure_of_the_call() {
     let world = World::new(script(|asked| match asked.is("Delegate") {
@@ -365,11 +374,7 @@ async fn an_error_of_the_api_is_a_failure_of_the_call() {
         false => openai::error(401, "invalid_request_error", "no such key"),
     }))
     .await;
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let mut listener = session.subscribe(Cursor::START);
-    ask(&session, "Delegate").await;
-    let told = until(&mut listener, is_result).await;
+    let told = delegated(&world).await;
     let (code, result, used) = ends(&told).remove(0);
     assert_eq!(code, Some(ToolErrorCode::Failed));
     assert!(result.contains("no such key"), "{result}");
@@ -391,11 +396,7 @@ async fn what_is_no_task_or_no_tool_of_the_parent_starts_nothing() {
         false => text("None."),
     }))
     .await;
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let mut listener = session.subscribe(Cursor::START);
-    ask(&session, "Delegate").await;
-    let told = until(&mut listener, is_result).await;
+    let told = delegated(&world).await;
     let ends = ends(&told);
     assert_eq!(ends.len(), 4);
     for (code, result, _) in &ends {
@@ -420,11 +421,7 @@ async fn a_childs_budget_bounds_it_and_an_answer_at_the_bound_says_so() {
         }
     }))
     .await;
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let mut listener = session.subscribe(Cursor::START);
-    ask(&session, "Delegate").await;
-    let told = until(&mut listener, is_result).await;
+    let told = delegated(&world).await;
     let (code, result, used) = ends(&told).remove(0);
     assert_eq!(code, None, "{result}");
     for part in ["max_steps", "incomplete", "As far as I came."] {
@@ -566,11 +563,7 @@ async fn an_agent_file_gives_a_child_its_prompt_and_narrows_its_tools() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = "---\nname: looker\ndescription: Looks at code.\ntools: Read, WebSearch\nmodel: evil/model\n---\nYou look at code.";
     std::fs::write(folder.join("looker.md"), file).unwrap();
-    let service = world.service();
-    let session = service.new_session(world.options());
-    let mut listener = session.subscribe(Cursor::START);
-    ask(&session, "Delegate").await;
-    let told = until(&mut listener, is_result).await;
+    let told = delegated(&world).await;
     let ends = ends(&told);
     assert!(
         ends[0].0.is_none() && ends[0].1.contains("Seen."),

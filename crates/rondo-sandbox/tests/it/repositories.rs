@@ -103,14 +103,20 @@ fn a_command_that_only_reads_sees_the_repository_around_it() {
     place.fails("git branch b");
 }
 
-#[test]
-fn git_works_in_a_submodule() {
-    for enforcement in [Enforcement::Full, Enforcement::Partial] {
-        if !place::is_enforced(enforcement) {
-            continue;
-        }
+/// Returns a place for each enforcement that this system has.
+fn writable_places() -> impl Iterator<Item = Place> {
+    let all = [Enforcement::Full, Enforcement::Partial];
+    let enforced = all.into_iter().filter(|it| place::is_enforced(*it));
+    enforced.map(|enforcement| {
         let mut place = Place::new(SandboxMode::WorkspaceWrite);
         place.enforcement = enforcement;
+        place
+    })
+}
+
+#[test]
+fn git_works_in_a_submodule() {
+    for mut place in writable_places() {
         set_up(
             &place,
             "git init -q lib && git -C lib commit -q --allow-empty -m first && git init -q top && cd top
@@ -123,7 +129,7 @@ fn git_works_in_a_submodule() {
         ));
         assert_eq!(log.lines().count(), 2);
         place.makes_nothing("echo a > ../../a", &top.join("a"));
-        if enforcement == Enforcement::Full {
+        if place.enforcement == Enforcement::Full {
             place.fails("git config core.fsmonitor x");
             place.fails("echo a > ../../.git/modules/deep/lib/hooks/pre-commit");
             // From the top, git changes the submodule's settings itself, so they are judged by what they say.
@@ -175,12 +181,7 @@ fn worktrees_are_added_and_collected_in_the_main_repository() {
 
 #[test]
 fn git_works_in_a_subdirectory_of_a_linked_worktree() {
-    for enforcement in [Enforcement::Full, Enforcement::Partial] {
-        if !place::is_enforced(enforcement) {
-            continue;
-        }
-        let mut place = Place::new(SandboxMode::WorkspaceWrite);
-        place.enforcement = enforcement;
+    for mut place in writable_places() {
         set_up(
             &place,
             "git init -q main && cd main && mkdir sub && echo a > sub/a && git add -A && git commit -qm first
@@ -191,7 +192,7 @@ fn git_works_in_a_subdirectory_of_a_linked_worktree() {
             "echo b > b && {COMMIT} && git log --oneline && git status --short"
         ));
         assert_eq!(log.lines().count(), 2);
-        if enforcement == Enforcement::Full {
+        if place.enforcement == Enforcement::Full {
             place.fails("mv ../../main/.git/worktrees/linked ../../main/.git/worktrees/moved");
         }
     }

@@ -1,7 +1,10 @@
 //! What bodies of Anthropic Messages decode to.
 
-use crate::support::{Decoded, decode, decode_pieces, offered, recordings, sse, target};
-use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, TimeMs, ToolCall, Usage};
+use crate::support::{
+    Decoded, assert_cut_off, call, decode, decode_pieces, offered, recorded_call, recordings, sse,
+    target,
+};
+use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, TimeMs, Usage};
 use rondo_wire::dialect;
 use serde_json::{Value, json};
 
@@ -28,20 +31,6 @@ fn delta(delta: &str) -> String {
     format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#)
 }
 
-fn call(name: &str, arguments: &str, complete: bool) -> (String, String, bool) {
-    (name.to_owned(), arguments.to_owned(), complete)
-}
-
-fn expected_call(call: &ToolCall) -> Value {
-    json!({
-        "id": call.wire_id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "arguments_json": serde_json::from_str::<Value>(&call.arguments).ok(),
-        "arguments_valid": call.complete,
-    })
-}
-
 fn whole(body: &[u8]) -> Decoded {
     decode_pieces(&target(NAME), &[body])
 }
@@ -66,7 +55,10 @@ fn recorded_bodies_decode_as_expected() {
         assert_eq!(decoded.error, None, "{name}");
         assert_eq!(json!(candidate.text()), expected["text"], "{name}");
         assert_eq!(json!(candidate.reasoning()), expected["thinking"], "{name}");
-        let calls: Vec<Value> = candidate.tool_calls().map(expected_call).collect();
+        let calls: Vec<Value> = candidate
+            .tool_calls()
+            .map(|call| recorded_call("id", call))
+            .collect();
         assert_eq!(json!(calls), expected["tool_calls"], "{name}");
         let reasons = json!(candidate.raw_finish_reasons);
         assert_eq!(reasons, json!([expected["stop_reason"]]), "{name}");
@@ -110,14 +102,7 @@ fn a_body_that_is_cut_at_any_byte_has_no_whole_call() {
         let end = text.find("\"stop_reason\":\"").unwrap();
         for at in 0..end {
             let decoded = whole(&recorded.body[..at]);
-            let error = decoded.error.clone().unwrap();
-            assert_eq!(
-                error.class,
-                ErrorClass::Network,
-                "{} at {at}",
-                recorded.name
-            );
-            assert!(decoded.calls().iter().all(|call| !call.2), "{at}");
+            assert_cut_off(&decoded, &format!("{} at {at}", recorded.name));
         }
     }
 }

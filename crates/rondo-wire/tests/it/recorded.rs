@@ -1,6 +1,6 @@
 //! Recorded bodies decode to what was read in them, however they are cut.
 
-use crate::support::{Decoded, Recorded, decode_pieces, recordings, target};
+use crate::support::{Decoded, Recorded, decode_pieces, recorded_call, recordings, target};
 use rondo_types::{ErrorClass, TimeMs};
 use rondo_wire::dialect;
 use serde_json::{Value, json};
@@ -61,13 +61,7 @@ fn openai_chat_bodies_decode_as_expected() {
 }
 
 fn chat_call(call: &rondo_types::ToolCall) -> Value {
-    json!({
-        "id": call.wire_id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "arguments_json": serde_json::from_str::<Value>(&call.arguments).ok(),
-        "arguments_valid": call.complete,
-    })
+    recorded_call("id", call)
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What bodies of OpenAI Responses decode to.
 
-use crate::support::{Decoded, decode, decode_pieces, recordings, sse, target};
-use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, TimeMs, ToolCall};
+use crate::support::{
+    Decoded, assert_cut_off, call, decode, decode_pieces, recorded_call, recordings, sse, target,
+};
+use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, TimeMs};
 use rondo_wire::dialect;
 use serde_json::{Value, json};
 
@@ -12,20 +14,6 @@ const DELTA: &str =
     r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"a\":1}"}"#;
 const DONE: &str = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{\"a\":1}","status":"completed"}}"#;
 const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
-
-fn call(name: &str, arguments: &str, complete: bool) -> (String, String, bool) {
-    (name.to_owned(), arguments.to_owned(), complete)
-}
-
-fn expected_call(call: &ToolCall) -> Value {
-    json!({
-        "call_id": call.wire_id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "arguments_json": serde_json::from_str::<Value>(&call.arguments).ok(),
-        "arguments_valid": call.complete,
-    })
-}
 
 fn whole(body: &[u8]) -> Decoded {
     decode_pieces(&target(NAME), &[body])
@@ -44,7 +32,10 @@ fn recorded_bodies_decode_as_expected() {
         let summary = json!(candidate.reasoning());
         assert_eq!(summary, expected["reasoning_summary"], "{name}");
         assert_eq!(json!(candidate.refusal()), expected["refusal"], "{name}");
-        let calls: Vec<Value> = candidate.tool_calls().map(expected_call).collect();
+        let calls: Vec<Value> = candidate
+            .tool_calls()
+            .map(|call| recorded_call("call_id", call))
+            .collect();
         let mut expected_calls = expected["tool_calls"].clone();
         for call in expected_calls.as_array_mut().unwrap() {
             call.as_object_mut().unwrap().remove("item_status");
@@ -86,14 +77,7 @@ fn a_body_that_is_cut_at_any_event_has_no_whole_call() {
                 break;
             }
             let decoded = whole(&recorded.body[..at]);
-            let error = decoded.error.clone().unwrap();
-            assert_eq!(
-                error.class,
-                ErrorClass::Network,
-                "{} at {at}",
-                recorded.name
-            );
-            assert!(decoded.calls().iter().all(|call| !call.2), "{at}");
+            assert_cut_off(&decoded, &format!("{} at {at}", recorded.name));
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use rondo_core::accumulator::{Accumulator, ReplyBounds};
 use rondo_types::{
-    CallId, Candidate, Concurrency, Effects, Message, ModelError, ModelEvent, ModelRequest, Opaque,
-    Origin, Part, Recovery, Reply, Role, Sampling, ToolCall, ToolChoice, ToolContent, ToolResult,
-    ToolSpec, Usage,
+    CallId, Candidate, Concurrency, Effects, ErrorClass, Message, ModelError, ModelEvent,
+    ModelRequest, Opaque, Origin, Part, Recovery, Reply, Role, Sampling, ToolCall, ToolChoice,
+    ToolContent, ToolResult, ToolSpec, Usage,
 };
 use rondo_wire::{Bounds, Lowering, Target, dialect};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -256,4 +256,28 @@ pub(crate) fn lowerings(target: &Target, request: &ModelRequest) -> Vec<Lowering
         .unwrap()
         .encode(request, target);
     encoded.notes.iter().map(|note| note.lowering).collect()
+}
+
+/// Returns a call as a test compares it: its name, its arguments and whether it is whole.
+pub(crate) fn call(name: &str, arguments: &str, complete: bool) -> (String, String, bool) {
+    (name.to_owned(), arguments.to_owned(), complete)
+}
+
+/// Returns a call as the expectations of a recording write it, with its id under `id`.
+pub(crate) fn recorded_call(id: &str, call: &ToolCall) -> Value {
+    json!({
+        id: call.wire_id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "arguments_json": serde_json::from_str::<Value>(&call.arguments).ok(),
+        "arguments_valid": call.complete,
+    })
+}
+
+/// Checks that a body that was cut off is a network error without a whole call.
+#[track_caller]
+pub(crate) fn assert_cut_off(decoded: &Decoded, place: &str) {
+    let error = decoded.error.clone().unwrap();
+    assert_eq!(error.class, ErrorClass::Network, "{place}");
+    assert!(decoded.calls().iter().all(|call| !call.2), "{place}");
 }

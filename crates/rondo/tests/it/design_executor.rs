@@ -51,7 +51,7 @@ fn logging(log: &Log) -> FnTool {
     looks.shared()
 }
 
-struct Refuse;
+pub(crate) struct Refuse;
 
 #[async_trait]
 impl Gate for Refuse {

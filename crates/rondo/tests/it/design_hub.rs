@@ -1,5 +1,6 @@
 //! The gateway's design through its own surface: queues in, OpenAI Chat over a real socket, queues out.
 
+use crate::hub::{answer, call, calls};
 use crate::support::{FnTool, bodies, echo};
 use async_trait::async_trait;
 use rondo::design::hub::{
@@ -28,18 +29,6 @@ fn agent(server: &Server) -> AgentLoop {
 
 fn message(content: &str) -> InboundMessage {
     InboundMessage::new("telegram", "7", content)
-}
-
-fn answer(text: &str) -> Response {
-    openai::whole(&ReplyScript::text([text]))
-}
-
-fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
-    openai::whole(&ReplyScript::calls(calls))
-}
-
-fn call(id: &str, name: &str) -> CallScript {
-    CallScript::new(id, name, &json!({}))
 }
 
 fn said(role: &str, content: &str) -> Value {

@@ -1,5 +1,6 @@
 //! The text ReAct design through its own surface, over OpenAI Chat event streams.
 
+use crate::design_executor::Refuse;
 use crate::support::bodies;
 use rondo::design::react::client::LlmClient;
 use rondo::design::react::context::{OUTPUT_BYTES_MAX, TerminalContext};
@@ -221,17 +222,6 @@ async fn my_12_a_failed_request_is_an_error_and_the_last_event() {
         panic!("{seen:?}")
     };
     assert!(message.contains("no such key"), "{message}");
-}
-
-struct Refuse;
-
-#[async_trait]
-impl Gate for Refuse {
-    async fn check(&self, _: &GateRequest) -> Verdict {
-        Verdict::Deny {
-            reason: "not today".to_owned(),
-        }
-    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The streaming design through its own surface, over OpenAI Chat event streams.
 
+use crate::stream::{answer, calls, look};
 use crate::support::{FnTool, bodies, echo, endless, functions, tool};
 use rondo::design::stream::{
     AccumulatedToolCall, AccumulatedTurn, AgentConfig, AgentLoop, AgentLoopResult,
@@ -30,18 +31,6 @@ pub(crate) fn registry(tools: impl IntoIterator<Item = FnTool>) -> ToolRegistry 
 
 fn agent(server: &Server, tools: impl IntoIterator<Item = FnTool>) -> AgentLoop {
     AgentLoop::new(AgentConfig::default(), provider(server), registry(tools))
-}
-
-fn answer(text: &str) -> Response {
-    openai::streamed(&ReplyScript::text([text]))
-}
-
-fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
-    openai::streamed(&ReplyScript::calls(calls))
-}
-
-fn look(id: &str) -> CallScript {
-    CallScript::new(id, "look", &json!({"at": id}))
 }
 
 async fn run(

@@ -16,15 +16,15 @@ fn bench(server: &Server) -> Bench {
     Bench::chat("hub", server)
 }
 
-fn answer(text: &str) -> Response {
+pub(crate) fn answer(text: &str) -> Response {
     openai::whole(&ReplyScript::text([text]))
 }
 
-fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
+pub(crate) fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
     openai::whole(&ReplyScript::calls(calls))
 }
 
-fn call(id: &str, name: &str) -> CallScript {
+pub(crate) fn call(id: &str, name: &str) -> CallScript {
     CallScript::new(id, name, &json!({}))
 }
 

@@ -11,15 +11,15 @@ fn bench(server: &Server) -> Bench {
     Bench::chat("stream", server)
 }
 
-fn answer(text: &str) -> Response {
+pub(crate) fn answer(text: &str) -> Response {
     openai::streamed(&ReplyScript::text([text]))
 }
 
-fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
+pub(crate) fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
     openai::streamed(&ReplyScript::calls(calls))
 }
 
-fn look(id: &str) -> CallScript {
+pub(crate) fn look(id: &str) -> CallScript {
     CallScript::new(id, "look", &json!({"at": id}))
 }
 
