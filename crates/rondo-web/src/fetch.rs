@@ -8,9 +8,7 @@ use crate::reader::{Document, ReadText, Reader};
 use async_trait::async_trait;
 use hyper::header::HeaderMap;
 use rondo_core::ports::{Tool, ToolInvocation};
-use rondo_types::{
-    ToolOutcome, ToolOutput, ToolSpec,
-};
+use rondo_types::{ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -10,10 +10,7 @@ use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::ports::HostRow;
 use rondo_core::{Tool, ToolInvocation};
-use rondo_types::{
-    Commit, Concurrency, Recovery, TimeMs, ToolOutcome, ToolOutput,
-    ToolSpec,
-};
+use rondo_types::{Commit, Concurrency, Recovery, TimeMs, ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -12,9 +12,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use rondo_core::ports::OutboxKind;
 use rondo_core::{Tool, ToolInvocation};
 use rondo_runtime::files::sync_above;
-use rondo_types::{
-    Commit, Concurrency, Recovery, ToolOutcome, ToolOutput, ToolSpec,
-};
+use rondo_types::{Commit, Concurrency, Recovery, ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;

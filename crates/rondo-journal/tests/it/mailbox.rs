@@ -3,10 +3,7 @@
 use crate::support::{Journal, id, journal, meddle, said};
 use rondo_conformance::samples::{accepted, message, row};
 use rondo_core::Journal as _;
-use rondo_core::ports::{
-    Append, AppendError, Commit, Mailbox, MailboxError,
-    Seq,
-};
+use rondo_core::ports::{Append, AppendError, Commit, Mailbox, MailboxError, Seq};
 use rondo_journal::{Options, OwnedSession, Store};
 use rondo_types::{Message, TimeMs};
 use std::time::Duration;

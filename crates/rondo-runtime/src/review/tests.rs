@@ -13,7 +13,7 @@ use rondo_core::events;
 use rondo_core::redact::Secrets;
 use rondo_core::{Approver, QuestionReply};
 use rondo_sandbox::PROTECTED;
-use rondo_types::{AskReason, CallId, Question, QuestionKind, SessionId, TimeMs, ToolSpec, TurnId};
+use rondo_types::{AskReason, Question, QuestionKind, SessionId, TimeMs, ToolSpec, TurnId};
 use serde_json::json;
 use std::fs;
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::notices::NoNotices;
 use crate::tools::standard_gate;
 use rondo_policy::{AllowedDirs, GateOptions};
-use rondo_types::{CallId, SessionId, ToolKind, ToolSpec, TurnId};
+use rondo_types::{ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Mutex;

@@ -5,10 +5,7 @@ use super::places::{SkillPlace, SkillSource};
 use async_trait::async_trait;
 use rondo_core::Tool;
 use rondo_core::ports::ToolInvocation;
-use rondo_types::{
-    ToolErrorCode, ToolKind, ToolOutcome, ToolOutput,
-    ToolSpec,
-};
+use rondo_types::{ToolErrorCode, ToolKind, ToolOutcome, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
 /// The name of the tool.

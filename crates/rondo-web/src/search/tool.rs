@@ -8,9 +8,7 @@ use crate::egress::{Ask, Egress, Fetched};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_http::Transport;
-use rondo_types::{
-    ToolOutcome, ToolOutput, ToolSpec,
-};
+use rondo_types::{ToolOutcome, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

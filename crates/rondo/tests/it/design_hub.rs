@@ -10,7 +10,7 @@ use rondo::design::hub::{
 };
 use rondo::types::ErrorClass;
 use rondo::{CancellationToken, Endpoint, HttpModel, ModelCard, Tool, ToolErrorCode, ToolOutcome};
-use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use rondo::design::react::tools::memory::MemoryTool;
 use rondo::design::react::tools::shell::ShellTool;
 use rondo::memory::{Memories, Options};
 use rondo::tools::{ExecOptions, SupervisorCommand};
-use rondo::{Endpoint, Gate, GateRequest, ModelCard, Verdict, async_trait};
+use rondo::{Endpoint, ModelCard, async_trait};
 use rondo_testkit::{ReplyScript, Response, Script, Server, openai};
 use serde_json::{Value, json};
 use std::fmt::Debug;

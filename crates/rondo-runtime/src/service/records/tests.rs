@@ -3,7 +3,7 @@
 use super::*;
 use crate::service::{NoHost, SessionService};
 use crate::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_core::ports::{Append, Commit, Fence, Journal};
+use rondo_core::ports::{Append, Fence, Journal};
 use rondo_core::session::Delivery;
 use rondo_core::session_store::NewSession;
 use rondo_testkit::{CallScript, ReplyScript, Server, openai};
