@@ -3,12 +3,10 @@
 
 #[path = "../../crates/rondo-wire/src/framing/any_body.rs"]
 mod any_body;
-#[path = "../../crates/rondo-wire/src/framing.rs"]
+#[path = "../../crates/rondo-wire/src/framing/mod.rs"]
 mod framing;
 #[path = "../../crates/rondo-wire/src/scan.rs"]
 mod scan;
-#[path = "../../crates/rondo-wire/src/sse.rs"]
-mod sse;
 
 use rondo_wire::Bounds;
 

@@ -100,8 +100,8 @@ pub use environment::{bound_heaps, hide_environment, move_environment, survive_l
 pub use guard::{COMMAND_END_MAX, NOTICE_MAX};
 pub use pipe::send_last;
 pub use piped::{PipedChild, PipedEnd, PipedSpec};
-pub use process::{ProcessExit, ProcessSpec, SupervisedProcess};
-pub use protocol::CallSpec;
+pub use process::{ProcessExit, SupervisedProcess};
+pub use protocol::{CallSpec, ProcessSpec};
 pub use pty_size::PtySize;
 pub use reaper::{Reaper, start_reaper};
 pub use recall::{Known, Whereabouts, end, end_orphans, look};

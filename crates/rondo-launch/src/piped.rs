@@ -1,7 +1,8 @@
 //! A program that its agent talks to over pipes, such as a server.
 
 use super::capture::Capture;
-use super::process::{ProcessExit, ProcessSpec, SupervisedProcess};
+use super::process::{ProcessExit, SupervisedProcess};
+use super::protocol::ProcessSpec;
 use super::role::SupervisorCommand;
 use super::start_error::StartError;
 use rondo_core::redact::Secrets;

@@ -2,37 +2,18 @@
 
 use super::frames::{Frames, lossy, out_of_turn};
 use super::guard::COMMAND_END_MAX;
-use super::protocol::{END, FrameKind, GO, INTERRUPT, KILL, WAKE};
+use super::protocol::{END, FrameKind, GO, INTERRUPT, KILL, ProcessSpec, WAKE};
 use super::role::SupervisorCommand;
 use super::serve_process;
 use super::start::{Ready, Start, line_of};
 use super::start_error::StartError;
 use super::watchers::{Watchers, woken_by};
-use rondo_sandbox::SandboxSpec;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
 use tokio::time::timeout;
-
-/// A program to run under a supervisor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessSpec {
-    /// The program, by absolute path.
-    #[serde(with = "rondo_sandbox::stored_path")]
-    pub program: PathBuf,
-    /// Its arguments, without its name.
-    pub arguments: Vec<OsString>,
-    /// Where it runs; absolute.
-    #[serde(with = "rondo_sandbox::stored_path")]
-    pub directory: PathBuf,
-    /// What it may reach; everything where there is nothing.
-    pub sandbox: Option<SandboxSpec>,
-    /// Whether what it starts in a process group of its own goes on when it ends. Otherwise all of it ends.
-    pub leaves_detached: bool,
-}
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,11 +34,6 @@ pub struct SupervisedProcess {
     control: File,
     frames: Frames,
     exit: Option<ProcessExit>,
-}
-
-impl ProcessSpec {
-    /// What processes are known by, besides their supervisor.
-    pub(super) const KEY: &str = "process";
 }
 
 impl ProcessExit {

@@ -8,6 +8,7 @@ use super::unix;
 use rondo_core::redact::Secrets;
 use rondo_sandbox::SandboxSpec;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +34,28 @@ pub(super) const KILL: u8 = b'k';
 pub(super) const INTERRUPT: u8 = b'i';
 /// Has the leader's system call be interrupted, and nothing else.
 pub(super) const WAKE: u8 = b'w';
+
+/// A program to run under a supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSpec {
+    /// The program, by absolute path.
+    #[serde(with = "rondo_sandbox::stored_path")]
+    pub program: PathBuf,
+    /// Its arguments, without its name.
+    pub arguments: Vec<OsString>,
+    /// Where it runs; absolute.
+    #[serde(with = "rondo_sandbox::stored_path")]
+    pub directory: PathBuf,
+    /// What it may reach; everything where there is nothing.
+    pub sandbox: Option<SandboxSpec>,
+    /// Whether what it starts in a process group of its own goes on when it ends. Otherwise all of it ends.
+    pub leaves_detached: bool,
+}
+
+impl ProcessSpec {
+    /// What processes are known by, besides their supervisor.
+    pub(super) const KEY: &str = "process";
+}
 
 /// One command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use super::assignment::{Assignment, Life};
 use super::guard::{self, KILL_MAX, Side, TERM_GRACE, Watch};
 use super::pipe::write_all;
-use super::process::{ProcessExit, ProcessSpec};
-use super::protocol::{END, FrameKind, INTERRUPT, KILL, WAKE, Watcher, encode_frame};
+use super::process::ProcessExit;
+use super::protocol::{END, FrameKind, INTERRUPT, KILL, ProcessSpec, WAKE, Watcher, encode_frame};
 use super::reaper::start_reaper;
 use super::role::Role;
 use super::unix;

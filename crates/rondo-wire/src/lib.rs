@@ -43,7 +43,6 @@ mod openai_responses;
 mod react;
 mod registry;
 mod scan;
-mod sse;
 mod strict;
 mod target;
 

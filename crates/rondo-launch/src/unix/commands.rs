@@ -4,8 +4,7 @@ use super::{
     BASH_PATHS, MARK_VARIABLE, Pty, die_with_supervisor, give_way, marks, own_session, pid,
 };
 use crate::pipe::write_all;
-use crate::process::ProcessSpec;
-use crate::protocol::CallSpec;
+use crate::protocol::{CallSpec, ProcessSpec};
 use crate::simple::Simple;
 use rondo_sandbox::Protection;
 use rustix::io::FdFlags;

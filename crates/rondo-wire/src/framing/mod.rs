@@ -1,9 +1,11 @@
 //! Splits a body into payloads: the events of a stream, a JSON value, or a list of values.
 
+mod sse;
+
 use crate::Bounds;
 use crate::scan::JsonScan;
-use crate::sse::{SseReader, SseStop};
 use rondo_types::{ErrorClass, ModelError};
+use sse::{SseReader, SseStop};
 
 /// One thing that a body says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
