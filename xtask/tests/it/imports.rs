@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The bound on files in cycles that cross folders. It may only fall; the aim is 0. Files and not cycles, because a large
 /// cycle becomes several on its way to none.
-const FILES_MAX: usize = 200;
+const FILES_MAX: usize = 187;
 /// The most re-exports on the way from an import to what it names.
 const RE_EXPORTS_MAX: usize = 8;
 

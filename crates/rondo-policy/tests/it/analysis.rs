@@ -1,4 +1,5 @@
 use crate::commands::{NOT_READ_ONLY, READ_ONLY};
+use crate::parts::PARTS;
 use proptest::prelude::*;
 use rondo_policy::AllowedDirs;
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, TOKENS_MAX, judge};
@@ -355,39 +356,7 @@ fn what_cannot_be_parsed_is_given_up_at_once() {
         long("git log;"),
         long("ls *;"),
     ];
-    let parts = [
-        "<<a ",
-        "<<$(",
-        "$( (",
-        "`",
-        "$(",
-        "${",
-        "$((",
-        "((",
-        "(",
-        "{ ",
-        "[[ ( ",
-        "if ",
-        "for x in ",
-        "case x in ",
-        "x=(",
-        "a[",
-        "<(",
-        "\"$(",
-        "'",
-        "$'",
-        "<<-",
-        "& ",
-        "! ",
-        "f() ",
-        "coproc ",
-        "*/",
-        "{a,",
-        "@(",
-        "cd src;",
-        "cat <<a\na\n",
-    ];
-    commands.extend(parts.map(long));
+    commands.extend(PARTS.map(long));
     let dirs = tree.dirs();
     let (tx, rx) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -60,6 +60,18 @@ fn is_deny(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Deny { .. })
 }
 
+/// Returns a sandbox that holds everything, reaches no hosts and writes in the project.
+pub(crate) fn confined() -> Confined {
+    Confined {
+        reaches_hosts: false,
+        may_write: true,
+        is_enough: true,
+        protected: &[],
+        kept: Vec::new(),
+        tools: Vec::new(),
+    }
+}
+
 #[tokio::test]
 async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
     let mut fixture = Fixture::new();
@@ -74,14 +86,7 @@ async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
             fixture.tool("run_code", Effects::Writes, code).await
         }
     };
-    let confined = Confined {
-        reaches_hosts: false,
-        may_write: true,
-        is_enough: true,
-        protected: &[],
-        kept: Vec::new(),
-        tools: Vec::new(),
-    };
+    let confined = confined();
     fixture.options.confined = Some(confined.clone());
     fixture.options.yolo = true;
     assert!(is_ask(&run_code(&fixture).await));

@@ -1,5 +1,6 @@
 //! What an approval agrees to, and what of it can be remembered.
 
+use crate::gate::confined;
 use rondo_core::ports::{Gate as _, GateRequest, Terms, Verdict};
 use rondo_policy::rules::{GrantSpec, RuleDirs, Rules};
 use rondo_policy::{
@@ -585,14 +586,7 @@ async fn after_text_from_outside_the_users_own_word_still_counts() {
 async fn after_text_from_outside_a_sandbox_still_holds_commands() {
     let mut world = World::new();
     world.has_outside_text = true;
-    world.options.confined = Some(rondo_policy::Confined {
-        reaches_hosts: false,
-        may_write: true,
-        is_enough: true,
-        protected: &[],
-        kept: Vec::new(),
-        tools: Vec::new(),
-    });
+    world.options.confined = Some(confined());
     assert_eq!(world.check("make && curl http://x").await, Verdict::Allow);
     world.options.allowed_tools = ToolPatterns::parse(["web"]).unwrap();
     let fetch = ToolSpec {

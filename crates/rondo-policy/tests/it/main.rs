@@ -13,6 +13,7 @@ mod commands;
 mod gate;
 mod grants;
 mod options;
+mod parts;
 mod reached;
 mod read_only_sandbox;
 mod reasons;

@@ -39,6 +39,15 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// Makes a project of its own, as the attempts expect it.
+    fn world(&self) -> Result<(tempfile::TempDir, World)> {
+        let place = tempfile::tempdir()?;
+        let world = World::new(place.path().to_owned(), Vec::new());
+        world.make()?;
+        prepare(&world, &self.setup)?;
+        Ok((place, world))
+    }
+
     /// Attempts that need nothing.
     pub(super) fn unprepared(name: &str, attempts: Vec<String>) -> Self {
         Self {
@@ -92,10 +101,7 @@ pub(super) fn corpus() -> Result<Vec<Class>> {
 fn judge(classes: &[Class]) -> Result<(usize, Vec<String>)> {
     let (mut count, mut found) = (0, Vec::new());
     for class in classes {
-        let place = tempfile::tempdir()?;
-        let world = World::new(place.path().to_owned(), Vec::new());
-        world.make()?;
-        prepare(&world, &class.setup)?;
+        let (_place, world) = class.world()?;
         count += class.attempts.len();
         let allowed = class.allowed_in(&world.project(), false)?;
         found.extend(
@@ -168,10 +174,7 @@ fn run_held(classes: &[Class]) -> Result<(usize, Vec<String>)> {
     let listener = in_sandbox::listener()?;
     let (mut count, mut found) = (0, Vec::new());
     for class in classes {
-        let place = tempfile::tempdir()?;
-        let world = World::new(place.path().to_owned(), Vec::new());
-        world.make()?;
-        prepare(&world, &class.setup)?;
+        let (_place, world) = class.world()?;
         for attempt in class.allowed_in(&world.project(), true)? {
             count += 1;
             let effects = in_sandbox::effects_of_looking(attempt, &class.setup, &listener)?;
