@@ -10,10 +10,6 @@
     reason = "a benchmark talks on the terminal and fails like a test does"
 )]
 
-#[path = "../tests/it/parts.rs"]
-mod parts;
-
-use parts::PARTS;
 use rondo_core::ports::{Gate, GateRequest};
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, TOKENS_MAX};
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleSpec};
@@ -38,6 +34,69 @@ const COMMON: [&str; 12] = [
     "cargo test -p a 2>&1 | tail -20",
     "python3 -c 'print(1)'",
     "mkdir -p a/b && touch a/b/c",
+];
+/// What a long line repeats.
+const PARTS: [&str; 60] = [
+    "<<a ",
+    "<<$(",
+    "$( (",
+    "`",
+    "$(",
+    "${",
+    "$((",
+    "((",
+    "(",
+    "{ ",
+    "[[ ( ",
+    "if ",
+    "for x in ",
+    "case x in ",
+    "x=(",
+    "a[",
+    "<(",
+    "\"$(",
+    "'",
+    "$'",
+    "<<-",
+    "& ",
+    "! ",
+    "f() ",
+    "*/",
+    "{a,",
+    "@(",
+    "cd src;",
+    "cat <<a\na\n",
+    "git log;",
+    "ls *;",
+    "ls;",
+    "ls|",
+    "cd a||",
+    "a=b ",
+    "$a",
+    "\\\n",
+    "x=$x;",
+    "env ",
+    "sudo ",
+    "a ",
+    "ls [a-z]*",
+    "bash -c '",
+    "\"a\"",
+    "$'a' ",
+    "~/",
+    "../",
+    "ls ../;",
+    "echo $(ls);",
+    "(ls);",
+    "if ls;then ls;fi;",
+    "find . -exec ls ;",
+    "git -C src log;",
+    "2>&1 ",
+    "\n",
+    "#\n",
+    "[!a]",
+    "ls /dev/null ",
+    "xargs ",
+    "echo a|xargs ",
 ];
 /// What a long line begins with.
 const PROGRAMS: [&str; 10] = [

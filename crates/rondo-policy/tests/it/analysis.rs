@@ -1,5 +1,4 @@
 use crate::commands::{NOT_READ_ONLY, READ_ONLY};
-use crate::parts::PARTS;
 use proptest::prelude::*;
 use rondo_policy::AllowedDirs;
 use rondo_policy::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, TOKENS_MAX, judge};
@@ -356,7 +355,39 @@ fn what_cannot_be_parsed_is_given_up_at_once() {
         long("git log;"),
         long("ls *;"),
     ];
-    commands.extend(PARTS.map(long));
+    let parts = [
+        "<<a ",
+        "<<$(",
+        "$( (",
+        "`",
+        "$(",
+        "${",
+        "$((",
+        "((",
+        "(",
+        "{ ",
+        "[[ ( ",
+        "if ",
+        "for x in ",
+        "case x in ",
+        "x=(",
+        "a[",
+        "<(",
+        "\"$(",
+        "'",
+        "$'",
+        "<<-",
+        "& ",
+        "! ",
+        "f() ",
+        "coproc ",
+        "*/",
+        "{a,",
+        "@(",
+        "cd src;",
+        "cat <<a\na\n",
+    ];
+    commands.extend(parts.map(long));
     let dirs = tree.dirs();
     let (tx, rx) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -13,7 +13,6 @@ mod commands;
 mod gate;
 mod grants;
 mod options;
-mod parts;
 mod reached;
 mod read_only_sandbox;
 mod reasons;

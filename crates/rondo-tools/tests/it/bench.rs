@@ -1,6 +1,6 @@
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_tools::{Workspace, file_tools};
-use rondo_types::{SessionId, ToolErrorCode, ToolOutcome, ToolOutput};
+use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,6 +100,8 @@ impl Bench {
 
 pub(crate) fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
     ToolInvocation {
+        call_id: CallId::new("c"),
+        idempotency_key: "s-t-c".to_owned(),
         cancel,
         ..ToolInvocation::new(SessionId::new("s"), arguments)
     }
